@@ -1,0 +1,89 @@
+# Everything runs in .venv, which the first target you call creates. `make help` lists the targets.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JAVA_CHECK := src/contrada/cli/java.py
+JITLESS_TESTS := tests
+PYTEST_ARGS ?=
+
+# Real polygons for tests, benchmarks and verification; what needs them is skipped where they are absent.
+SAMPLE_DATA := $(abspath ../shared/data)
+ifneq ($(wildcard $(SAMPLE_DATA)),)
+export CONTRADA_DATA ?= $(SAMPLE_DATA)
+endif
+
+# `make PYTHON=/path/to/python setup` chooses the interpreter; otherwise the first of these that works.
+PYTHON ?=
+CANDIDATES := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
+
+define FIND_PYTHON
+found=""; \
+for candidate in $(CANDIDATES); do \
+    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+        found="$$candidate"; break; \
+    fi; \
+done; \
+if [ -z "$$found" ]; then \
+    echo "Contrada needs Python 3.11 or newer and found none (tried: $(CANDIDATES)); install it from https://www.python.org/downloads, or name it: make PYTHON=/path/to/python $(firstword $(MAKECMDGOALS) setup)" >&2; \
+    exit 1; \
+fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test test-all check format verify bench docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(READY)  ## prepare the environment in .venv, nothing else
+
+$(READY): pyproject.toml constraints.txt
+	@$(FIND_PYTHON); \
+	if ! "$$found" -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+	    echo "$$found cannot make virtual environments; on Debian and Ubuntu: sudo apt-get install -y python3-venv" >&2; \
+	    exit 1; \
+	fi; \
+	[ -x $(BIN)/python ] || { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }
+	@echo "installing into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,experiments]'
+	@touch $@
+
+# Runs before anything is installed: standard library only. One sentence and a stop when Java is missing or old.
+java:
+	@$(FIND_PYTHON); "$$found" -I $(JAVA_CHECK)
+
+demo: java $(READY)  ## relate a few regions and draw them
+	$(BIN)/python examples/relate_regions.py
+
+test: java $(READY)  ## the test suite, then a quick pass without compilation that measures coverage of the kernels
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m jitless $(JITLESS_TESTS) \
+	    --cov=contrada.kernels --cov-report=term
+
+# pytest says 5 when nothing was selected: having no slow tests is no failure.
+test-all: java $(READY)  ## what takes longer or needs more than Python and Java
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+check: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+verify: $(READY)  ## a million pairs of regions against rational arithmetic and Shapely
+	$(BIN)/python -m contrada.testing.verify
+
+bench: $(READY)  ## speed against Shapely and against the sampled relation
+	$(BIN)/python benchmarks/relate.py
+
+docs: $(READY)  ## build the documentation into build/site
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: build/site/index.html"
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,125 @@
+"""One message region against thousands of synthetic regions, one after the other, on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shapely
+from contrada.geometry.sampled import fill_sampled
+from peers import Codes, relation_codes, settle
+from report import Row
+from timing import say, take_turns
+
+import contrada as ct
+from contrada.testing import synthetic
+
+PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)
+PREPARED = "shapely.intersects, message prepared"
+SECTION = "One message against {:,} synthetic regions (time per message)"
+
+
+def density(per_half_length: int, universe: synthetic.Box = synthetic.UNIVERSE) -> float:
+    """The linear point density of so many points per half-length of the universe."""
+    return per_half_length / (universe[2] - universe[0] + universe[3] - universe[1])
+
+
+def messages_of(rng: np.random.Generator, count: int, kind: str) -> ct.RegionArray:
+    """Messages from the constraints' own generator ("20 points") or of kind A, B or C."""
+    if kind == "20 points":
+        return synthetic.paper_regions(rng, count)
+    return synthetic.message_regions(rng, count, kind)  # type: ignore[arg-type]
+
+
+KINDS = ("20 points", "A", "B", "C")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to do the scan, and how its answers compare with ours."""
+
+    name: str
+    scan: Callable[[Any, ct.Region], Any]  # (shapely message, our message) -> answers
+    bar: float | None
+    answers: str  # "relations", "intersects" or "sampled"
+
+
+def contenders(constraints: ct.RegionArray, shapes: Any) -> list[Contender]:
+    """The peers, in the order of the table."""
+    points = density(PER_HALF_LENGTH)
+
+    def boxes_first(_: Any, message: ct.Region) -> Codes:
+        out = np.empty(len(constraints), np.uint8)
+        fill_sampled(message.column, constraints, points, False, False, True, out)
+        return out
+
+    return [
+        Contender("shapely.relate", lambda shape, _: shapely.relate(shape, shapes), 25, "relations"),
+        Contender(PREPARED, lambda shape, _: shapely.intersects(shape, shapes), 5, "intersects"),
+        Contender(
+            "relate_sampled (Algorithm 1, no halo)",
+            lambda _, message: ct.relate_sampled(message, constraints, points, halo=False),
+            30,
+            "sampled",
+        ),
+        Contender("the same after a box test", boxes_first, None, "sampled"),
+    ]
+
+
+def compare(kind: str, messages: list[ct.Region], constraints: ct.RegionArray, repeats: int) -> Iterator[Row]:
+    """One row per contender for one kind of message; each repetition scans with every message."""
+    shapes = np.asarray(constraints.to_shapely())
+    pairs = [(message.to_shapely(), message) for message in messages]
+    for shape, _ in pairs:
+        shapely.prepare(shape)
+    peers = contenders(constraints, shapes)
+    calls: dict[str, Callable[[], Any]] = {
+        "ours": lambda: [ct.relate(message, constraints, threads=1) for _, message in pairs]
+    }
+    for peer in peers:
+        calls[peer.name] = lambda scan=peer.scan: [scan(shape, message) for shape, message in pairs]
+    found = take_turns(calls, repeats)
+    ours = found["ours"]
+    for peer in peers:
+        theirs = found[peer.name]
+        different, wrong = differences(peer, pairs, shapes, ours.answer, theirs.answer)
+        yield Row(
+            section=SECTION.format(len(constraints)),
+            work=f"message of kind {kind}" if len(kind) == 1 else f"message of {kind}",
+            against=peer.name,
+            ours=ours.seconds / len(pairs),
+            theirs=theirs.seconds / len(pairs),
+            value=theirs.seconds / ours.seconds,
+            at_least=peer.bar,
+            compared=len(pairs) * len(constraints),
+            different=different,
+            wrong=wrong,
+        )
+
+
+def differences(
+    peer: Contender, pairs: list[Any], shapes: Any, ours: Any, theirs: Any
+) -> tuple[int, int | None]:
+    """How many answers differ, and how many of ours are wrong (None where the peer only approximates)."""
+    different, wrong = 0, 0
+    for (shape, _), mine, other in zip(pairs, ours, theirs, strict=True):
+        if peer.answers == "relations":
+            more, bad = settle(np.array(shape, dtype=object), shapes, mine, relation_codes(other))
+            different, wrong = different + more, wrong + bad
+        elif peer.answers == "intersects":
+            different += int(((mine != ct.Relation.DISJOINT) != other).sum())
+        else:
+            different += int((mine != other).sum())
+    return different, wrong if peer.answers == "relations" else None
+
+
+def run(seed: int, quick: bool) -> Iterator[Row]:
+    """All kinds of messages against the same constraints."""
+    rng = np.random.default_rng(seed)
+    constraints = synthetic.paper_regions(rng, 1_000 if quick else 10_000)
+    for kind in KINDS:
+        messages = list(messages_of(rng, 2 if quick else 8, kind))
+        say(f"scan: {len(messages)} messages ({kind}) against {len(constraints):,} regions")
+        yield from compare(kind, messages, constraints, 3 if quick else 7)

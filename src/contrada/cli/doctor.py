@@ -1,0 +1,247 @@
+"""What `contrada doctor` finds out and how it shows it.
+
+The requirements come from the installed package itself, so this page never lags behind pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+
+import typer
+from packaging.requirements import Requirement
+
+from contrada.cli.java import Java, find_java, install_command
+
+OLDEST_PYTHON = (3, 11)
+CORE = "regions and relations"
+# Name, the extra that installs it, and whether it needs Java.
+FEATURES = (
+    (CORE, "", False),
+    ("Spark pipeline", "spark", True),
+    ("broker", "broker", False),
+    ("experiments", "experiments", False),
+    ("tests", "dev", False),
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One thing the package can do: ready, or what is missing and the commands that install it."""
+
+    name: str
+    missing: tuple[str, ...]
+    install: tuple[str, ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """True if nothing is missing."""
+        return not self.missing
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The state of the kernel cache, as `contrada.jit` tells it."""
+
+    directory: str
+    key: str
+    kernels: int
+    nbytes: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that `contrada doctor` prints."""
+
+    contrada: str | None
+    python: str
+    executable: str
+    system: str
+    cores: int
+    memory: int | None
+    java: Java
+    cache: Cache | None
+    packages: dict[str, str | None]
+    features: tuple[Feature, ...]
+
+    @property
+    def core_is_ready(self) -> bool:
+        """True if regions can be made and related on this machine."""
+        return self.features[0].is_ready
+
+    def to_json(self) -> str:
+        """The report as one JSON object; every feature says `ready`, and so does Java."""
+        fields = {**asdict(self), "java": self.java._asdict()}
+        fields["java"] |= {"ready": self.java.is_ready, "complaint": self.java.complaint}
+        fields["features"] = [{**asdict(feature), "ready": feature.is_ready} for feature in self.features]
+        return json.dumps(fields, indent=2)
+
+
+def examine() -> Report:
+    """Look at the machine and the installed packages; compiles nothing and changes nothing."""
+    java = find_java()
+    required = {extra: requirements(extra) for _, extra, _ in FEATURES}
+    names = sorted({requirement.name for group in required.values() for requirement in group})
+    return Report(
+        contrada=installed_version("contrada"),
+        python=platform.python_version(),
+        executable=sys.executable,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cores=usable_cores(),
+        memory=usable_memory(),
+        java=java,
+        cache=kernel_cache(),
+        packages={name: installed_version(name) for name in names},
+        features=tuple(
+            examine_feature(name, required[extra], java if needs_java else None)
+            for name, extra, needs_java in FEATURES
+        ),
+    )
+
+
+def requirements(extra: str) -> list[Requirement]:
+    """What the installed package asks for: with extra "" always, else on top of that for the extra."""
+    try:
+        declared = [Requirement(line) for line in metadata.requires("contrada") or ()]
+    except metadata.PackageNotFoundError:
+        return []
+    always = [r for r in declared if r.marker is None or r.marker.evaluate({"extra": ""})]
+    if not extra:
+        return always
+    return [r for r in declared if r not in always and r.marker and r.marker.evaluate({"extra": extra})]
+
+
+def installed_version(name: str) -> str | None:
+    """The installed version of a package, or None."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def examine_feature(name: str, required: list[Requirement], java: Java | None) -> Feature:
+    """Compare what one feature needs with what is there."""
+    missing: list[str] = []
+    install: list[str] = []
+    if faults := [(r, fault) for r in required if (fault := package_fault(r, import_it=name == CORE))]:
+        missing += [fault for _, fault in faults]
+        wanted = " ".join(shlex.quote(f"{r.name}{r.specifier}") for r, _ in faults)
+        install.append(f"{shlex.quote(sys.executable)} -m pip install {wanted}")
+    if name == CORE and not required:
+        missing.append("contrada runs from a folder and is not installed, so its requirements are unknown")
+        install.append(f"{shlex.quote(sys.executable)} -m pip install -e .")
+    if name == CORE and sys.version_info < OLDEST_PYTHON:
+        missing.append("Python {}.{} or newer".format(*OLDEST_PYTHON))
+    if java is not None and java.fault is not None:
+        missing.append(java.fault)
+        install.append(install_command())
+    return Feature(name, tuple(missing), tuple(install))
+
+
+def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
+    """What is wrong with one package, or None. The core's packages are also imported: some fail only then."""
+    version = installed_version(requirement.name)
+    if version is None:
+        return f"{requirement.name} is not installed"
+    if not requirement.specifier.contains(version, prereleases=True):
+        return f"{requirement.name} {version} is installed, {requirement.specifier} is needed"
+    if import_it:
+        try:
+            import_module(requirement.name)
+        except Exception as error:
+            return f"{requirement.name} {version} does not import ({error})"
+    return None
+
+
+def kernel_cache() -> Cache | None:
+    """The state of the kernel cache; None when Numba is missing, since its version is part of the key."""
+    from contrada import jit
+
+    try:
+        state = jit.cache_state()
+    except metadata.PackageNotFoundError:
+        return None
+    return Cache(str(state.directory), state.key, state.kernels, state.nbytes, state.writable)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def usable_memory() -> int | None:
+    """Bytes of memory, or the container's limit where that is smaller; None where the system does not say."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+    try:
+        return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no control group, or no limit ("max")
+        return memory
+
+
+def show(report: Report, *, as_json: bool) -> None:
+    """Print the report: JSON, a table on a terminal, plain lines in a pipe."""
+    if as_json:
+        typer.echo(report.to_json())
+    elif sys.stdout.isatty():
+        _print_tables(report)
+    else:
+        for title, rows in _sections(report):
+            width = max(len(label) for label, _ in rows)
+            typer.echo(title)
+            for label, text in rows:
+                typer.echo(f"  {label:<{width}}  {text}".rstrip())
+
+
+def _print_tables(report: Report) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for title, rows in _sections(report):
+        table = Table(title=title, title_justify="left", title_style="bold", show_header=False, expand=False)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for label, text in rows:
+            style = {"ready": "green", "missing": "red"}.get(text.partition(":")[0], "")
+            table.add_row(label, f"[{style}]{escape(text)}[/]" if style else escape(text))
+        console.print(table)
+
+
+def _sections(report: Report) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """The report as titled rows of label and text."""
+    yield f"Contrada {report.contrada or '(not installed)'}", list(_machine_rows(report))
+    if report.packages:
+        yield "Packages", [(name, version or "-") for name, version in report.packages.items()]
+    rows = []
+    for feature in report.features:
+        rows.append((feature.name, "ready" if feature.is_ready else "missing: " + "; ".join(feature.missing)))
+        rows += [("", f"install: {command}") for command in feature.install]
+    yield "Features", rows
+
+
+def _machine_rows(report: Report) -> Iterator[tuple[str, str]]:
+    yield "Python", f"{report.python} ({report.executable})"
+    yield "System", report.system
+    yield "Cores", str(report.cores)
+    yield "Memory", f"{report.memory / 2**30:.1f} GiB" if report.memory is not None else "unknown"
+    yield "Java", report.java.complaint or f"{report.java.version} ({report.java.path})"
+    if report.cache is None:
+        yield "Kernels", "no cache: Numba is not installed"
+    else:
+        held = f"{report.cache.kernels} compiled, {report.cache.nbytes / 1e6:.1f} MB"
+        access = "writable" if report.cache.writable else "not writable"
+        yield "Kernels", f"{held}, in {report.cache.directory} ({access})"

@@ -1,0 +1,51 @@
+"""The `contrada` command. A command imports what it needs when it runs, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="contrada",
+    help="Content-based publish/subscribe where a region is a value like any other.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"contrada {version('contrada')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+    ] = False,
+) -> None:
+    """Content-based publish/subscribe where a region is a value like any other."""
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Report this machine, what is installed and what is missing for which feature.
+
+    Exits with 0 when regions and relations work, with 1 when they do not.
+    """
+    from contrada.cli.doctor import examine, show
+
+    report = examine()
+    show(report, as_json=json)
+    raise typer.Exit(0 if report.core_is_ready else 1)
+
+
+if __name__ == "__main__":
+    app()

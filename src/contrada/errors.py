@@ -1,0 +1,32 @@
+"""The errors this package raises on purpose: one base, a few children."""
+
+
+class ContradaError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class RegionError(ContradaError, ValueError):
+    """A region (or a column of regions) cannot be read or is not a valid region.
+
+    The message names the row, part, ring and place of the first fault; `row`, `part`, `ring` and `place`
+    carry the same as data (None where they do not apply).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        row: int | None = None,
+        part: int | None = None,
+        ring: int | None = None,
+        place: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.row = row
+        self.part = part
+        self.ring = ring
+        self.place = place
+
+
+class CrsError(ContradaError, ValueError):
+    """Two values that meet in one operation have different coordinate reference systems."""

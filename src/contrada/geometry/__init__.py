@@ -1,0 +1,25 @@
+"""Regions, points and the relations between them."""
+
+from contrada.geometry.column import RegionArray, Sifted
+from contrada.geometry.composition import compose
+from contrada.geometry.faults import Rejection
+from contrada.geometry.point import Point, PointArray
+from contrada.geometry.region import Region
+from contrada.geometry.relate import relate, relate_boxes
+from contrada.geometry.relation import Relation, RelationSet
+from contrada.geometry.sampled import relate_sampled
+
+__all__ = [
+    "Point",
+    "PointArray",
+    "Region",
+    "RegionArray",
+    "Rejection",
+    "Relation",
+    "RelationSet",
+    "Sifted",
+    "compose",
+    "relate",
+    "relate_boxes",
+    "relate_sampled",
+]

@@ -1,0 +1,79 @@
+"""The flat arrays behind a column of regions: choosing rows, putting columns together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Arrays(NamedTuple):
+    """The flat arrays of a column, as `RegionArray` describes them; all read-only."""
+
+    xy: NDArray[np.float64]
+    ring_offsets: NDArray[np.int64]
+    region_offsets: NDArray[np.int32]
+    ring_flags: NDArray[np.uint8]
+    bounds: NDArray[np.float64]
+
+
+def is_compact(arrays: Arrays) -> bool:
+    """True if the arrays hold the regions of the column and nothing else (a slice shares its parent's)."""
+    return bool(arrays.region_offsets[0] == 0 and arrays.region_offsets[-1] == len(arrays.ring_offsets) - 1)
+
+
+def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
+    """A copy of chosen rows; negative ones count from the end."""
+    rows = np.asarray(rows, np.int64)
+    n = len(arrays.bounds)
+    if rows.size and (rows.min() < -n or rows.max() >= n):
+        raise IndexError(f"row {int(rows.min() if rows.min() < -n else rows.max())} of a column of {n} regions")
+    rows = np.where(rows < 0, rows + n, rows)
+    rings = ranges(arrays.region_offsets[rows], arrays.region_offsets[rows + 1])
+    vertices = ranges(arrays.ring_offsets[rings], arrays.ring_offsets[rings + 1])
+    return Arrays(
+        arrays.xy[vertices],
+        offsets(np.diff(arrays.ring_offsets)[rings]),
+        offsets(np.diff(arrays.region_offsets)[rows]).astype(np.int32),
+        arrays.ring_flags[rings],
+        arrays.bounds[rows],
+    )
+
+
+def compact(arrays: Arrays) -> Arrays:
+    """The same regions in arrays that hold nothing else."""
+    return arrays if is_compact(arrays) else take(arrays, np.arange(len(arrays.bounds)))
+
+
+def concatenate(parts: Sequence[Arrays]) -> Arrays:
+    """The rows of several columns, one after another."""
+    parts = [compact(part) for part in parts]
+    if not parts:
+        return Arrays(
+            np.empty((0, 2)), np.zeros(1, np.int64), np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty((0, 4))
+        )
+    return Arrays(
+        np.concatenate([a.xy for a in parts]),
+        offsets(np.concatenate([np.diff(a.ring_offsets) for a in parts])),
+        offsets(np.concatenate([np.diff(a.region_offsets) for a in parts])).astype(np.int32),
+        np.concatenate([a.ring_flags for a in parts]),
+        np.concatenate([a.bounds for a in parts]),
+    )
+
+
+def offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Offsets of runs of the given lengths: 0, c0, c0 + c1, ..."""
+    made = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=made[1:])
+    return made
+
+
+def ranges(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
+    """starts[0]..stops[0], starts[1]..stops[1], ... one after another."""
+    counts = np.asarray(stops, np.int64) - starts
+    ends = np.cumsum(counts)
+    if len(ends) == 0:
+        return np.empty(0, np.int64)
+    return np.arange(ends[-1]) + np.repeat(np.asarray(starts, np.int64) - (ends - counts), counts)

@@ -1,0 +1,130 @@
+"""GeoArrow: polygons and multipolygons as nested Arrow lists, in and out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from contrada.errors import RegionError
+from contrada.geometry.interchange import part_offsets
+from contrada.geometry.sources import GOOD, MISSING, Raw, raw_from_wkb, raw_from_wkt
+
+if TYPE_CHECKING:
+    from contrada.geometry.column import RegionArray
+
+
+class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
+    """A GeoArrow extension type by name; not registered, so that other libraries' own types stay in charge."""
+
+    def __init__(self, storage: pa.DataType, name: str, metadata: str) -> None:
+        self._metadata = metadata
+        super().__init__(storage, name)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self._metadata.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> GeoArrowType:
+        return cls(storage_type, "geoarrow.multipolygon", serialized.decode())
+
+
+def _metadata_of(crs: str | None) -> str:
+    if crs is None:
+        return "{}"
+    return json.dumps({"crs": json.loads(crs) if crs.startswith("{") else crs})
+
+
+def _crs_of(array: Any) -> str | None:
+    """The CRS of an extension array, as text; objects (PROJJSON) with an authority code become that code."""
+    serialize = getattr(array.type, "__arrow_ext_serialize__", None)
+    if serialize is None:
+        return None
+    crs = json.loads(serialize() or b"{}").get("crs")
+    if isinstance(crs, dict):
+        named = crs.get("id")
+        return f"{named['authority']}:{named['code']}" if isinstance(named, dict) else json.dumps(crs)
+    return crs
+
+
+def column_to_arrow(column: RegionArray) -> Any:
+    """A GeoArrow multipolygon array, interleaved, with the CRS in its type."""
+    a = column.arrays
+    starts, regions = part_offsets(column)
+    first_ring, end_ring = int(starts[0]), int(starts[-1])
+    first_vertex, end_vertex = int(a.ring_offsets[first_ring]), int(a.ring_offsets[end_ring])
+    vertex = pa.FixedSizeListArray.from_arrays(
+        pa.array(a.xy[first_vertex:end_vertex].reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2)
+    )
+    rings = _list_array(a.ring_offsets[first_ring : end_ring + 1] - first_vertex, vertex, "vertices")
+    parts = _list_array(starts - first_ring, rings, "rings")
+    storage = _list_array(regions, parts, "polygons")
+    kind = GeoArrowType(storage.type, "geoarrow.multipolygon", _metadata_of(column.crs))
+    return pa.ExtensionArray.from_storage(kind, storage)
+
+
+def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
+    """A list array; 32-bit offsets where they suffice, as most readers expect."""
+    if len(values) < 2**31:
+        kind = pa.list_(pa.field(name, values.type, nullable=False))
+        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=kind)
+    kind = pa.large_list(pa.field(name, values.type, nullable=False))
+    return pa.LargeListArray.from_arrays(pa.array(offsets.astype(np.int64)), values, type=kind)
+
+
+def raw_from_arrow(values: Any) -> Raw:
+    """Raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
+    array = values
+    if not isinstance(array, pa.Array):
+        streams = hasattr(array, "__arrow_c_stream__") or isinstance(array, pa.ChunkedArray)
+        array = pa.chunked_array(array).combine_chunks() if streams else pa.array(array)
+    crs = _crs_of(array)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if _is_list(kind):
+        raw = _raw_from_lists(array)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        raw = raw_from_wkt(array.to_pylist())
+    else:
+        raw = raw_from_wkb(array)
+    return raw if crs is None else raw._replace(crs=crs)
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _raw_from_lists(array: Any) -> Raw:
+    depth, inner = 0, array.type
+    while _is_list(inner):
+        depth, inner = depth + 1, inner.value_type
+    if depth not in (2, 3) or not (pa.types.is_struct(inner) or pa.types.is_fixed_size_list(inner)):
+        raise RegionError(f"not GeoArrow polygons or multipolygons: {array.type}")
+    missing = np.asarray(array.is_null()) if array.null_count else np.zeros(len(array), bool)
+    offsets, values = [], array
+    for _ in range(depth):
+        offsets.append(np.asarray(values.offsets, np.int64) if len(values) else np.zeros(1, np.int64))
+        values = values.values
+    if depth == 2:  # polygons: every region has one part
+        offsets.insert(0, np.arange(len(array) + 1))
+        offsets[1] = np.asarray(offsets[1])
+    # Offsets are absolute within the child arrays; a sliced parent starts in their middle.
+    regions = offsets[0] - offsets[0][0]
+    parts = offsets[1][offsets[0][0] : offsets[0][-1] + 1] if depth == 3 else offsets[1]
+    rings = offsets[2][parts[0] : parts[-1] + 1]
+    xy = _vertices(values)[rings[0] : rings[-1]]
+    faults = np.where(missing, MISSING, GOOD).astype(np.int64)
+    kinds = np.full(len(array), 3 if depth == 2 else 6, np.int64)
+    return Raw(xy, rings - rings[0], parts - parts[0], regions, faults, kinds, None)
+
+
+def _vertices(values: Any) -> NDArray[np.float64]:
+    """(V, 2) coordinates from a struct of x, y or from fixed-size lists; further dimensions are dropped."""
+    if pa.types.is_struct(values.type):
+        return np.column_stack([np.asarray(values.field(k), np.float64) for k in ("x", "y")])
+    flat = np.asarray(values.values, np.float64).reshape(-1, values.type.list_size)
+    return flat[values.offset : values.offset + len(values), :2]

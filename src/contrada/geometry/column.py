@@ -1,0 +1,346 @@
+"""RegionArray: a column of regions in flat arrays, the form that kernels, tables and Spark batches use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from contrada import kernels
+from contrada.geometry.arrays import Arrays, compact, concatenate, take
+from contrada.geometry.crs import common_crs
+from contrada.geometry.faults import Rejection
+
+if TYPE_CHECKING:
+    from contrada.geometry.region import Region
+
+LARGE = 64  # regions with more vertices get an edge index, as in kernels/chains.py
+
+
+class Sifted(NamedTuple):
+    """The good rows of a batch as a column, and the rest with reasons; nothing is lost.
+
+    `rows[k]` is the input row of region k; `repaired` lists the input rows that were mended.
+    """
+
+    regions: RegionArray
+    rows: NDArray[np.int64]
+    rejected: tuple[Rejection, ...]
+    repaired: NDArray[np.int64]
+
+
+OnInvalid = Literal["raise", "reject"]
+
+
+class RegionArray:
+    """An immutable column of valid regions.
+
+    xy (V, 2) holds closed rings one after another, with the interior left of every edge: shells run
+    counter-clockwise, holes clockwise. Ring r is xy[ring_offsets[r]:ring_offsets[r + 1]], region i has the rings
+    region_offsets[i]:region_offsets[i + 1], each shell followed by its holes. Slices share these arrays.
+
+    >>> squares = RegionArray.from_wkt(["POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))", "POLYGON((5 5, 6 5, 6 6, 5 5))"])
+    >>> len(squares), squares.bounds[1].tolist()
+    (2, [5.0, 5.0, 6.0, 6.0])
+    """
+
+    __slots__ = ("_arrays", "_chains", "_crs")
+    _arrays: Arrays
+    _chains: tuple[NDArray[np.float64], NDArray[np.int64]] | None
+    _crs: str | None
+
+    def __init__(self, arrays: Arrays, crs: str | None = None) -> None:
+        """Wrap arrays that hold what `RegionArray` promises; they are not checked. Users call the `from_` methods."""
+        for array in arrays:
+            array.setflags(write=False)
+        object.__setattr__(self, "_arrays", arrays)
+        object.__setattr__(self, "_crs", crs)
+        object.__setattr__(self, "_chains", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a RegionArray cannot be changed")
+
+    # Reading
+
+    @overload
+    @classmethod
+    def from_wkb(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+    ) -> RegionArray: ...
+    @overload
+    @classmethod
+    def from_wkb(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+    ) -> Sifted: ...
+    @classmethod
+    def from_wkb(
+        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+    ) -> RegionArray | Sifted:
+        """Regions from WKB or EWKB: an Arrow array, or a sequence of bytes (hex text is read too).
+
+        The first bad row raises a RegionError; `on_invalid="reject"` returns the good rows and, beside them, the
+        rejected ones with reasons. `repair=True` mends what can be mended.
+
+        >>> made = RegionArray.from_wkb([Region.box(0, 0, 1, 1).to_wkb(), b"rubbish"], on_invalid="reject")
+        >>> len(made.regions), made.rejected[0].row, made.rejected[0].reason
+        (1, 1, 'malformed or truncated geometry')
+        """
+        from contrada.geometry.sources import raw_from_wkb
+        from contrada.geometry.validation import sift
+
+        return _finish(sift(raw_from_wkb(values), crs, repair), on_invalid)
+
+    @overload
+    @classmethod
+    def from_wkt(
+        cls, values: Iterable[str | None], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+    ) -> RegionArray: ...
+    @overload
+    @classmethod
+    def from_wkt(
+        cls, values: Iterable[str | None], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+    ) -> Sifted: ...
+    @classmethod
+    def from_wkt(
+        cls,
+        values: Iterable[str | None],
+        *,
+        crs: str | None = None,
+        repair: bool = False,
+        on_invalid: OnInvalid = "raise",
+    ) -> RegionArray | Sifted:
+        """Regions from WKT texts; like `from_wkb` otherwise.
+
+        >>> RegionArray.from_wkt(["POLYGON((0 0, 2 0, 2 2, 0 0))"])[0].area
+        2.0
+        """
+        from contrada.geometry.sources import raw_from_wkt
+        from contrada.geometry.validation import sift
+
+        return _finish(sift(raw_from_wkt(list(values)), crs, repair), on_invalid)
+
+    @overload
+    @classmethod
+    def from_shapely(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+    ) -> RegionArray: ...
+    @overload
+    @classmethod
+    def from_shapely(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+    ) -> Sifted: ...
+    @classmethod
+    def from_shapely(
+        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+    ) -> RegionArray | Sifted:
+        """Regions from Shapely polygons and multipolygons; like `from_wkb` otherwise."""
+        from contrada.geometry.sources import raw_from_shapely
+        from contrada.geometry.validation import sift
+
+        return _finish(sift(raw_from_shapely(values), crs, repair), on_invalid)
+
+    @overload
+    @classmethod
+    def from_geojson(
+        cls, values: Iterable[Any], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+    ) -> RegionArray: ...
+    @overload
+    @classmethod
+    def from_geojson(
+        cls, values: Iterable[Any], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+    ) -> Sifted: ...
+    @classmethod
+    def from_geojson(
+        cls,
+        values: Iterable[Any],
+        *,
+        crs: str | None = None,
+        repair: bool = False,
+        on_invalid: OnInvalid = "raise",
+    ) -> RegionArray | Sifted:
+        """Regions from GeoJSON geometries or features, as dicts or text; like `from_wkb` otherwise."""
+        from contrada.geometry.sources import raw_from_geojson
+        from contrada.geometry.validation import sift
+
+        return _finish(sift(raw_from_geojson(list(values)), crs, repair), on_invalid)
+
+    @overload
+    @classmethod
+    def from_arrow(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+    ) -> RegionArray: ...
+    @overload
+    @classmethod
+    def from_arrow(
+        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+    ) -> Sifted: ...
+    @classmethod
+    def from_arrow(
+        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+    ) -> RegionArray | Sifted:
+        """Regions from an Arrow array of GeoArrow polygons or multipolygons, WKB or WKT; like `from_wkb` otherwise.
+
+        Anything that offers the Arrow PyCapsule interface will do; the CRS of an extension type is read.
+        """
+        from contrada.geometry.arrow import raw_from_arrow
+        from contrada.geometry.validation import sift
+
+        return _finish(sift(raw_from_arrow(values), crs, repair), on_invalid)
+
+    @classmethod
+    def from_regions(cls, regions: Sequence[Region]) -> RegionArray:
+        """A column of regions that are valid already."""
+        crs = None
+        for region in regions:
+            crs = common_crs(crs, region.crs)
+        return cls(concatenate([region.column.arrays for region in regions]), crs)
+
+    # Writing
+
+    def to_shapely(self) -> NDArray[np.object_]:
+        """Shapely polygons, and multipolygons for regions of several parts; no coordinate changes."""
+        from contrada.geometry.interchange import column_to_shapely
+
+        return column_to_shapely(self)
+
+    def to_wkb(self) -> Any:
+        """An Arrow array of WKB; no coordinate changes."""
+        import pyarrow as pa
+        import shapely
+
+        return pa.array(shapely.to_wkb(self.to_shapely()), type=pa.binary())
+
+    def to_arrow(self) -> Any:
+        """A GeoArrow array of multipolygons (interleaved coordinates) that carries the CRS; no coordinate changes."""
+        from contrada.geometry.arrow import column_to_arrow
+
+        return column_to_arrow(self)
+
+    # The column itself
+
+    @property
+    def arrays(self) -> Arrays:
+        """The flat arrays; offsets are absolute, so a slice shows the whole of xy, ring_offsets and ring_flags."""
+        return self._arrays
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The boxes of the regions, (n, 4): xmin, ymin, xmax, ymax."""
+        return self._arrays.bounds
+
+    @property
+    def crs(self) -> str | None:
+        """The coordinate reference system, if known."""
+        return self._crs
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays; an edge index, once built, adds about five per vertex of large regions."""
+        return sum(array.nbytes for array in self._arrays)
+
+    @property
+    def areas(self) -> NDArray[np.float64]:
+        """Areas, in floating point."""
+        areas: NDArray[np.float64] = kernels.measure_regions(*self._arrays[:3])[:, 0]
+        return areas
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """Lengths of the boundaries, holes included, in floating point."""
+        lengths: NDArray[np.float64] = kernels.measure_regions(*self._arrays[:3])[:, 1]
+        return lengths
+
+    @property
+    def is_simple(self) -> NDArray[np.bool_]:
+        """Which regions are simple polygons: one ring."""
+        simple: NDArray[np.bool_] = np.diff(self._arrays.region_offsets) == 1
+        return simple
+
+    def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays as relation kernels take them, with the edge index of large regions, built once and kept."""
+        if self._chains is None:
+            a = self._arrays
+            sizes = np.diff(a.ring_offsets[a.region_offsets])
+            if (sizes > LARGE).any():
+                boxes, chains = kernels.build_chains(a.xy, a.ring_offsets, a.region_offsets)
+            else:
+                boxes, chains = np.empty((0, 4)), np.full(len(self), -1, np.int64)
+            chains.setflags(write=False)
+            object.__setattr__(self, "_chains", (boxes, chains))
+        assert self._chains is not None
+        return (*self._arrays, *self._chains)
+
+    def __len__(self) -> int:
+        return len(self._arrays.bounds)
+
+    @overload
+    def __getitem__(self, item: int) -> Region: ...
+    @overload
+    def __getitem__(self, item: slice | ArrayLike) -> RegionArray: ...
+    def __getitem__(self, item: int | slice | ArrayLike) -> Region | RegionArray:
+        """One region, a slice that shares the arrays, or a copy of chosen rows (integers or a boolean mask)."""
+        if isinstance(item, (int, np.integer)):
+            from contrada.geometry.region import Region
+
+            row = range(len(self))[item]
+            return Region.from_column(self._slice(row, row + 1))
+        if isinstance(item, slice):
+            start, stop, step = item.indices(len(self))
+            if step == 1:
+                return self._slice(start, max(start, stop))
+            return RegionArray(take(self._arrays, np.arange(start, stop, step)), self._crs)
+        rows = np.asarray(item)
+        if rows.dtype == bool:
+            if len(rows) != len(self):
+                raise IndexError(f"a mask of {len(rows)} for {len(self)} regions")
+            rows = np.flatnonzero(rows)
+        return RegionArray(take(self._arrays, rows), self._crs)
+
+    def _slice(self, start: int, stop: int) -> RegionArray:
+        a = self._arrays
+        part = RegionArray(
+            a._replace(region_offsets=a.region_offsets[start : stop + 1], bounds=a.bounds[start:stop]), self._crs
+        )
+        if self._chains is not None:
+            object.__setattr__(part, "_chains", (self._chains[0], self._chains[1][start:stop]))
+        return part
+
+    def __iter__(self) -> Iterator[Region]:
+        return (self[row] for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegionArray) and len(self) == len(other) and all(map(_same, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
+        return _rebuild, (tuple(compact(self._arrays)), self._crs)
+
+    def __repr__(self) -> str:
+        vertices = int(np.diff(self._arrays.ring_offsets[self._arrays.region_offsets]).sum())
+        crs = f", {self._crs}" if self._crs else ""
+        return f"<RegionArray of {len(self)} regions, {vertices} vertices{crs}>"
+
+
+def _same(a: Region, b: Region) -> bool:
+    return a == b
+
+
+def _rebuild(arrays: tuple[Any, ...], crs: str | None) -> RegionArray:
+    return RegionArray(Arrays(*arrays), crs)
+
+
+def _finish(sifted: Sifted, on_invalid: OnInvalid) -> RegionArray | Sifted:
+    if on_invalid == "reject":
+        return sifted
+    if on_invalid != "raise":
+        raise ValueError(f'on_invalid is "raise" or "reject", not {on_invalid!r}')
+    if sifted.rejected:
+        error = sifted.rejected[0].error()
+        if len(sifted.rejected) > 1:
+            error.args = (f"{error.args[0]} (and {len(sifted.rejected) - 1} more bad rows)",)
+        raise error
+    return sifted.regions

@@ -1,0 +1,55 @@
+"""Coordinate reference systems: they ride along with regions and are compared, never guessed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from contrada.errors import CrsError
+
+
+@lru_cache(maxsize=256)
+def is_same_crs(a: str, b: str) -> bool:
+    """True if two CRS texts (authority codes, WKT, PROJJSON) name one system; the order of axes does not count.
+
+    >>> is_same_crs("EPSG:4326", "OGC:CRS84")
+    True
+    """
+    if a == b:
+        return True
+    from pyproj import CRS
+
+    return bool(_parse(a, CRS).equals(_parse(b, CRS), ignore_axis_order=True))
+
+
+def _parse(text: str, crs_class: type) -> object:
+    from pyproj.exceptions import CRSError as ProjError
+
+    try:
+        return crs_class.from_user_input(text)  # type: ignore[attr-defined]
+    except ProjError as error:
+        raise CrsError(f"unknown coordinate reference system {text!r}: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def is_geographic(crs: str) -> bool:
+    """True for longitude and latitude.
+
+    >>> is_geographic("EPSG:4326"), is_geographic("EPSG:3857")
+    (True, False)
+    """
+    from pyproj import CRS
+
+    return bool(_parse(crs, CRS).is_geographic)  # type: ignore[attr-defined]
+
+
+def common_crs(a: str | None, b: str | None) -> str | None:
+    """The CRS of two values that meet; one that is unknown fits any. Raises CrsError naming both if they differ.
+
+    >>> common_crs("EPSG:4326", None)
+    'EPSG:4326'
+    """
+    if a is None or b is None:
+        return a if b is None else b
+    if not is_same_crs(a, b):
+        raise CrsError(f"coordinate reference systems differ: {a} and {b}")
+    return a

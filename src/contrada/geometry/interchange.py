@@ -1,0 +1,96 @@
+"""Regions back to WKT, WKB, GeoJSON and Shapely; coordinates leave as they came."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from contrada.geometry.column import RegionArray
+
+Ring = NDArray[np.float64]
+Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
+HOLE = 1  # ring flag, as in kernels/validate.py
+
+
+def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First rings of all parts (and the end), and offsets of the regions into the parts."""
+    a = column.arrays
+    first, last = int(a.region_offsets[0]), int(a.region_offsets[-1])
+    shells = np.flatnonzero(a.ring_flags[first:last] & HOLE == 0) + first
+    return np.append(shells, last), np.searchsorted(shells, a.region_offsets)
+
+
+def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ...]:
+    """The polygons of the only region of a column: shell and holes as closed rings."""
+    a = column.arrays
+    starts, _ = part_offsets(column)
+    rings = {r: a.xy[a.ring_offsets[r] : a.ring_offsets[r + 1]] for r in range(int(starts[0]), int(starts[-1]))}
+    return tuple(
+        (rings[int(first)], tuple(rings[r] for r in range(int(first) + 1, int(stop))))
+        for first, stop in zip(starts[:-1], starts[1:], strict=True)
+    )
+
+
+def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
+    """Shapely polygons, and multipolygons for regions of several parts."""
+    import shapely
+
+    a = column.arrays
+    starts, regions = part_offsets(column)
+    if len(column) == 0:
+        return np.empty(0, dtype=object)
+    first_ring, first_vertex = int(starts[0]), int(a.ring_offsets[starts[0]])
+    polygons = shapely.from_ragged_array(
+        shapely.GeometryType.POLYGON,
+        a.xy[first_vertex : a.ring_offsets[starts[-1]]],
+        (a.ring_offsets[first_ring : starts[-1] + 1] - first_vertex, starts - first_ring),
+    )
+    counts = np.diff(regions)
+    made = polygons[regions[:-1]]
+    many = np.repeat(counts > 1, counts)
+    if many.any():
+        made[counts > 1] = shapely.multipolygons(polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many])
+    return np.asarray(made, dtype=object)
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back to the same double, without a trailing `.0`."""
+    text = repr(float(value))
+    return text[:-2] if text.endswith(".0") else text
+
+
+def _ring_text(ring: Ring) -> str:
+    return "(" + ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in ring.tolist()) + ")"
+
+
+def polygons_to_wkt(polygons: Polygons) -> str:
+    """WKT of a polygon, or of a multipolygon for several."""
+    texts = ["(" + ", ".join(map(_ring_text, (shell, *holes))) + ")" for shell, holes in polygons]
+    return f"POLYGON {texts[0]}" if len(texts) == 1 else f"MULTIPOLYGON ({', '.join(texts)})"
+
+
+def _polygon_bytes(shell: Ring, holes: tuple[Ring, ...]) -> bytes:
+    rings = (shell, *holes)
+    pieces = [struct.pack("<BII", 1, 3, len(rings))]
+    for ring in rings:
+        pieces += [struct.pack("<I", len(ring)), ring.astype("<f8", copy=False).tobytes()]
+    return b"".join(pieces)
+
+
+def polygons_to_wkb(polygons: Polygons) -> bytes:
+    """Little-endian WKB of a polygon, or of a multipolygon for several."""
+    texts = [_polygon_bytes(shell, holes) for shell, holes in polygons]
+    return texts[0] if len(texts) == 1 else struct.pack("<BII", 1, 6, len(texts)) + b"".join(texts)
+
+
+def polygons_to_geojson(polygons: Polygons) -> dict[str, Any]:
+    """A GeoJSON geometry."""
+    coordinates = [[ring.tolist() for ring in (shell, *holes)] for shell, holes in polygons]
+    if len(coordinates) == 1:
+        return {"type": "Polygon", "coordinates": coordinates[0]}
+    return {"type": "MultiPolygon", "coordinates": coordinates}

@@ -1,0 +1,42 @@
+"""Our thread pool: kernels release the GIL, so slices of one array run side by side."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+SLICE = 4096  # rows below which a second thread does not pay
+
+
+def cores() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """One pool per process: threads do not survive a fork."""
+    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="contrada")
+
+
+def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | None) -> None:
+    """Call work(start, stop) on slices that make up 0..rows, on so many threads (None: as many as pay)."""
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is at least 1, not {threads}")
+    count = min(threads or cores(), max(1, rows // SLICE))
+    # A thread of the pool that waited for the pool could wait for ever.
+    if count == 1 or threading.current_thread().name.startswith("contrada"):
+        work(0, rows)
+        return
+    # More slices than threads, so that one slow slice does not leave the other threads idle.
+    slices = min(count * 4, max(1, rows // SLICE))
+    limits = [rows * k // slices for k in range(slices + 1)]
+    pool = _pool(os.getpid())
+    if count < cores():
+        with ThreadPoolExecutor(max_workers=count, thread_name_prefix="contrada") as pool:
+            list(pool.map(work, limits[:-1], limits[1:]))
+        return
+    list(pool.map(work, limits[:-1], limits[1:]))

@@ -1,0 +1,198 @@
+"""Region: one valid polygon or multipolygon, holes included. An immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import RegionError
+from contrada.geometry import interchange
+from contrada.geometry.column import RegionArray, Sifted
+from contrada.geometry.sources import (
+    Raw,
+    raw_from_coordinates,
+    raw_from_geojson,
+    raw_from_shapely,
+    raw_from_wkb,
+    raw_from_wkt,
+)
+from contrada.geometry.validation import sift
+
+Coordinates = Iterable[Sequence[float]]
+
+
+class Region:
+    """A non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
+
+    Made from the coordinates of one polygon, or by `from_wkt`, `from_wkb`, `from_geojson`, `from_shapely`. Input is
+    validated once; a RegionError names the place of the fault, `repair=True` mends what can be mended. Rings may start
+    anywhere, run either way and be left open; two regions are equal, and hash alike, iff they have the same rings,
+    wherever these start, whichever way they run and in whatever order (the CRS does not count).
+
+    >>> a = Region([(0, 0), (4, 0), (4, 4), (0, 4)])
+    >>> a == Region.from_wkt("POLYGON((4 4, 4 0, 0 0, 0 4, 4 4))")
+    True
+    >>> a.area, a.bounds
+    (16.0, (0.0, 0.0, 4.0, 4.0))
+    """
+
+    def __init__(
+        self, shell: Coordinates, holes: Iterable[Coordinates] = (), *, crs: str | None = None, repair: bool = False
+    ) -> None:
+        self.__dict__["column"] = _only(sift(raw_from_coordinates([[shell, *holes]]), crs, repair))
+
+    column: RegionArray
+    """The region as a column of one, the form that kernels take."""
+
+    @classmethod
+    def from_column(cls, column: RegionArray) -> Region:
+        """The only region of a column of one; nothing is copied or checked."""
+        made = cls.__new__(cls)
+        made.__dict__["column"] = column
+        return made
+
+    @classmethod
+    def _from_raw(cls, raw: Raw, crs: str | None, repair: bool) -> Region:
+        return cls.from_column(_only(sift(raw, crs, repair)))
+
+    @classmethod
+    def from_wkt(cls, text: str, *, crs: str | None = None, repair: bool = False) -> Region:
+        """The region of a WKT (or EWKT) Polygon or MultiPolygon.
+
+        >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
+        0.5
+        """
+        return cls._from_raw(raw_from_wkt([text]), crs, repair)
+
+    @classmethod
+    def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
+        """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
+        return cls._from_raw(raw_from_wkb([data]), crs, repair)
+
+    @classmethod
+    def from_geojson(cls, value: Any, *, crs: str | None = None, repair: bool = False) -> Region:
+        """The region of a GeoJSON geometry or feature, a dict or text.
+
+        >>> Region.from_geojson({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}).area
+        0.5
+        """
+        return cls._from_raw(raw_from_geojson([value]), crs, repair)
+
+    @classmethod
+    def from_shapely(cls, geometry: Any, *, crs: str | None = None, repair: bool = False) -> Region:
+        """The region of a Shapely Polygon or MultiPolygon."""
+        return cls._from_raw(raw_from_shapely([geometry]), crs, repair)
+
+    @classmethod
+    def box(cls, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: str | None = None) -> Region:
+        """An axis-parallel rectangle.
+
+        >>> Region.box(0, 0, 2, 1).area
+        2.0
+        """
+        if not (xmin < xmax and ymin < ymax):
+            raise RegionError(f"box is {[xmin, ymin, xmax, ymax]}; need xmin < xmax and ymin < ymax")
+        return cls([(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax)], crs=crs)
+
+    def to_wkt(self) -> str:
+        """WKT whose numbers read back to the same coordinates.
+
+        >>> Region.box(0, 0, 0.1, 1).to_wkt()
+        'POLYGON ((0 0, 0.1 0, 0.1 1, 0 1, 0 0))'
+        """
+        return interchange.polygons_to_wkt(self.parts)
+
+    def to_wkb(self) -> bytes:
+        """Little-endian WKB; no coordinate changes."""
+        return interchange.polygons_to_wkb(self.parts)
+
+    def to_geojson(self) -> dict[str, Any]:
+        """A GeoJSON geometry, right-handed as RFC 7946 asks.
+
+        >>> Region.box(0, 0, 1, 1).to_geojson()["type"]
+        'Polygon'
+        """
+        return interchange.polygons_to_geojson(self.parts)
+
+    def to_shapely(self) -> Any:
+        """A Shapely Polygon, or a MultiPolygon for several parts; no coordinate changes."""
+        return self.column.to_shapely()[0]
+
+    @property
+    def __geo_interface__(self) -> dict[str, Any]:
+        return self.to_geojson()
+
+    @cached_property
+    def parts(self) -> tuple[tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]], ...]:
+        """The polygons: for each its shell and its holes, as closed rings of vertices."""
+        return interchange.column_parts(self.column)
+
+    @property
+    def crs(self) -> str | None:
+        """The coordinate reference system, if known."""
+        return self.column.crs
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The box xmin, ymin, xmax, ymax."""
+        xmin, ymin, xmax, ymax = self.column.bounds[0].tolist()
+        return xmin, ymin, xmax, ymax
+
+    @property
+    def area(self) -> float:
+        """The area, in floating point."""
+        return float(self.column.areas[0])
+
+    @property
+    def length(self) -> float:
+        """The length of the boundary, holes included, in floating point."""
+        return float(self.column.lengths[0])
+
+    @property
+    def is_simple(self) -> bool:
+        """True for a simple polygon: one part without holes."""
+        return bool(self.column.is_simple[0])
+
+    @cached_property
+    def _canonical(self) -> tuple[bytes, ...]:
+        """The rings, each from its least vertex on, in sorted order; the direction is fixed by the interior."""
+        rings = [ring for shell, holes in self.parts for ring in (shell, *holes)]
+        return tuple(sorted(map(_from_least_vertex, rings)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Region) and self._canonical == other._canonical
+
+    def __hash__(self) -> int:
+        return hash(self._canonical)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Region cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Region cannot be changed")
+
+    def __reduce__(self) -> tuple[object, tuple[RegionArray]]:
+        return Region.from_column, (self.column,)
+
+    def __repr__(self) -> str:
+        text = self.to_wkt()
+        return f"<Region {text if len(text) <= 80 else text[:77] + '...'}>"
+
+
+def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
+    vertices = ring[:-1]
+    start = int(np.lexsort((vertices[:, 1], vertices[:, 0]))[0])
+    return np.roll(vertices, -start, axis=0).tobytes()
+
+
+def _only(sifted: Sifted) -> RegionArray:
+    """The column of one region, or the error that says what is wrong with it."""
+    if sifted.rejected:
+        bad = sifted.rejected[0]
+        raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
+    return sifted.regions
+

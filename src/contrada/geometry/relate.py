@@ -1,0 +1,138 @@
+"""relate: the exact relation between regions and points, one by one or in columns."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.geometry.column import RegionArray
+from contrada.geometry.crs import common_crs
+from contrada.geometry.point import Point, PointArray
+from contrada.geometry.pool import run_sliced
+from contrada.geometry.region import Region
+from contrada.geometry.relation import Relation
+
+One = Region | Point
+Many = RegionArray | PointArray
+Codes = NDArray[np.uint8]
+
+INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
+
+# Table 2 of [SPATIAL], corrected: for each relation of two regions, the mask of the relations their boxes can be in.
+# `covers` needs `contains` and `covered-by` needs `inside` too; with several parts `disjoint` needs `equals` too.
+BOX_RELATIONS: Codes = np.array(
+    [
+        0b11111111,  # disjoint: any; `equals` only with several parts
+        0b11111110,  # meets: all but disjoint
+        0b11111100,  # overlaps: all but disjoint and meets
+        0b00001000,  # equals: equals
+        0b00010000,  # inside: inside
+        0b00100000,  # contains: contains
+        0b01101000,  # covers: covers, equals, contains
+        0b10011000,  # covered-by: covered-by, equals, inside
+    ],
+    np.uint8,
+)
+
+
+@overload
+def relate(a: One, b: One, *, threads: int | None = None) -> Relation: ...
+@overload
+def relate(a: Many, b: One | Many, *, threads: int | None = None) -> Codes: ...
+@overload
+def relate(a: One, b: Many, *, threads: int | None = None) -> Codes: ...
+def relate(a: One | Many, b: One | Many, *, threads: int | None = None) -> Relation | Codes:
+    """The relation of a to b, exact: exactly one of the eight holds.
+
+    Two single values give a Relation; columns broadcast like NumPy arrays and give an array of relation codes. A point
+    is inside, meets or is disjoint from a region; two points are equal or disjoint. Columns run on all cores unless
+    `threads` says otherwise. Takes O(n log n) for n vertices in all, unless the boundaries follow each other closely.
+
+    >>> relate(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6))
+    <Relation.OVERLAPS: 2>
+    >>> relate(Point(4, 2), Region.box(0, 0, 4, 4))
+    <Relation.MEETS: 1>
+    """
+    first, second = _column(a), _column(b)
+    common_crs(first.crs, second.crs)
+    codes = _relate_columns(first, second, threads)
+    single = isinstance(a, (Region, Point)) and isinstance(b, (Region, Point))
+    return Relation(int(codes[0])) if single else codes
+
+
+def _column(value: object) -> Many:
+    if isinstance(value, (Region, Point)):
+        return value.column
+    if isinstance(value, (RegionArray, PointArray)):
+        return value
+    raise TypeError(f"relate takes a Region, Point, RegionArray or PointArray, not {type(value).__name__}")
+
+
+def broadcast_length(a: Many, b: Many) -> int:
+    """The length of the result; a column of one stands for every row."""
+    if len(a) != len(b) and len(a) != 1 and len(b) != 1:
+        raise ValueError(f"columns of {len(a)} and {len(b)} rows do not go together")
+    return len(b) if len(a) == 1 else len(a)
+
+
+def _relate_columns(a: Many, b: Many, threads: int | None) -> Codes:
+    rows = broadcast_length(a, b)
+    out = np.empty(rows, np.uint8)
+    if rows == 0:
+        return out
+    if isinstance(a, PointArray) and isinstance(b, PointArray):
+        np.multiply((a.xy == b.xy).all(axis=1), np.uint8(Relation.EQUALS), out=out)
+    elif isinstance(a, PointArray):
+        assert isinstance(b, RegionArray)
+        _relate_points(a, b, out, threads)
+    elif isinstance(b, PointArray):
+        _relate_points(b, a, out, threads)
+        out = INVERSE_CODES[out]
+    elif len(b) == 1 and len(a) > 1:
+        _relate_regions(b, a, out, threads)  # the kernel prepares the first of two when it stands for all rows
+        out = INVERSE_CODES[out]
+    else:
+        _relate_regions(a, b, out, threads)
+    return out
+
+
+def _relate_regions(a: RegionArray, b: RegionArray, out: Codes, threads: int | None) -> None:
+    arrays: tuple[Any, ...] = (*a.kernel_arrays(), *b.kernel_arrays())
+    run_sliced(lambda start, stop: kernels.relate_pairs(*arrays, start, stop, out), len(out), threads)
+
+
+def _relate_points(points: PointArray, regions: RegionArray, out: Codes, threads: int | None) -> None:
+    xy, rings, offsets, _, bounds, boxes, chains = regions.kernel_arrays()
+    run_sliced(
+        lambda start, stop: kernels.relate_points(
+            points.xy, xy, rings, offsets, bounds, boxes, chains, start, stop, out
+        ),
+        len(out),
+        threads,
+    )
+
+
+def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
+    """Relation codes of boxes (n, 4) of positive area; a single row stands for every row.
+
+    >>> relate_boxes(np.array([[0.0, 0, 4, 4]]), np.array([[1.0, 1, 2, 2], [0, 0, 4, 4]])).tolist()
+    [5, 3]
+    """
+    first, second = (_read_only(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
+    if len(first) != len(second) and len(first) != 1 and len(second) != 1:
+        raise ValueError(f"{len(first)} and {len(second)} boxes do not go together")
+    out = np.empty(len(second) if len(first) == 1 else len(first), np.uint8)
+    kernels.box_relations(first, second, out)
+    return out
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+__all__ = ["BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]

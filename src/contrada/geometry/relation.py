@@ -1,0 +1,203 @@
+"""The eight relations of two regions, and sets of them: the spatial operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import ClassVar
+
+
+class Relation(IntEnum):
+    """Exactly one of these holds between any two regions; read "message region RELATION subscription region".
+
+    >>> Relation.INSIDE.inverse
+    <Relation.CONTAINS: 5>
+    >>> str(Relation.COVERED_BY)
+    'covered-by'
+    """
+
+    DISJOINT = 0
+    MEETS = 1
+    OVERLAPS = 2
+    EQUALS = 3
+    INSIDE = 4
+    CONTAINS = 5
+    COVERS = 6
+    COVERED_BY = 7
+
+    @property
+    def inverse(self) -> Relation:
+        """The relation of b to a when this is the relation of a to b."""
+        return _INVERSE[self]
+
+    def __str__(self) -> str:
+        """The name as the papers write it."""
+        return self.name.lower().replace("_", "-")
+
+    def __or__(self, other: int) -> RelationSet:  # type: ignore[override]
+        """The set of this relation and another relation or set."""
+        return RelationSet(self) | other
+
+    def __invert__(self) -> RelationSet:  # type: ignore[override]
+        """All relations but this one."""
+        return ~RelationSet(self)
+
+
+_INVERSE = {
+    Relation.DISJOINT: Relation.DISJOINT,
+    Relation.MEETS: Relation.MEETS,
+    Relation.OVERLAPS: Relation.OVERLAPS,
+    Relation.EQUALS: Relation.EQUALS,
+    Relation.INSIDE: Relation.CONTAINS,
+    Relation.CONTAINS: Relation.INSIDE,
+    Relation.COVERS: Relation.COVERED_BY,
+    Relation.COVERED_BY: Relation.COVERS,
+}
+
+
+class RelationSet:
+    """Any subset of the eight relations, kept as an 8-bit mask: one spatial operator. Immutable.
+
+    >>> Relation.OVERLAPS | Relation.MEETS
+    RelationSet(MEETS, OVERLAPS)
+    >>> ~RelationSet.S_INTERSECTS == RelationSet(Relation.DISJOINT)
+    True
+    >>> Relation.EQUALS in RelationSet.S_WITHIN
+    True
+    """
+
+    __slots__ = ("_mask",)
+    _mask: int
+
+    S_DISJOINT: ClassVar[RelationSet]
+    S_TOUCHES: ClassVar[RelationSet]
+    S_OVERLAPS: ClassVar[RelationSet]
+    S_EQUALS: ClassVar[RelationSet]
+    S_WITHIN: ClassVar[RelationSet]
+    S_CONTAINS: ClassVar[RelationSet]
+    S_INTERSECTS: ClassVar[RelationSet]
+    NONE: ClassVar[RelationSet]
+    ALL: ClassVar[RelationSet]
+
+    def __init__(self, *relations: Relation | RelationSet) -> None:
+        mask = 0
+        for relation in relations:
+            mask |= _as_mask(relation)
+        object.__setattr__(self, "_mask", mask)
+
+    @classmethod
+    def from_mask(cls, mask: int) -> RelationSet:
+        """The set whose relation k is a member iff bit k of the mask is set.
+
+        >>> RelationSet.from_mask(0b110)
+        RelationSet(MEETS, OVERLAPS)
+        """
+        if not 0 <= mask <= 255:
+            raise ValueError(f"a mask has eight bits, 0 to 255; got {mask}")
+        made = cls()
+        object.__setattr__(made, "_mask", int(mask))
+        return made
+
+    @property
+    def mask(self) -> int:
+        """The members as bits: bit k is set iff relation k is a member."""
+        return self._mask
+
+    @property
+    def inverse(self) -> RelationSet:
+        """The inverses of the members: what holds of b to a when a member holds of a to b.
+
+        >>> RelationSet.S_WITHIN.inverse == RelationSet.S_CONTAINS
+        True
+        """
+        return RelationSet(*(relation.inverse for relation in self))
+
+    def __or__(self, other: object) -> RelationSet:
+        mask = _try_mask(other)
+        return NotImplemented if mask is None else RelationSet.from_mask(self._mask | mask)
+
+    __ror__ = __or__
+
+    def __and__(self, other: object) -> RelationSet:
+        mask = _try_mask(other)
+        return NotImplemented if mask is None else RelationSet.from_mask(self._mask & mask)
+
+    __rand__ = __and__
+
+    def __sub__(self, other: object) -> RelationSet:
+        mask = _try_mask(other)
+        return NotImplemented if mask is None else RelationSet.from_mask(self._mask & ~mask)
+
+    def __invert__(self) -> RelationSet:
+        return RelationSet.from_mask(~self._mask & 255)
+
+    def __le__(self, other: object) -> bool:
+        """True if every member is a member of other."""
+        mask = _try_mask(other)
+        return NotImplemented if mask is None else self._mask & ~mask == 0
+
+    def __contains__(self, relation: int) -> bool:
+        return bool(self._mask >> int(relation) & 1)
+
+    def __iter__(self) -> Iterator[Relation]:
+        return (relation for relation in Relation if self._mask >> relation & 1)
+
+    def __len__(self) -> int:
+        return self._mask.bit_count()
+
+    def __bool__(self) -> bool:
+        return self._mask != 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RelationSet) and self._mask == other._mask
+
+    def __hash__(self) -> int:
+        return hash((RelationSet, self._mask))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a RelationSet cannot be changed")
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return RelationSet.from_mask, (self._mask,)
+
+    def __repr__(self) -> str:
+        for name in _OGC_NAMES:
+            if self is getattr(RelationSet, name):
+                return f"RelationSet.{name}"
+        return f"RelationSet({', '.join(relation.name for relation in self)})"
+
+
+def _try_mask(value: object) -> int | None:
+    if isinstance(value, RelationSet):
+        return value.mask
+    return 1 << value if isinstance(value, Relation) else None
+
+
+def _as_mask(value: Relation | RelationSet) -> int:
+    mask = _try_mask(value)
+    if mask is None:
+        raise TypeError(f"a RelationSet holds relations, not {value!r}")
+    return mask
+
+
+def relation_set(relations: Relation | RelationSet | Iterable[Relation]) -> RelationSet:
+    """The set that a relation, a set or an iterable of relations names.
+
+    >>> relation_set([Relation.MEETS, Relation.EQUALS])
+    RelationSet(MEETS, EQUALS)
+    """
+    if isinstance(relations, (Relation, RelationSet)):
+        return RelationSet(relations)
+    return RelationSet(*relations)
+
+
+_OGC_NAMES = ("S_DISJOINT", "S_TOUCHES", "S_OVERLAPS", "S_EQUALS", "S_WITHIN", "S_CONTAINS", "S_INTERSECTS")
+RelationSet.S_DISJOINT = RelationSet(Relation.DISJOINT)
+RelationSet.S_TOUCHES = RelationSet(Relation.MEETS)
+RelationSet.S_OVERLAPS = RelationSet(Relation.OVERLAPS)
+RelationSet.S_EQUALS = RelationSet(Relation.EQUALS)
+RelationSet.S_WITHIN = RelationSet(Relation.INSIDE, Relation.COVERED_BY, Relation.EQUALS)
+RelationSet.S_CONTAINS = RelationSet(Relation.CONTAINS, Relation.COVERS, Relation.EQUALS)
+RelationSet.S_INTERSECTS = ~RelationSet.S_DISJOINT
+RelationSet.NONE = RelationSet()
+RelationSet.ALL = ~RelationSet.NONE

@@ -1,0 +1,210 @@
+"""From what users have to raw arrays: WKB, WKT, GeoJSON, Shapely. Nothing is judged here but whether it can be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.errors import CrsError, RegionError
+from contrada.geometry.arrays import offsets
+
+GOOD, MISSING, WRONG_TYPE, MALFORMED = 0, 1, 3, 4  # as in kernels/faults.py
+_KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
+
+
+class Raw(NamedTuple):
+    """Regions as given: rows of parts of rings of vertices. Rows with a fault have no parts."""
+
+    xy: NDArray[np.float64]
+    ring_offsets: NDArray[np.int64]
+    part_offsets: NDArray[np.int64]
+    region_offsets: NDArray[np.int64]
+    faults: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    crs: str | None
+
+
+def raw_from_wkb(values: Any) -> Raw:
+    """Raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
+    data, positions, missing = _buffers(values)
+    n = len(missing)
+    faults, kinds, srids = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    regions, totals = np.empty(n + 1, np.int64), np.empty(3, np.int64)
+    kernels.count_wkb(data, positions, missing, faults, kinds, srids, regions, totals)
+    parts, rings = np.empty(totals[0] + 1, np.int64), np.empty(totals[1] + 1, np.int64)
+    bits = np.empty((totals[2], 2), np.uint64)
+    kernels.fill_wkb(data, positions, faults, bits, rings, parts)
+    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, _crs_of(srids))
+
+
+def _crs_of(srids: NDArray[np.int64]) -> str | None:
+    named = srids[srids > 0]
+    if named.size == 0:
+        return None
+    other = named[named != named[0]]
+    if other.size:
+        row = int(np.flatnonzero(srids == other[0])[0])
+        raise CrsError(f"row {row} has SRID {other[0]}, rows before it {named[0]}: one column has one CRS")
+    return f"EPSG:{named[0]}"
+
+
+def _buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Bytes, row offsets and missing marks; Arrow's own buffers where possible."""
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        return _arrow_buffers(values)
+    rows = [_as_bytes(value, row) for row, value in enumerate(values)]
+    missing = np.array([row is None for row in rows], np.uint8)
+    filled = [row or b"" for row in rows]
+    data = np.frombuffer(b"".join(filled), np.uint8)
+    return data, offsets(np.fromiter(map(len, filled), np.int64, len(filled))), missing
+
+
+def _as_bytes(value: Any, row: int) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            return b""
+    if isinstance(value, (bytearray, memoryview, np.bytes_)):
+        return bytes(value)
+    raise RegionError(f"row {row}: WKB is bytes or hex text, not {type(value).__name__}", row=row)
+
+
+def _arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    import pyarrow as pa
+
+    array = values if isinstance(values, pa.Array) else pa.chunked_array(values).combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        try:
+            array = array.cast(pa.large_binary())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise RegionError(f"WKB is binary, not {array.type}") from error
+    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    _, positions, data = array.buffers()
+    n = len(array)
+    missing = np.asarray(array.is_null()).astype(np.uint8) if array.null_count else np.zeros(n, np.uint8)
+    if n == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64), missing
+    starts = np.frombuffer(positions, width)[array.offset : array.offset + n + 1].astype(np.int64)
+    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), starts, missing
+
+
+def raw_from_shapely(values: Any) -> Raw:
+    """Raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
+    import shapely
+
+    array = np.atleast_1d(np.asarray(values, dtype=object))
+    strangers = np.flatnonzero(~(shapely.is_geometry(array) | np.equal(array, None)))
+    if strangers.size:
+        row = int(strangers[0])
+        raise RegionError(f"row {row}: not a Shapely geometry but {type(array[row]).__name__}", row=row)
+    return raw_from_wkb(list(shapely.to_wkb(array, include_srid=True, output_dimension=2)))
+
+
+def raw_from_wkt(values: Sequence[str | None]) -> Raw:
+    """Raw arrays from WKT or EWKT texts."""
+    import shapely
+
+    texts: list[str | None] = []
+    srids = np.full(len(values), -1, np.int64)
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, str):
+            raise RegionError(f"row {row}: WKT is text, not {type(value).__name__}", row=row)
+        if value is not None and value[:5].upper() == "SRID=":
+            number, _, value = value[5:].partition(";")
+            srids[row] = int(number) if number.strip().isdigit() else -1
+        texts.append(value)
+    # "fix" closes unclosed rings; what GEOS cannot read at all comes back as None.
+    geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
+    raw = raw_from_shapely(geometries)
+    unreadable = np.array([text is not None for text in texts], bool) & np.equal(geometries, None).astype(bool)
+    raw.faults[unreadable] = MALFORMED
+    return raw._replace(crs=_crs_of(srids))
+
+
+def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:
+    """Raw arrays of one region from the coordinates of its parts: (shell, hole, hole, ...)."""
+    rings = [_as_vertices(ring, part, k) for part, polygon in enumerate(polygons) for k, ring in enumerate(polygon)]
+    return Raw(
+        np.concatenate([*rings, np.empty((0, 2))]),
+        offsets(np.array([len(ring) for ring in rings], np.int64)),
+        offsets(np.array([len(polygon) for polygon in polygons], np.int64)),
+        np.array([0, len(polygons)], np.int64),
+        np.zeros(1, np.int64),
+        np.full(1, 6, np.int64),
+        None,
+    )
+
+
+def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
+    """The vertices of one ring; a third coordinate is dropped."""
+    where = "the shell" if k == 0 else f"hole {k}"
+    where += f" of part {part}" if part else ""
+    try:
+        vertices = np.asarray(ring if isinstance(ring, np.ndarray) else list(ring), np.float64)
+    except (TypeError, ValueError) as error:
+        raise RegionError(f"{where} is not a sequence of (x, y): {error}", part=part, ring=k) from error
+    if vertices.size == 0:
+        return np.empty((0, 2))
+    if vertices.ndim != 2 or not 2 <= vertices.shape[1] <= 4:
+        raise RegionError(f"{where} is not a sequence of (x, y): shape {vertices.shape}", part=part, ring=k)
+    return vertices[:, :2]
+
+
+def raw_from_geojson(values: Sequence[Any]) -> Raw:
+    """Raw arrays from GeoJSON geometries or features, as dicts or text."""
+    raws = [_raw_from_geojson_row(value) for value in values]
+    if len(raws) == 1:
+        return raws[0]
+    return join_raws(raws)
+
+
+def _raw_from_geojson_row(value: Any) -> Raw:
+    if value is None:
+        return faulty_row(MISSING, -1)
+    try:
+        geometry = json.loads(value) if isinstance(value, (str, bytes)) else value
+        if geometry.get("type") == "Feature":
+            geometry = geometry["geometry"]
+            if geometry is None:
+                return faulty_row(MISSING, -1)
+        kind, coordinates = geometry["type"], geometry.get("coordinates", [])
+        if kind == "Polygon":
+            return raw_from_coordinates([coordinates])
+        if kind == "MultiPolygon":
+            return raw_from_coordinates(coordinates)
+        return faulty_row(WRONG_TYPE if kind in _KIND_CODES else MALFORMED, _KIND_CODES.get(kind, -1))
+    except (ValueError, TypeError, AttributeError, KeyError):  # RegionError is a ValueError
+        return faulty_row(MALFORMED, -1)
+
+
+def faulty_row(fault: int, kind: int) -> Raw:
+    """One row that cannot be read."""
+    none = np.zeros(1, np.int64)
+    return Raw(np.empty((0, 2)), none, none, np.zeros(2, np.int64), np.array([fault]), np.array([kind]), None)
+
+
+def join_raws(raws: Iterable[Raw]) -> Raw:
+    """The rows of several raw arrays, one after another."""
+    raws = list(raws)
+    if not raws:
+        none = np.zeros(1, np.int64)
+        return Raw(np.empty((0, 2)), none, none, none, np.empty(0, np.int64), np.empty(0, np.int64), None)
+    return Raw(
+        np.concatenate([raw.xy for raw in raws]),
+        offsets(np.concatenate([np.diff(raw.ring_offsets) for raw in raws])),
+        offsets(np.concatenate([np.diff(raw.part_offsets) for raw in raws])),
+        offsets(np.concatenate([np.diff(raw.region_offsets) for raw in raws])),
+        np.concatenate([raw.faults for raw in raws]),
+        np.concatenate([raw.kinds for raw in raws]),
+        None,
+    )

@@ -1,0 +1,126 @@
+"""From raw arrays to a column of valid regions, the rest set aside with reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.geometry.arrays import Arrays, concatenate, take
+from contrada.geometry.column import RegionArray, Sifted
+from contrada.geometry.crs import common_crs, is_geographic
+from contrada.geometry.faults import Rejection, is_mendable, rejection
+from contrada.geometry.sources import GOOD, Raw, raw_from_shapely
+
+
+def sift(raw: Raw, crs: str | None = None, repair: bool = False) -> Sifted:
+    """The valid rows as a column, the others as rejections; with repair, what can be mended is mended."""
+    crs = common_crs(raw.crs, crs)
+    arrays, reports, places = _validate(raw)
+    rows = np.flatnonzero(reports[:, 0] == GOOD)
+    bad = np.flatnonzero(reports[:, 0] != GOOD)
+    repaired = np.empty(0, np.int64)
+    if repair and bad.size:
+        mended, repaired = _repair(raw, [int(row) for row in bad if is_mendable(int(reports[row, 0]))])
+        order = np.argsort(np.concatenate([rows, repaired]), kind="stable")
+        arrays = take(concatenate([arrays, mended]), order)
+        rows = np.sort(np.concatenate([rows, repaired]))
+        bad = np.setdiff1d(bad, repaired)
+    rejected = [
+        rejection(int(row), *map(int, reports[row]), *map(float, places[row]), int(raw.kinds[row])) for row in bad
+    ]
+    sifted = Sifted(RegionArray(arrays, crs), rows, tuple(rejected), repaired)
+    return _refuse_beyond_the_globe(sifted) if crs is not None else sifted
+
+
+def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]:
+    """Arrays of the good rows, and for every row (fault, part, ring) and the place of the fault."""
+    n, n_rings = len(raw.faults), len(raw.ring_offsets) - 1
+    xy = np.empty((len(raw.xy) + n_rings, 2))  # room to close every ring
+    rings = np.empty(n_rings + 1, np.int64)
+    flags = np.empty(n_rings, np.uint8)
+    ring_bounds = np.empty((n_rings, 4))
+    regions = np.empty(n + 1, np.int32)
+    bounds = np.empty((n, 4))
+    reports = np.zeros((n, 3), np.int64)
+    places = np.zeros((n, 2))
+    outputs = (xy, rings, flags, ring_bounds)
+    inputs = [np.ascontiguousarray(array) for array in raw[:4]]
+    kept = kernels.validate_regions(
+        *inputs, *outputs, regions, bounds, *map(_read_only, outputs), raw.faults, reports, places
+    )
+    n_rings = int(regions[kept])
+    arrays = Arrays(
+        _shrink(xy, int(rings[n_rings])),
+        _shrink(rings, n_rings + 1),
+        _shrink(regions, kept + 1),
+        _shrink(flags, n_rings),
+        _shrink(bounds, kept),
+    )
+    return arrays, reports, places
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """The first rows, without keeping the memory of the others."""
+    return array if len(array) == rows else array[:rows].copy()
+
+
+def _repair(raw: Raw, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
+    """The rows that make_valid turns into regions: arrays and rows."""
+    import shapely
+
+    made = np.empty(len(rows), dtype=object)
+    for k, row in enumerate(rows):
+        mended = shapely.make_valid(_as_shapely(raw, row), method="structure", keep_collapsed=False)
+        polygons = [part for part in shapely.get_parts(mended) if part.geom_type == "Polygon" and not part.is_empty]
+        made[k] = shapely.MultiPolygon(polygons) if polygons else None
+    arrays, reports, _ = _validate(raw_from_shapely(made))
+    return arrays, np.array(rows, np.int64)[reports[:, 0] == GOOD]
+
+
+def _as_shapely(raw: Raw, row: int) -> Any:
+    """One raw row as a Shapely multipolygon; rings are closed."""
+    import shapely
+
+    polygons = []
+    for p in range(raw.region_offsets[row], raw.region_offsets[row + 1]):
+        rings = []
+        for r in range(raw.part_offsets[p], raw.part_offsets[p + 1]):
+            ring = raw.xy[raw.ring_offsets[r] : raw.ring_offsets[r + 1]]
+            if len(ring):
+                rings.append(shapely.LinearRing(np.concatenate([ring, ring[:1]])))
+        if rings:
+            polygons.append(shapely.Polygon(rings[0], rings[1:]))
+    return shapely.MultiPolygon(polygons)
+
+
+def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
+    """Reject regions outside longitude -180..180 and latitude -90..90 where the CRS is geographic."""
+    column = sifted.regions
+    assert column.crs is not None
+    outside = (column.bounds < [-180, -90, -180, -90]).any(axis=1) | (column.bounds > [180, 90, 180, 90]).any(axis=1)
+    if not outside.any() or not is_geographic(column.crs):
+        return sifted
+    rejected = [
+        Rejection(
+            int(sifted.rows[k]),
+            f"box {column.bounds[k].tolist()} leaves longitude -180..180, latitude -90..90; a region that crosses the "
+            "antimeridian comes as a MultiPolygon cut there (RFC 7946, 3.1.9)",
+            None, None, None,
+        )
+        for k in np.flatnonzero(outside)
+    ]  # fmt: skip
+    return Sifted(
+        column[~outside],
+        sifted.rows[~outside],
+        tuple(sorted([*sifted.rejected, *rejected])),
+        np.setdiff1d(sifted.repaired, sifted.rows[outside]),
+    )

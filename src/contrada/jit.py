@@ -1,0 +1,285 @@
+"""Compiled kernels: how they are declared, compiled once and cached.
+
+Numba's own `cache=True` looks at the file of the cached function alone, so a change in a helper of another
+file leaves stale machine code behind. Our cache lives in a directory whose name is a hash of every kernel
+source and of the library versions; NUMBA_CACHE_DIR and the host application's caches are left alone.
+
+`@kernel` marks a function that other kernels call; `@entry(...)` marks one that Python calls, with exactly one
+signature. Importing this module does not import Numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+STALE_SECONDS = 30 * 24 * 3600  # caches of other versions unused for so long are removed
+
+
+class CacheState(NamedTuple):
+    """Where compiled kernels are kept, and what is there for the current sources and libraries."""
+
+    directory: Path
+    key: str
+    kernels: int
+    nbytes: int
+    writable: bool
+
+
+@cache
+def source_key() -> str:
+    """Hash of all kernel sources and of the versions that shape the machine code.
+
+    >>> len(source_key())
+    16
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in [Path(__file__), *sorted((here / "kernels").glob("*.py"))]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for library in ("numba", "llvmlite", "numpy"):
+        digest.update(f"{library}={version(library)};".encode())
+    digest.update(f"{platform.python_implementation()} {sys.version_info[:3]} {platform.machine()}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _home_cache() -> Path:
+    """The root for caches that the user or the platform names."""
+    if named := os.environ.get("CONTRADA_CACHE_DIR"):
+        return Path(named)
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "contrada"
+
+
+def _is_writable(directory: Path) -> bool:
+    """True if the directory exists or can be made, and a file can be written there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+def _is_private(directory: Path) -> bool:
+    """True if nobody else could have put a file there: cached code is loaded, so it must be our own."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = directory.lstat()
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.getuid()
+        and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def _temporary_cache() -> Path:
+    """A cache for users without a writable home: shared by their processes, closed to everyone else."""
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    directory = Path(tempfile.gettempdir()) / f"contrada-{owner}"
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if _is_private(directory):
+            return directory
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="contrada-"))
+
+
+@cache
+def cache_directory() -> Path:
+    """Directory of the compiled kernels of these sources; made if need be."""
+    for root in (_home_cache, _temporary_cache):
+        try:
+            directory = root() / "kernels" / source_key()
+        except (RuntimeError, OSError):  # no home directory at all
+            continue
+        if _is_writable(directory):
+            return directory
+    return Path(tempfile.mkdtemp(prefix="contrada-"))
+
+
+def cache_state() -> CacheState:
+    """What `contrada doctor` tells about the kernel cache; imports no Numba.
+
+    >>> cache_state().key == source_key()
+    True
+    """
+    directory = cache_directory()
+    compiled = list(directory.glob("*.nbc"))
+    return CacheState(
+        directory, source_key(), len(compiled), sum(f.stat().st_size for f in compiled), _is_writable(directory)
+    )
+
+
+def _remove_stale(directory: Path) -> None:
+    """Remove the caches of other source versions that nobody has written to for a month."""
+    for sibling in directory.parent.iterdir():
+        if sibling != directory and sibling.is_dir() and time.time() - sibling.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(sibling, ignore_errors=True)
+
+
+def kernel(function: F) -> F:
+    """Compile a function for use by other kernels: no GIL, no fastmath, division as in C.
+
+    Reference counting is off (`_nrt`): such a function works on arrays that its caller keeps alive and makes none
+    of its own. With it on, every call passes through atomic counters of every array, which took most of the time of
+    the relation kernel.
+    """
+    import numba
+
+    compiled: F = numba.njit(
+        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(function)
+    return compiled
+
+
+def allocating_kernel(function: F) -> F:
+    """The same for functions that make arrays: to be called rarely, outside hot loops."""
+    import numba
+
+    compiled: F = numba.njit(
+        nogil=True, error_model="numpy", _nrt=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(function)
+    return compiled
+
+
+def _numba_type(spec: str) -> Any:
+    """The Numba type of one argument: `f8` a scalar, `f8[2]` a read-only array, `f8[2]!` one to be filled."""
+    from numba import types
+
+    scalars = {
+        "f8": types.float64,
+        "i8": types.int64,
+        "i4": types.int32,
+        "u8": types.uint64,
+        "u1": types.uint8,
+        "b1": types.boolean,
+    }
+    name, _, rest = spec.partition("[")
+    if not rest:
+        return scalars[name]
+    return types.Array(scalars[name], int(rest[0]), "C", readonly=not rest.endswith("!"))
+
+
+class Entry:
+    """A kernel that Python calls: one signature, compiled or loaded from the cache when first needed."""
+
+    _lock = threading.Lock()
+    _announced = False
+
+    def __init__(self, function: Callable[..., Any], signature: str) -> None:
+        self.py_func = function
+        self.signature = signature
+        self._ready: Callable[..., Any] | None = None
+
+    def ready(self) -> Callable[..., Any]:
+        """The compiled function; concurrent first users, threads and processes alike, compile once."""
+        with Entry._lock:
+            if self._ready is None:
+                self._ready = self._build()
+            return self._ready
+
+    def _build(self) -> Callable[..., Any]:
+        import numba
+        from filelock import FileLock
+
+        if numba.config.DISABLE_JIT:
+            return self.py_func
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(self.py_func)
+        cached = _kernel_cache_class()(self.py_func)
+        dispatcher._cache = cached
+        arguments = tuple(_numba_type(spec) for spec in self.signature.split())
+        try:
+            dispatcher.compile(arguments)  # a hit needs no lock
+        except _CacheMissError:
+            with FileLock(cache_directory() / "compile.lock"):
+                cached.on_miss = self._announce
+                dispatcher.compile(arguments)
+            _remove_stale(cache_directory())
+        dispatcher.disable_compile()
+        compiled: Callable[..., Any] = dispatcher
+        return compiled
+
+    @staticmethod
+    def _announce() -> None:
+        if not Entry._announced:
+            Entry._announced = True
+            where = cache_directory()
+            print(f"contrada: compiling kernels for this machine, once; cached in {where}", file=sys.stderr, flush=True)
+
+
+def entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
+    """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`)."""
+    return lambda function: Entry(function, signature)
+
+
+class _CacheMissError(Exception):
+    """The kernel is not in the cache: take the lock and compile."""
+
+
+def _raise_miss() -> None:
+    raise _CacheMissError
+
+
+@cache
+def _kernel_cache_class() -> Any:
+    """Numba's function cache, placed in our directory; a damaged file counts as a miss."""
+    from numba.core import caching
+
+    class Locator(caching._CacheLocator):  # type: ignore[misc]
+        def get_cache_path(self) -> str:
+            return str(cache_directory())
+
+        def get_source_stamp(self) -> str:
+            return source_key()
+
+        def get_disambiguator(self) -> str:
+            return source_key()
+
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> Any:
+            return cls()
+
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Locator,)
+
+        def __init__(self, py_func: Any) -> None:
+            # Numba's constructor lets NUMBA_CACHE_LOCATOR_CLASSES override the locator: not here.
+            self._lineno = py_func.__code__.co_firstlineno
+            self._locator = Locator()
+            abiflags = getattr(sys, "abiflags", "")
+            self._filename_base = self.get_filename_base(f"{py_func.__module__}.{py_func.__qualname__}", abiflags)
+
+    class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+        on_miss: Callable[[], None] = staticmethod(_raise_miss)
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                found = super().load_overload(sig, target_context)
+            except Exception:  # a truncated or foreign file must cost a compilation, never a crash
+                found = None
+            if found is None:
+                self.on_miss()
+            return found
+
+    return KernelCache

@@ -1,0 +1,29 @@
+"""Compiled kernels: arrays in, arrays out.
+
+Importing this package imports no Numba. The first use of a name, as in `kernels.relate_pairs(...)`, imports the
+module that holds it and compiles the kernel or loads it from the cache.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "box_relations": "boxes",
+    "relate_pairs": "relate",
+    "relate_points": "rings",
+    "build_chains": "chains",
+    "count_wkb": "wkb",
+    "fill_wkb": "wkb",
+    "validate_regions": "validate",
+    "measure_regions": "rings",
+    "relate_sampled_pairs": "sample",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    compiled = getattr(import_module(f"{__name__}.{module}"), name).ready()
+    globals()[name] = compiled
+    return compiled

@@ -1,0 +1,22 @@
+"""The faults that reading and validation report, as codes; geometry/faults.py turns them into sentences."""
+
+import numpy as np
+
+(
+    GOOD,
+    MISSING,
+    EMPTY,
+    WRONG_TYPE,
+    MALFORMED,
+    NOT_FINITE,
+    MAGNITUDE,
+    FEW_VERTICES,
+    ZERO_AREA,
+    SELF_INTERSECTION,
+    HOLE_OUTSIDE,
+    HOLE_CROSSES,
+    HOLES_OVERLAP,
+    DISCONNECTED,
+    PARTS_OVERLAP,
+    SHARED_EDGE,
+) = (np.int64(k) for k in range(16))

@@ -1,0 +1,132 @@
+"""One region under a grid (grid.py) against another region: the bits from vertices and edges."""
+
+import numpy as np
+
+from contrada.jit import kernel
+from contrada.kernels.chains import FANOUT, FOUND_FLOOR, SHIFT, query_chain, start_query
+from contrada.kernels.contacts import clear_marks, half, pair_bits
+from contrada.kernels.edges import scan_edges
+from contrada.kernels.grid import cell_of
+from contrada.kernels.nodes import SETTLED
+
+FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
+
+
+@kernel
+def label_bits(b, b0, b1, grid, bits, marks):
+    """Bits from the labels of b's vertices; marks the rings that have a labelled vertex."""
+    size = grid.size
+    x0 = grid.x0
+    y0 = grid.y0
+    sx = grid.sx
+    sy = grid.sy
+    for r in range(b0, b1):
+        seen = 0
+        for k in range(b.rings[r], b.rings[r + 1] - 1):
+            column = cell_of(b.xy[k, 0], x0, sx, size)
+            row = cell_of(b.xy[k, 1], y0, sy, size)
+            seen |= grid.labels[row * size + column]
+            if (bits | seen) & SETTLED == SETTLED:
+                return SETTLED
+        bits |= seen
+        marks[half(marks) + r - b0] = seen != 0
+    return bits
+
+
+@kernel
+def touches_box(xy, i, lx, ly, hx, hy):
+    """True if the box of edge i meets the given box."""
+    return not (
+        min(xy[i, 0], xy[i + 1, 0]) > hx
+        or max(xy[i, 0], xy[i + 1, 0]) < lx
+        or min(xy[i, 1], xy[i + 1, 1]) > hy
+        or max(xy[i, 1], xy[i + 1, 1]) < ly
+    )
+
+
+@kernel
+def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
+    """Edges of a listed in a few cells whose boxes meet the given box; -1 if there is no room for them."""
+    count = 0
+    for row in range(r0, r1 + 1):
+        for cell in range(row * grid.size + c0, row * grid.size + c1 + 1):
+            if grid.labels[cell] != 0:
+                continue
+            link = grid.heads[cell]
+            while link >= 0:
+                i = grid.edges[link]
+                link = grid.links[link]
+                if touches_box(a.xy, i, lx, ly, hx, hy):
+                    if count == FOUND_FLOOR:
+                        return -1
+                    found[count, 0] = i
+                    count += 1
+    return count
+
+
+@kernel
+def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
+    """Bits from an edge of b that spans many cells: a's edges by their index, or all of them."""
+    first = a.rings[a0]
+    last = a.rings[a1] - 1
+    floor = np.int64(0)
+    depth = start_query(last - first, work.stack, floor) if a_base >= 0 else np.int64(1)
+    while depth > 0:
+        count = np.int64(1)
+        if a_base >= 0:
+            count, depth = query_chain(
+                a.boxes, a_base, last - first, lx, ly, hx, hy,
+                work.stack, floor, depth, work.found, floor, FOUND_FLOOR,
+            )  # fmt: skip
+        else:
+            depth = floor
+        for c in range(count):
+            start = first + (work.found[c, 0] << SHIFT) if a_base >= 0 else first
+            stop = min(start + FANOUT, last) if a_base >= 0 else last
+            bits = scan_edges(
+                a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, work
+            )
+            if bits & SETTLED == SETTLED:
+                return bits
+    return bits
+
+
+@kernel
+def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
+    """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary."""
+    clear_marks(a1 - a0, b1 - b0, work.marks)
+    bits = label_bits(b, b0, b1, grid, bits, work.marks)
+    if bits & SETTLED == SETTLED:
+        return bits
+    size = grid.size
+    width = size + 1
+    x0 = grid.x0
+    y0 = grid.y0
+    sx = grid.sx
+    sy = grid.sy
+    for r in range(b0, b1):
+        for j in range(b.rings[r], b.rings[r + 1] - 1):
+            lx = min(b.xy[j, 0], b.xy[j + 1, 0])
+            hx = max(b.xy[j, 0], b.xy[j + 1, 0])
+            ly = min(b.xy[j, 1], b.xy[j + 1, 1])
+            hy = max(b.xy[j, 1], b.xy[j + 1, 1])
+            c0 = cell_of(lx, x0, sx, size)
+            c1 = cell_of(hx, x0, sx, size)
+            r0 = cell_of(ly, y0, sy, size)
+            r1 = cell_of(hy, y0, sy, size)
+            top = r0 * width
+            end = (r1 + 1) * width
+            near = grid.sums[end + c1 + 1] - grid.sums[top + c1 + 1] - grid.sums[end + c0] + grid.sums[top + c0]
+            if near == 0:
+                continue
+            count = -1
+            if (c1 - c0 + 1) * (r1 - r0 + 1) <= FEW_CELLS:
+                count = candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, work.found)
+            if count < 0:
+                bits = long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
+            else:
+                for c in range(count):
+                    bits |= pair_bits(work.found[c, 0], j, a, a0, a1, a_base, b, b0, b1, b_base, work)
+            if bits & SETTLED == SETTLED:
+                return bits
+    return bits

@@ -1,0 +1,160 @@
+"""The exact relation of two regions, by orientation tests on input vertices alone.
+
+1. Boxes that do not meet: disjoint. Otherwise each box that sticks out of the other tells which region leaves which.
+2. A proper crossing of two edges settles the pair: overlaps.
+3. Without one, every contact lies at an input vertex; the order of the edges around it tells the rest (nodes.py).
+4. A ring without any contact lies wholly inside or outside the other region: one point tells.
+"""
+
+import numpy as np
+
+from contrada.jit import allocating_kernel, entry, kernel
+from contrada.kernels.chains import LARGE, NO_INDEX, chain_size, fill_chain
+from contrada.kernels.contacts import Column, clear_marks, half, make_work
+from contrada.kernels.edges import join_edges, scan_edges
+from contrada.kernels.grid import build_grid, grid_size
+from contrada.kernels.gridded import relate_gridded
+from contrada.kernels.nodes import (
+    A_LEAVES,
+    B_LEAVES,
+    BOUNDARY_A_IN_B,
+    BOUNDARY_B_IN_A,
+    MEET,
+    SETTLED,
+    TOUCH,
+)
+from contrada.kernels.rings import IN, locate
+
+# Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
+RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
+RELATION[MEET], RELATION[MEET | TOUCH] = 3, 3
+RELATION[MEET | B_LEAVES], RELATION[MEET | B_LEAVES | TOUCH] = 4, 7
+RELATION[MEET | A_LEAVES], RELATION[MEET | A_LEAVES | TOUCH] = 5, 6
+RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
+
+
+@kernel
+def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, work):
+    """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
+    for r in range(a0, a1):
+        if work.marks[first_mark + r - a0]:
+            continue
+        x = a.xy[a.rings[r], 0]
+        y = a.xy[a.rings[r], 1]
+        if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
+            bits |= outside
+        else:
+            side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
+            bits |= inside if side == IN else outside
+        if bits & SETTLED == SETTLED:
+            return bits
+    return bits
+
+
+@kernel
+def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, work):
+    """The bits once all contacts are known: rings without a contact are located by one point each."""
+    if bits & SETTLED == SETTLED:
+        return bits
+    # Of two simple polygons without contact, one that leaves the other cannot lie in it.
+    single = a1 - a0 == 1 and b1 - b0 == 1
+    if not (single and bits & (TOUCH | A_LEAVES)):
+        bits = untouched_bits(
+            a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, work
+        )
+    if bits & SETTLED == SETTLED or (single and bits & (TOUCH | B_LEAVES)):
+        return bits
+    return untouched_bits(
+        b, b0, b1, half(work.marks), a, a0, a1, a_base, a_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, bits, work
+    )
+
+
+@kernel
+def box_bits(a, i, b, j):
+    """What the boxes of regions i and j tell: -1 if they are apart, else which region leaves which."""
+    if a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]:
+        return -1
+    bits = 0
+    if a[i, 0] < b[j, 0] or a[i, 1] < b[j, 1] or a[i, 2] > b[j, 2] or a[i, 3] > b[j, 3]:
+        bits |= A_LEAVES
+    if b[j, 0] < a[i, 0] or b[j, 1] < a[i, 1] or b[j, 2] > a[i, 2] or b[j, 3] > a[i, 3]:
+        bits |= B_LEAVES
+    return bits
+
+
+@kernel
+def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work):
+    """All that relates the region of rings a0..a1 of a and the region of rings b0..b1 of b, as bits."""
+    bits = box_bits(a_bounds, i, b_bounds, j)
+    if bits < 0:
+        return 0
+    clear_marks(a1 - a0, b1 - b0, work.marks)
+    if a.rings[a1] - a.rings[a0] <= LARGE and b.rings[b1] - b.rings[b0] <= LARGE:
+        bits = scan_edges(
+            a, a0, a1, NO_INDEX, a.rings[a0], a.rings[a1] - 1, b, b0, b1, NO_INDEX, b.rings[b0], b.rings[b1] - 1,
+            a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, work,
+        )  # fmt: skip
+    else:
+        if a_base < 0:
+            a_base = np.int64(0)
+            a = Column(a.xy, a.rings, a.flags, work.boxes)
+            fill_chain(a.xy, a.rings, a0, a1, work.boxes, a_base)
+        if b_base < 0:
+            b_base = chain_size(LARGE)
+            b = Column(b.xy, b.rings, b.flags, work.boxes)
+            fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
+        bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, work)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, work)
+
+
+@kernel
+def most_rings(regions):
+    """The largest number of rings of any region."""
+    most = 1
+    for i in range(len(regions) - 1):
+        most = max(most, np.int64(regions[i + 1] - regions[i]))
+    return most
+
+
+@allocating_kernel
+def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
+    """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
+    grid = build_grid(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), a_bounds, size)
+    i = np.int64(0)
+    for k in range(start, stop):
+        bits = box_bits(a_bounds, i, b_bounds, k)
+        if bits < 0:
+            out[k] = 0
+            continue
+        a0 = np.int64(a_regions[0])
+        a1 = np.int64(a_regions[1])
+        b0 = np.int64(b_regions[k])
+        b1 = np.int64(b_regions[k + 1])
+        bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, work)
+        bits = finish(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, work)
+        out[k] = RELATION[bits & 15]
+
+
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
+def relate_pairs(
+    a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
+    b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
+    start, stop, out,
+):  # fmt: skip
+    """out[k] = relation of region k of a to region k of b for k in start..stop; a single one stands for every k."""
+    a = Column(a_xy, a_rings, a_flags, a_boxes)
+    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    work = make_work(most_rings(a_regions), most_rings(b_regions))
+    size = grid_size(stop - start) if len(a_regions) == 2 else 0
+    if size > 0:
+        relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out)
+        return
+    for k in range(start, stop):
+        i = k if len(a_regions) > 2 else 0
+        j = k if len(b_regions) > 2 else 0
+        bits = relate_bits(
+            a, np.int64(a_regions[i]), np.int64(a_regions[i + 1]), a_chains[i], a_bounds, i,
+            b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j,
+            work,
+        )  # fmt: skip
+        out[k] = RELATION[bits & 15]

@@ -1,0 +1,311 @@
+"""Validation of whole regions: rings among themselves, holes in their shells, parts beside each other.
+
+All rings are counter-clockwise until their region has passed as far as its holes; then holes are turned clockwise, so
+that the interior lies left of every edge. Rings and parts are compared by the same code that relates regions.
+"""
+
+import numpy as np
+
+from contrada.jit import allocating_kernel, entry, kernel
+from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, chain_size, fill_chain
+from contrada.kernels.clean import clean_ring, meeting_point, reverse_ring, ring_fault
+from contrada.kernels.contacts import CROSSING, Column, edge_contact, half, make_work
+from contrada.kernels.faults import (
+    DISCONNECTED,
+    EMPTY,
+    GOOD,
+    HOLE_CROSSES,
+    HOLE_OUTSIDE,
+    HOLES_OVERLAP,
+    PARTS_OVERLAP,
+    SELF_INTERSECTION,
+    SHARED_EDGE,
+)
+from contrada.kernels.nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING
+from contrada.kernels.relate import relate_bits
+from contrada.kernels.rings import ON, locate
+from contrada.kernels.touches import is_disconnected
+
+HOLE = 1  # ring flag
+LONG_SEARCH = 4_000_000  # pairs of edges that may be tried to name the place of a fault
+
+
+@kernel
+def ring_box(xy, start, end, boxes, row):
+    """Write the box of a ring."""
+    boxes[row, 0] = boxes[row, 2] = xy[start, 0]
+    boxes[row, 1] = boxes[row, 3] = xy[start, 1]
+    for k in range(start + 1, end - 1):
+        boxes[row, 0] = min(boxes[row, 0], xy[k, 0])
+        boxes[row, 1] = min(boxes[row, 1], xy[k, 1])
+        boxes[row, 2] = max(boxes[row, 2], xy[k, 0])
+        boxes[row, 3] = max(boxes[row, 3], xy[k, 1])
+
+
+@allocating_kernel
+def numbers(start, stop):
+    """start, start + 1, ..., stop - 1 (np.arange takes Numba a second to compile)."""
+    array = np.empty(stop - start, np.int64)
+    for k in range(len(array)):
+        array[k] = start + k
+    return array
+
+
+@kernel
+def sort_by_xmin(order, rows, bounds):
+    """Sort numbers by the left side of the boxes bounds[rows[number]] (shell sort: few, and no sort to compile)."""
+    gap = len(order) // 2
+    while gap > 0:
+        for i in range(gap, len(order)):
+            number = order[i]
+            j = i
+            while j >= gap and bounds[rows[order[j - gap]], 0] > bounds[rows[number], 0]:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = number
+        gap //= 2
+
+
+@kernel
+def conflict_place(xy, rings, r, s):
+    """A place near which rings r and s are at odds: a crossing, else a vertex of one in the other, else a vertex."""
+    if (rings[r + 1] - rings[r]) * (rings[s + 1] - rings[s]) <= LONG_SEARCH:
+        for i in range(rings[r], rings[r + 1] - 1):
+            for j in range(rings[s], rings[s + 1] - 1):
+                if edge_contact(xy, i, xy, j) == CROSSING:
+                    return meeting_point(xy, i, xy, j)
+    return xy[rings[r], 0], xy[rings[r], 1]
+
+
+@kernel
+def outside_place(column, hole, shell, base, work):
+    """A vertex of a hole that lies outside its shell."""
+    xy = column.xy
+    rings = column.rings
+    for k in range(rings[hole], rings[hole + 1] - 1):
+        if locate(xy[k, 0], xy[k, 1], xy, rings, shell, shell + 1, column.boxes, base, work.stack, work.found) < ON:
+            return xy[k, 0], xy[k, 1]
+    return conflict_place(xy, rings, hole, shell)
+
+
+@kernel
+def keep_touches(r0, s0, r1, s1, flags, marks):
+    """Flag the rings that the last relate_bits saw touch."""
+    for r in range(r0, r1):
+        if marks[r - r0]:
+            flags[r] |= TOUCHING
+    for s in range(s0, s1):
+        if marks[half(marks) + s - s0]:
+            flags[s] |= TOUCHING
+
+
+@allocating_kernel
+def check_holes(column, bounds, bases, shell, stop, flags, work):
+    """The first fault among the holes of one part: (fault, ring, x, y)."""
+    xy = column.xy
+    rings = column.rings
+    for r in range(shell + 1, stop):
+        bits = relate_bits(
+            column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell, work
+        )
+        if bits & (MEET | A_LEAVES | SHARED) != MEET:
+            x, y = outside_place(column, r, shell, bases[shell], work)
+            return HOLE_CROSSES if bits & (MEET | SHARED) else HOLE_OUTSIDE, r, x, y
+        if bits & TOUCH:
+            keep_touches(r, shell, r + 1, shell + 1, flags, work.marks)
+    holes = numbers(shell + 1, stop)
+    order = numbers(np.int64(0), stop - shell - 1)
+    sort_by_xmin(order, holes, bounds)
+    for k in range(len(order)):
+        r = holes[order[k]]
+        for m in range(k + 1, len(order)):
+            s = holes[order[m]]
+            if bounds[s, 0] > bounds[r, 2]:
+                break
+            bits = relate_bits(column, r, r + 1, bases[r], bounds, r, column, s, s + 1, bases[s], bounds, s, work)
+            if bits & (MEET | SHARED):
+                x, y = conflict_place(xy, rings, min(r, s), max(r, s))
+                return HOLES_OVERLAP, max(r, s), x, y
+            if bits & TOUCH:
+                keep_touches(r, s, r + 1, s + 1, flags, work.marks)
+    x, y, broken = is_disconnected(column, bounds, bases, shell, stop, work)
+    if broken:
+        return DISCONNECTED, shell, x, y
+    return GOOD, shell, xy[0, 0], xy[0, 1]
+
+
+@allocating_kernel
+def check_parts(column, part_rings, bounds, bases, flags, work):
+    """The first fault between parts: (fault, part, x, y); the box of a part is that of its shell."""
+    order = numbers(np.int64(0), len(bases))
+    sort_by_xmin(order, part_rings, bounds)
+    for k in range(len(order)):
+        p = order[k]
+        r0 = part_rings[p]
+        r1 = part_rings[p + 1]
+        for m in range(k + 1, len(order)):
+            q = order[m]
+            s0 = part_rings[q]
+            s1 = part_rings[q + 1]
+            if bounds[s0, 0] > bounds[r0, 2]:
+                break
+            bits = relate_bits(column, r0, r1, bases[p], bounds, r0, column, s0, s1, bases[q], bounds, s0, work)
+            if bits & (MEET | SHARED):
+                x, y = conflict_place(column.xy, column.rings, min(r0, s0), max(r0, s0))
+                return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
+            if bits & TOUCH:
+                keep_touches(r0, s0, r1, s1, flags, work.marks)
+    return GOOD, np.int64(0), 0.0, 0.0
+
+
+@allocating_kernel
+def index_ranges(xy, rings, limits, first):
+    """Edge indexes of the large ones among runs of rings limits[k]..limits[k + 1]: boxes, and bases[first + k]."""
+    count = len(limits) - 1
+    bases = np.empty(first + count, np.int64)
+    total = 0
+    for k in range(count):
+        bases[first + k] = NO_INDEX
+        vertices = rings[limits[k + 1]] - rings[limits[k]]
+        if vertices > LARGE:
+            bases[first + k] = total
+            total += chain_size(vertices - 1)
+    boxes = np.empty((total, 4))
+    for k in range(count):
+        if bases[first + k] >= 0:
+            fill_chain(xy, rings, limits[k], limits[k + 1], boxes, bases[first + k])
+    return boxes, bases
+
+
+@allocating_kernel
+def check_rings(xy, rings, r0, r1, stack, found):
+    """The first ring that is not simple: (ring or -1, x, y)."""
+    for r in range(r0, r1):
+        boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > LARGE else 0, 4))
+        if len(boxes) > 0:
+            fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
+        i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found)
+        if i >= 0:
+            x, y = meeting_point(xy, i, xy, j)
+            return r, x, y
+    return np.int64(-1), 0.0, 0.0
+
+
+@allocating_kernel
+def check_compound(column, flags, part_rings, xy, bounds):
+    """Validate a region of several simple rings and turn its holes; returns (fault, part, ring in part, x, y)."""
+    rings = column.rings
+    r0 = part_rings[0]
+    r1 = part_rings[-1]
+    # Rows of bounds and bases are rings of the column; those before r0 are other regions'.
+    boxes, bases = index_ranges(column.xy, rings, numbers(r0, r1 + 1), r0)
+    work = make_work(r1 - r0, r1 - r0)
+    column = Column(column.xy, rings, column.flags, boxes)
+    for p in range(len(part_rings) - 1):
+        fault, r, x, y = check_holes(column, bounds, bases, part_rings[p], part_rings[p + 1], flags, work)
+        if fault != GOOD:
+            return fault, p, r - part_rings[p], x, y
+    for p in range(len(part_rings) - 1):
+        for r in range(part_rings[p] + 1, part_rings[p + 1]):
+            reverse_ring(xy, rings[r], rings[r + 1])
+            flags[r] |= HOLE
+    if len(part_rings) == 2:
+        return GOOD, np.int64(0), np.int64(0), 0.0, 0.0
+    boxes, part_bases = index_ranges(column.xy, rings, part_rings, np.int64(0))
+    column = Column(column.xy, rings, column.flags, boxes)
+    fault, p, x, y = check_parts(column, part_rings, bounds, part_bases, flags, work)
+    return fault, p, np.int64(0), x, y
+
+
+@kernel
+def unite_boxes(boxes, rows, count, bounds, row):
+    """Write the box around boxes[rows[:count]] to bounds[row]."""
+    for k in range(count):
+        box = rows[k]
+        for axis in range(2):
+            low = boxes[box, axis]
+            high = boxes[box, axis + 2]
+            bounds[row, axis] = low if k == 0 else min(bounds[row, axis], low)
+            bounds[row, axis + 2] = high if k == 0 else max(bounds[row, axis + 2], high)
+
+
+@kernel
+def clean_region(raw, raw_rings, raw_parts, p0, p1, xy, rings, flags, ring_bounds, part_rings, at):
+    """Copy the rings of raw parts p0..p1 to ring row `at` on; empty rings and parts are left out.
+
+    Returns (fault, part, ring in part, x, y, parts kept); part_rings gets the first ring of each part kept.
+    """
+    parts = 0
+    for p in range(p0, p1):
+        first = at
+        for r in range(raw_parts[p], raw_parts[p + 1]):
+            if raw_rings[r] == raw_rings[r + 1]:
+                continue
+            fault, end, x, y = clean_ring(raw, raw_rings[r], raw_rings[r + 1], xy, rings[at])
+            if fault != GOOD:
+                return fault, p - p0, r - raw_parts[p], x, y, parts
+            ring_box(xy, rings[at], end, ring_bounds, at)
+            flags[at] = 0
+            at += 1
+            rings[at] = end
+        if at > first:
+            part_rings[parts] = first
+            parts += 1
+    part_rings[parts] = at
+    return (GOOD if parts else EMPTY), np.int64(0), np.int64(0), np.nan, np.nan, parts
+
+
+@entry(
+    "f8[2] i8[1] i8[1] i8[1] f8[2]! i8[1]! u1[1]! f8[2]! i4[1]! f8[2]! f8[2] i8[1] u1[1] f8[2] i8[1] i8[2]! f8[2]!"
+)
+def validate_regions(
+    raw, raw_rings, raw_parts, raw_regions,
+    xy, rings, flags, ring_bounds, regions, bounds,
+    xy_view, rings_view, flags_view, ring_bounds_view, faults, reports, places,
+):  # fmt: skip
+    """Clean and validate every row whose fault is GOOD; good ones stand close together in the output arrays.
+
+    The views are the output arrays once more, read-only. reports[row] = (fault, part, ring); places[row] = (x, y).
+    Returns the number of regions kept.
+    """
+    kept = 0
+    rings[0] = 0
+    regions[0] = 0
+    most = 1
+    for row in range(len(faults)):
+        most = max(most, raw_regions[row + 1] - raw_regions[row])
+    part_rings = np.empty(most + 1, np.int64)
+    stack = np.empty((STACK, 4), np.int64)
+    found = np.empty((FOUND, 2), np.int64)
+    column = Column(xy_view, rings_view, flags_view, np.empty((0, 4)))
+    for row in range(len(faults)):
+        reports[row, 0] = faults[row]
+        if faults[row] != GOOD:
+            continue
+        at = np.int64(regions[kept])
+        fault, part, ring, x, y, parts = clean_region(
+            raw, raw_rings, raw_parts, raw_regions[row], raw_regions[row + 1],
+            xy, rings, flags, ring_bounds, part_rings, at,
+        )  # fmt: skip
+        end = part_rings[parts]
+        if fault == GOOD:
+            r, x, y = check_rings(xy_view, rings_view, at, end, stack, found)
+            if r >= 0:
+                fault = SELF_INTERSECTION
+                part = ring = np.int64(0)
+                for p in range(parts):
+                    if part_rings[p] <= r:
+                        part = np.int64(p)
+                        ring = r - part_rings[p]
+        if fault == GOOD and end - at > 1:
+            fault, part, ring, x, y = check_compound(column, flags, part_rings[: parts + 1], xy, ring_bounds_view)
+        reports[row, 0] = fault
+        reports[row, 1] = part
+        reports[row, 2] = ring
+        places[row, 0] = x
+        places[row, 1] = y
+        if fault == GOOD:
+            unite_boxes(ring_bounds, part_rings, parts, bounds, kept)
+            kept += 1
+            regions[kept] = end
+    return kept

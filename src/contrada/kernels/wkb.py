@@ -1,0 +1,165 @@
+"""Well-known binary (ISO and extended, either byte order) to flat arrays and back.
+
+Values stand in one byte buffer, row i at data[offsets[i]:offsets[i + 1]]. Nothing outside a row is ever read, and
+counts are checked against the bytes that are left before they are believed.
+"""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.faults import GOOD, MALFORMED, MISSING, WRONG_TYPE
+
+POLYGON, MULTIPOLYGON = 3, 6
+EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
+LITTLE = 1
+
+
+@kernel
+def read_u4(data, at, order):
+    """Four bytes as an unsigned number."""
+    value = np.uint64(0)
+    for k in range(4):
+        byte = np.uint64(data[at + k])
+        value |= byte << np.uint64(8 * k if order == LITTLE else 24 - 8 * k)
+    return np.int64(value)
+
+
+@kernel
+def read_bits(data, at, order):
+    """Eight bytes as the bits of a double."""
+    value = np.uint64(0)
+    for k in range(8):
+        byte = np.uint64(data[at + k])
+        value |= byte << np.uint64(8 * k if order == LITTLE else 56 - 8 * k)
+    return value
+
+
+@kernel
+def read_header(data, at, stop):
+    """(kind, bytes per vertex, SRID or -1, byte order, next position); kind -1 for bytes that are no geometry."""
+    if stop - at < 5 or data[at] > 1:
+        return np.int64(-1), np.int64(0), np.int64(-1), np.int64(0), at
+    order = np.int64(data[at])
+    code = read_u4(data, at + 1, order)
+    at += 5
+    srid = np.int64(-1)
+    if code & EWKB_SRID:
+        if stop - at < 4:
+            return np.int64(-1), np.int64(0), srid, order, at
+        srid = read_u4(data, at, order)
+        at += 4
+    extra = (code & EWKB_Z != 0) + (code & EWKB_M != 0)
+    code &= 0x1FFFFFFF
+    extra += (0, 1, 1, 2)[min(code // 1000, 3)]
+    return code % 1000, np.int64(16 + 8 * extra), srid, order, at
+
+
+@kernel
+def skip_polygon(data, at, stop, width, order, counts):
+    """Walk over the rings of a polygon, adding to counts (rings, vertices); returns the end, -1 if bytes are missing."""
+    if stop - at < 4:
+        return np.int64(-1)
+    rings = read_u4(data, at, order)
+    at += 4
+    for _ in range(rings):
+        if stop - at < 4:
+            return np.int64(-1)
+        vertices = read_u4(data, at, order)
+        at += 4
+        if vertices * width > stop - at:
+            return np.int64(-1)
+        at += vertices * width
+        counts[1] += 1
+        counts[2] += vertices
+    counts[0] += 1
+    return at
+
+
+@kernel
+def scan_row(data, at, stop, counts):
+    """Count one value's parts, rings and vertices; returns (fault, kind of geometry, SRID)."""
+    kind, width, srid, order, at = read_header(data, at, stop)
+    if kind < 0:
+        return MALFORMED, kind, srid
+    if kind == POLYGON:
+        at = skip_polygon(data, at, stop, width, order, counts)
+        return (GOOD if at == stop else MALFORMED), kind, srid
+    if kind != MULTIPOLYGON:
+        return WRONG_TYPE, kind, srid
+    if stop - at < 4:
+        return MALFORMED, kind, srid
+    parts = read_u4(data, at, order)
+    at += 4
+    for _ in range(parts):
+        kind, width, _, order, at = read_header(data, at, stop)
+        if kind != POLYGON:
+            return MALFORMED, kind, srid
+        at = skip_polygon(data, at, stop, width, order, counts)
+        if at < 0:
+            return MALFORMED, kind, srid
+    return (GOOD if at == stop else MALFORMED), np.int64(MULTIPOLYGON), srid
+
+
+@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]! i8[1]! i8[1]! i8[1]!")
+def count_wkb(data, offsets, missing, faults, kinds, srids, regions, totals):
+    """First pass: faults[i], kinds[i] and srids[i] of every row; regions = offsets into the parts.
+
+    totals gets the numbers of parts, rings and vertices of all good rows.
+    """
+    counts = np.empty(3, np.int64)
+    regions[0] = 0
+    for c in range(3):
+        totals[c] = 0
+    for i in range(len(offsets) - 1):
+        kinds[i] = -1
+        srids[i] = -1
+        faults[i] = MISSING
+        if not missing[i]:
+            for c in range(3):
+                counts[c] = 0
+            faults[i], kinds[i], srids[i] = scan_row(data, offsets[i], offsets[i + 1], counts)
+            if faults[i] == GOOD:
+                for c in range(3):
+                    totals[c] += counts[c]
+        regions[i + 1] = totals[0]
+
+
+@kernel
+def fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex):
+    """Copy the rings of a polygon; returns the end and the next ring and vertex."""
+    count = read_u4(data, at, order)
+    at += 4
+    for _ in range(count):
+        vertices = read_u4(data, at, order)
+        at += 4
+        for _ in range(vertices):
+            xy[vertex, 0] = read_bits(data, at, order)
+            xy[vertex, 1] = read_bits(data, at + 8, order)
+            at += width
+            vertex += 1
+        ring += 1
+        rings[ring] = vertex
+    parts[part + 1] = ring
+    return at, ring, vertex
+
+
+@entry("u1[1] i8[1] i8[1] u8[2]! i8[1]! i8[1]!")
+def fill_wkb(data, offsets, faults, xy, rings, parts):
+    """Second pass: the coordinates (as bits of doubles), rings and parts of every good row."""
+    part = ring = vertex = np.int64(0)
+    rings[0] = 0
+    parts[0] = 0
+    for i in range(len(offsets) - 1):
+        if faults[i] != GOOD:
+            continue
+        kind, width, _, order, at = read_header(data, offsets[i], offsets[i + 1])
+        if kind == POLYGON:
+            at, ring, vertex = fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex)
+            part += 1
+            continue
+        count = read_u4(data, at, order)
+        at += 4
+        for _ in range(count):
+            kind, width, _, order, at = read_header(data, at, offsets[i + 1])
+            at, ring, vertex = fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex)
+            part += 1

@@ -1,0 +1,1 @@
+"""Regions made up for tests, benchmarks and demonstrations, and the means to check answers about them."""

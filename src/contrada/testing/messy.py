@@ -1,0 +1,95 @@
+"""Polygons and multipolygons on coarse grids, most of them invalid, in every way that a polygon can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import shapely
+
+from contrada.testing.rings import Geometries
+
+Maker = Callable[[np.random.Generator], Any]
+
+
+def messy_regions(rng: np.random.Generator, count: int) -> Geometries:
+    """Return regions of all kinds in turn; between a tenth and the half of them are valid."""
+    regions = np.empty(count, dtype=object)
+    for row in range(count):
+        regions[row] = KINDS[row % len(KINDS)](rng)
+    return regions
+
+
+def any_ring(rng: np.random.Generator) -> Any:
+    """Return a polygon of grid points in any order: bow ties, spikes, repeated vertices, no area."""
+    return shapely.Polygon(rng.integers(0, int(rng.integers(3, 6)), (int(rng.integers(3, 8)), 2)))
+
+
+def orderly_ring(rng: np.random.Generator) -> Any:
+    """Return a polygon of grid points in order around their mean, at times with a spike or a vertex twice."""
+    points = rng.integers(0, int(rng.integers(3, 8)), (int(rng.integers(3, 9)), 2)).astype(float)
+    aside = points - points.mean(axis=0)
+    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
+    if rng.random() < 0.3:
+        place = int(rng.integers(0, len(ring)))
+        ring = np.insert(ring, place, ring[[place, place - 1][int(rng.integers(0, 2))]], axis=0)
+    return shapely.Polygon(ring)
+
+
+def small_ring(rng: np.random.Generator, size: int) -> list[tuple[float, float]]:
+    """Return a diamond, square or triangle somewhere on the grid."""
+    outline = [
+        [(1, 0), (2, 1), (1, 2), (0, 1)],
+        [(0, 0), (1, 0), (1, 1), (0, 1)],
+        [(0, 0), (2, 0), (2, 2), (0, 2)],
+        [(0, 0), (1, 1), (0, 2)],
+        [(0, 0), (2, 1), (1, 2)],
+    ][int(rng.integers(0, 5))]
+    x, y = (int(k) for k in rng.integers(-1, size, 2))
+    return [(float(x + dx), float(y + dy)) for dx, dy in outline]
+
+
+def shell_with_holes(rng: np.random.Generator) -> Any:
+    """Return a square with holes anywhere: outside, across, at the edge, touching, nested, in chains."""
+    size = int(rng.integers(3, 6))
+    return shapely.Polygon(
+        [(0, 0), (size, 0), (size, size), (0, size)],
+        [small_ring(rng, size) for _ in range(int(rng.integers(1, 5)))],
+    )
+
+
+def ring_with_holes(rng: np.random.Generator) -> Any:
+    """Return an orderly polygon with a small hole or two."""
+    holes = [small_ring(rng, 6) for _ in range(int(rng.integers(1, 3)))]
+    return shapely.Polygon(orderly_ring(rng).exterior, holes)
+
+
+def several_parts(rng: np.random.Generator) -> Any:
+    """Return small polygons together: apart, touching, sharing edges, overlapping, one in the other."""
+    return shapely.MultiPolygon([shapely.Polygon(small_ring(rng, 6)) for _ in range(int(rng.integers(2, 5)))])
+
+
+def part_in_hole(rng: np.random.Generator) -> Any:
+    """Return a frame with another part in its hole, across it, or elsewhere."""
+    frame = shapely.Polygon([(0, 0), (7, 0), (7, 7), (0, 7)], [[(1, 1), (6, 1), (6, 6), (1, 6)]])
+    parts = [frame, *(shapely.Polygon(small_ring(rng, 7)) for _ in range(int(rng.integers(1, 3))))]
+    return shapely.MultiPolygon([parts[k] for k in rng.permutation(len(parts))])
+
+
+def mixed_parts(rng: np.random.Generator) -> Any:
+    """Return two polygons of any of the other kinds together."""
+    kinds = (any_ring, orderly_ring, shell_with_holes)
+    first, second = (kinds[int(rng.integers(0, 3))](rng) for _ in range(2))
+    return shapely.MultiPolygon([first, shapely.transform(second, lambda xy: xy + rng.integers(0, 7, 2))])
+
+
+KINDS: tuple[Maker, ...] = (
+    any_ring,
+    orderly_ring,
+    shell_with_holes,
+    ring_with_holes,
+    several_parts,
+    part_in_hole,
+    mixed_parts,
+)

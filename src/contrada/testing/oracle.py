@@ -1,0 +1,95 @@
+"""Shapely for volume, rationals for verdicts: relation codes of many pairs, and of one pair beyond doubt."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from contrada.testing.rational import (
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EQUALS,
+    INSIDE,
+    MEETS,
+    OVERLAPS,
+    point_rational,
+    relate_rational,
+    valid_rational,
+)
+from contrada.testing.rings import Floats, Geometries, polygons
+
+Codes: TypeAlias = NDArray[np.uint8]
+
+NAMES = ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered-by")
+INVERSE: Codes = np.array(
+    [DISJOINT, MEETS, OVERLAPS, EQUALS, CONTAINS, INSIDE, COVERED_BY, COVERS], dtype=np.uint8
+)
+UNKNOWN = 255  # Shapely raised an error, or its answer is none of the eight
+
+
+def shapely_codes(a: Geometries, b: Geometries) -> Codes:
+    """Return what Shapely says on each pair of regions."""
+    with np.errstate(all="ignore"):  # GEOS overflows on huge coordinates; it is only a witness
+        try:
+            matrices = np.asarray(shapely.relate(a, b)).astype("U9")
+        except shapely.errors.GEOSException:
+            matrices = np.array([one_matrix(x, y) for x, y in zip(a, b, strict=True)], dtype="U9")
+    kinds, which = np.unique(matrices, return_inverse=True)
+    return np.array([matrix_code(str(kind)) for kind in kinds], dtype=np.uint8)[which]
+
+
+def one_matrix(a: Any, b: Any) -> str:
+    """Return Shapely's matrix for one pair, or nothing if it raises an error."""
+    try:
+        return str(shapely.relate(a, b))
+    except shapely.errors.GEOSException:
+        return ""
+
+
+def matrix_code(matrix: str) -> int:
+    """Return the code of the relation that a DE-9IM matrix of two regions stands for."""
+    if len(matrix) != 9:
+        return UNKNOWN
+    common, a_leaves, b_leaves, touch = (matrix[place] != "F" for place in (0, 2, 6, 4))
+    if not common:
+        return MEETS if touch else DISJOINT
+    if a_leaves and b_leaves:
+        return OVERLAPS
+    if b_leaves:
+        return COVERED_BY if touch else INSIDE
+    if a_leaves:
+        return COVERS if touch else CONTAINS
+    return EQUALS
+
+
+def shapely_point_codes(points: Floats, regions: Geometries) -> Codes:
+    """Return what Shapely says on each point against its region: INSIDE, MEETS or DISJOINT."""
+    with np.errstate(all="ignore"):
+        within = np.asarray(shapely.contains_xy(regions, points[:, 0], points[:, 1]))
+        common = np.asarray(shapely.intersects_xy(regions, points[:, 0], points[:, 1]))
+    return np.where(within, INSIDE, np.where(common, MEETS, DISJOINT)).astype(np.uint8)
+
+
+def judge(a: Any, b: Any) -> int:
+    """Return the relation of two valid Shapely regions, decided in rationals."""
+    return relate_rational(polygons(a), polygons(b))
+
+
+def judge_point(point: Floats, region: Any) -> int:
+    """Return the relation of a point and a valid Shapely region, decided in rationals."""
+    return point_rational(point.tolist(), polygons(region))
+
+
+def judge_validity(region: Any) -> str | None:
+    """Return what is wrong with a Shapely polygon or multipolygon, in rationals; None if it is valid."""
+    return valid_rational(polygons(region))
+
+
+def wkt(geometry: Any) -> str:
+    """Return text from which the same coordinates can be read again."""
+    return str(shapely.to_wkt(geometry, rounding_precision=-1, trim=True))

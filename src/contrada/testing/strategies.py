@@ -1,0 +1,104 @@
+"""Hypothesis strategies for regions, points and relations: coarse coordinates, so that boundaries touch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import shapely
+from hypothesis import strategies as st
+
+from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.testing.families.mosaic import Mosaic
+
+GRID = 6  # coordinates are 0..GRID
+
+
+def coordinates() -> st.SearchStrategy[float]:
+    """Small integers, as floats."""
+    return st.integers(0, GRID).map(float)
+
+
+@lru_cache
+def mosaic(size: int, diagonals: int) -> Mosaic:
+    """Return size * size squares, each cut by the diagonal that the number's bits (or a seed) choose."""
+    return Mosaic.triangles(np.random.default_rng(diagonals), size)
+
+
+@st.composite
+def mosaic_shapes(draw: st.DrawFn, count: int = 1) -> tuple[Any, ...]:
+    """So many Shapely regions of the cells of one mosaic: holes and parts that touch in every way."""
+    cells = mosaic(draw(st.integers(1, 3)), draw(st.integers(0, 3)))
+    chosen = st.lists(st.booleans(), min_size=len(cells), max_size=len(cells)).filter(any)
+    masks = np.array([draw(chosen) for _ in range(count)])
+    return tuple(cells.regions(masks))
+
+
+@st.composite
+def simple_shapes(draw: st.DrawFn) -> Any:
+    """Simple Shapely polygons of three to seven vertices on the grid, in order around their mean."""
+    point = st.tuples(coordinates(), coordinates())
+    points = np.array(draw(st.lists(point, min_size=3, max_size=7, unique=True)))
+    aside = points - points.mean(axis=0)
+    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
+    return draw(st.just(shapely.Polygon(ring)).filter(shapely.is_valid))
+
+
+def shapes() -> st.SearchStrategy[Any]:
+    """Valid Shapely polygons and multipolygons."""
+    return simple_shapes() | mosaic_shapes().map(lambda shapes: shapes[0])
+
+
+def shape_pairs() -> st.SearchStrategy[tuple[Any, Any]]:
+    """Pairs of valid Shapely regions, unrelated or of the same cells."""
+    return st.tuples(shapes(), shapes()) | mosaic_shapes(2).map(lambda shapes: (shapes[0], shapes[1]))
+
+
+def shape_triples() -> st.SearchStrategy[tuple[Any, Any, Any]]:
+    """Three valid Shapely regions, unrelated or of the same cells."""
+    same = mosaic_shapes(3).map(lambda shapes: (shapes[0], shapes[1], shapes[2]))
+    return st.tuples(shapes(), shapes(), shapes()) | same
+
+
+def regions() -> st.SearchStrategy[Region]:
+    """Regions: simple, with holes, of several parts."""
+    return shapes().map(Region.from_shapely)
+
+
+def points() -> st.SearchStrategy[Point]:
+    """Points on the grid and in the middles between: often vertices, often on edges."""
+    place = st.integers(0, 2 * GRID).map(lambda k: k / 2)
+    return st.builds(Point, place, place)
+
+
+def relations() -> st.SearchStrategy[Relation]:
+    """Any of the eight."""
+    return st.sampled_from(Relation)
+
+
+def masks() -> st.SearchStrategy[int]:
+    """Any set of relations as its bits."""
+    return st.integers(0, 255)
+
+
+def relation_sets() -> st.SearchStrategy[RelationSet]:
+    """Any set of relations."""
+    return masks().map(RelationSet.from_mask)
+
+
+@st.composite
+def rings(draw: st.DrawFn) -> list[tuple[float, float]]:
+    """Closed rings of any three to seven grid points in any order: most of them not simple."""
+    point = st.tuples(coordinates(), coordinates())
+    ring = draw(st.lists(point, min_size=3, max_size=7))
+    return [*ring, ring[0]]
+
+
+@st.composite
+def any_polygons(draw: st.DrawFn) -> Any:
+    """Shapely polygons and multipolygons of any rings, valid or not."""
+    shell = st.just([(0.0, 0.0), (GRID, 0.0), (GRID, GRID), (0.0, GRID), (0.0, 0.0)]) | rings()
+    part = st.builds(shapely.Polygon, shell, st.lists(rings(), max_size=2))
+    parts = draw(st.lists(part, min_size=1, max_size=3))
+    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)

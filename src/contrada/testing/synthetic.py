@@ -1,0 +1,231 @@
+"""Seeded workloads: the synthetic regions of [SPATIAL] section 5, its kinds of messages, and coastlines.
+
+Section 5 chooses two random points as the frame R of a region, three or four points each on a separate side
+of R and further points within R, and orders them "in such a way that the boundary has no intersecting
+segments". It does not say how. Here they are ordered by their angle around their mean, which gives
+star-shaped polygons: always simple, since the mean of points lies inside their convex hull, and irregular
+enough for every relation to occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from contrada.geometry import Region, RegionArray
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Box = tuple[float, float, float, float]
+MessageKind = Literal["A", "B", "C"]
+
+UNIVERSE: Box = (0.0, 0.0, 1000.0, 1000.0)
+SIDES = ((0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0))  # axis and value: left, right, lower, upper
+
+
+def paper_regions(
+    rng: np.random.Generator,
+    count: int,
+    *,
+    points: int = 20,
+    universe: Box = UNIVERSE,
+    least_area: float = 0.1,
+) -> RegionArray:
+    """`count` regions of section 5: `points` vertices each, area at least `least_area` of the universe.
+
+    >>> len(paper_regions(np.random.default_rng(7), 3))
+    3
+    """
+    rings, _ = paper_polygons(rng, count, points=points, universe=universe, least_area=least_area)
+    return as_regions(list(rings))
+
+
+def paper_polygons(
+    rng: np.random.Generator,
+    count: int,
+    *,
+    points: int = 20,
+    universe: Box = UNIVERSE,
+    least_area: float = 0.1,
+) -> tuple[FloatArray, FloatArray]:
+    """The vertices (count, points, 2) and frames R (count, 4) of such regions.
+
+    A region touches three or four sides of its frame, so the frame is its bounding box or a little more.
+    """
+    limit = least_area * (universe[2] - universe[0]) * (universe[3] - universe[1])
+    polygons, frames = np.empty((0, points, 2)), np.empty((0, 4))
+    while len(polygons) < count:
+        drawn = random_frames(rng, 2 * (count - len(polygons)) + 16, universe, limit)
+        rings = star_order(place(star_points(rng, len(drawn), points), drawn))
+        large = ring_areas(rings) >= limit
+        polygons = np.concatenate([polygons, rings[large]])
+        frames = np.concatenate([frames, drawn[large]])
+    return polygons[:count], frames[:count]
+
+
+def message_regions(
+    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
+) -> RegionArray:
+    """`count` regions of a kind of section 5.2, whose bounding boxes take 1 to 25 % of the universe.
+
+    A: round, nearly square box, 6 to 10 vertices (clouds, storms). B: irregular, 30 to 50 vertices (herds,
+    fires). C: narrow and long, 3 to 5 vertices, from one corner of its box to the opposite one (paths of
+    aircraft).
+
+    >>> len(message_regions(np.random.default_rng(7), 5, "C"))
+    5
+    """
+    return as_regions(message_polygons(rng, count, kind, universe=universe)[0])
+
+
+def message_polygons(
+    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
+) -> tuple[list[FloatArray], FloatArray]:
+    """The vertices (a list of (n, 2) arrays) and bounding boxes (count, 4) of such regions."""
+    least, most, stretch, draw = KINDS[kind]
+    frames = sized_frames(rng, count, universe, stretch)
+    sizes = rng.integers(least, most + 1, count)
+    rings: list[FloatArray] = [np.empty((0, 2))] * count
+    for size in np.unique(sizes):  # one vectorised draw per number of vertices
+        rows = np.flatnonzero(sizes == size)
+        for row, ring in zip(rows, place(draw(rng, len(rows), int(size)), frames[rows]), strict=True):
+            rings[row] = ring
+    return rings, frames
+
+
+def random_frames(rng: np.random.Generator, count: int, universe: Box, least_area: float) -> FloatArray:
+    """Boxes spanned by two random points; those too small for a region of `least_area` are redrawn."""
+    low, high = np.array(universe[:2]), np.array(universe[2:])
+    frames = np.empty((0, 4))
+    while len(frames) < count:
+        corners = low + rng.random((8 * count, 2, 2)) * (high - low)
+        drawn = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+        areas = np.prod(drawn[:, 2:] - drawn[:, :2], axis=1)
+        frames = np.concatenate([frames, drawn[areas > least_area]])
+    return frames[:count]
+
+
+def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> FloatArray:
+    """Boxes of 1 to 25 % of the universe, placed at random; width / height is log-uniform up to `stretch`."""
+    width, height = universe[2] - universe[0], universe[3] - universe[1]
+    area = rng.uniform(0.01, 0.25, count) * width * height
+    aspect = stretch ** rng.uniform(-1.0, 1.0, count)
+    aspect = np.clip(aspect, area / height**2, width**2 / area)  # so that it fits
+    size = np.stack([np.sqrt(area * aspect), np.sqrt(area / aspect)], axis=1)
+    free = np.maximum(np.array([width, height]) - size, 0.0)
+    low = np.array(universe[:2]) + rng.random((count, 2)) * free
+    return np.concatenate([low, np.minimum(low + size, np.array(universe[2:]))], axis=1)
+
+
+def star_points(rng: np.random.Generator, count: int, size: int, sides: int | None = None) -> FloatArray:
+    """Random points of the unit square, four of them on its four sides, or three on three, as `sides` says.
+
+    None leaves it to chance, as in section 5.
+    """
+    points = rng.random((count, size, 2))
+    spared = rng.integers(0, 8 if sides is None else 4, count)  # 4..7 spare no side
+    for k, (axis, value) in enumerate(SIDES):
+        rows = np.full(count, True) if sides == 4 else spared != k
+        points[rows, k, axis] = value
+    return points
+
+
+def spiky_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+    """Irregular star-shaped rings that touch all four sides of the unit square."""
+    return star_order(star_points(rng, count, size, sides=4))
+
+
+def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+    """Roundish rings, fitted to the unit square: radii and angular steps vary by a fifth."""
+    angle = 2 * np.pi / size * (np.arange(size) + rng.uniform(-0.2, 0.2, (count, size)))
+    radius = rng.uniform(0.8, 1.0, (count, size))
+    ring = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+    low, high = ring.min(axis=1, keepdims=True), ring.max(axis=1, keepdims=True)
+    fitted: FloatArray = (ring - low) / (high - low)
+    return fitted
+
+
+def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+    """Bands of 3, 4 or 5 vertices along a diagonal of the unit square, blunt (4) or with a tip at one end."""
+    a, b, c, d = rng.uniform(0.05, 0.25, (4, count))
+    zero, one = np.zeros(count), np.ones(count)
+    head = [(one, 1 - d), (1 - c, one)] if size < 5 else [(one, 1 - d), (one, one), (1 - c, one)]
+    tail = [(zero, zero)] if size == 3 else [(zero, a), (b, zero)]
+    ring = np.stack([np.stack(vertex, axis=-1) for vertex in tail + head], axis=1)
+    falling = rng.random(count) < 0.5
+    ring[falling, :, 0] = 1 - ring[falling, :, 0]
+    return ring
+
+
+# Fewest and most vertices, how far from square the box may be, and the shape.
+KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int], FloatArray]]] = {
+    "A": (6, 10, 1.1, round_unit_rings),
+    "B": (30, 50, 3.0, spiky_unit_rings),
+    "C": (3, 5, 6.0, narrow_unit_rings),
+}
+
+
+def place(unit: FloatArray, frames: FloatArray) -> FloatArray:
+    """Rings of the unit square moved into their frames; 0 and 1 land on the frame's sides exactly."""
+    low, high = frames[:, None, :2], frames[:, None, 2:]
+    placed: FloatArray = np.clip(low * (1 - unit) + high * unit, low, high)
+    return placed
+
+
+def star_order(points: FloatArray) -> FloatArray:
+    """Each set of points (count, n, 2), ordered counter-clockwise around its mean."""
+    apart = points - points.mean(axis=1, keepdims=True)
+    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=1)
+    return np.take_along_axis(points, order[..., None], axis=1)
+
+
+def ring_areas(rings: FloatArray) -> FloatArray:
+    """Areas of counter-clockwise rings (count, n, 2), not closed."""
+    following = np.roll(rings, -1, axis=1)
+    cross = rings[..., 0] * following[..., 1] - rings[..., 1] * following[..., 0]
+    areas: FloatArray = cross.sum(axis=1) / 2
+    return areas
+
+
+def as_regions(rings: list[FloatArray]) -> RegionArray:
+    """A column of simple polygons from their rings (not closed)."""
+    sizes = [len(ring) for ring in rings]
+    owner = np.repeat(np.arange(len(rings)), sizes)
+    vertices = np.concatenate(rings) if rings else np.empty((0, 2))
+    return RegionArray.from_shapely(shapely.polygons(shapely.linearrings(vertices, indices=owner)))
+
+
+def coastline(
+    rng: np.random.Generator,
+    vertices: int,
+    *,
+    centre: tuple[float, float] = (0.0, 0.0),
+    radius: float = 1000.0,
+) -> Region:
+    """An island whose distance from the centre wanders, on all scales, between 0.6 and 1.4 of `radius`."""
+    angle = 2 * np.pi * np.arange(vertices) / vertices
+    distance = radius * (1 + 0.4 * fractal(rng, vertices))
+    ring = np.stack([centre[0] + distance * np.cos(angle), centre[1] + distance * np.sin(angle)], axis=1)
+    return Region(ring)
+
+
+def neighbours(rng: np.random.Generator, vertices: int, *, width: float = 1000.0) -> tuple[Region, Region]:
+    """Two regions that meet along a wandering border: all but two of the vertices of either are shared."""
+    height = np.linspace(0.0, width, vertices - 2)
+    border = np.stack([width * (1 + 0.4 * fractal(rng, vertices - 2)), height], axis=1)
+    west = np.concatenate([border, [(0.0, width), (0.0, 0.0)]])
+    east = np.concatenate([border[::-1], [(2 * width, 0.0), (2 * width, width)]])
+    return Region(west), Region(east)
+
+
+def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> FloatArray:
+    """A periodic random curve whose waves of k periods have amplitude k ** -roughness, scaled to -1..1."""
+    waves = np.arange(1, count // 2 + 1)
+    amplitude = rng.normal(size=len(waves)) + 1j * rng.normal(size=len(waves))
+    curve = np.fft.irfft(np.concatenate([[0], amplitude * waves**-roughness]), count)
+    scaled: FloatArray = curve / np.abs(curve).max()
+    return scaled

@@ -1,0 +1,202 @@
+"""Relate a million pairs of regions from all families and check every answer: `make verify`.
+
+Shapely answers too; where the two differ rational arithmetic decides, and it looks at a sample of the rest.
+The laws are checked along the way: inverses, and independence of ring start, direction and order. The run
+follows from the seed alone, whatever the number of processes. Exits with 1 if any answer was wrong, if a
+relation that a family can produce occurred too rarely to count as tested, or if one occurred that the
+family says it cannot produce.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from contrada.testing.checks import Engine, Product, Tally, check_pairs
+from contrada.testing.families import FAMILIES, Family, family
+from contrada.testing.oracle import NAMES
+
+CHUNK = 4000  # pairs that one task asks for
+PRODUCT = Product()
+ROUNDS = 12  # after these, a relation that is still too rare is reported
+
+
+class Task(NamedTuple):
+    """One chunk of one family; the numbers make its random stream."""
+
+    name: str
+    seed: int
+    chunk: int
+    pairs: int
+    sample: float
+
+
+Run: TypeAlias = Callable[[list[Task]], Iterable[tuple[Task, Tally]]]
+
+
+@dataclass
+class State:
+    """How far a family has come."""
+
+    family: Family
+    target: int
+    least: int
+    chunks: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs checked so far."""
+        return int(self.tally.counts.sum())
+
+    def rare(self) -> list[int]:
+        """Relations that the family can produce and has not yet produced often enough."""
+        counts = self.tally.counts
+        return [k for k in range(len(NAMES)) if k not in self.family.impossible and counts[k] < self.least]
+
+    def surprising(self) -> list[int]:
+        """Relations that the family says it cannot produce, and has."""
+        return [k for k in self.family.impossible if self.tally.counts[k]]
+
+    def missing(self) -> int:
+        """How many pairs to ask for next."""
+        if not self.chunks:
+            return self.target
+        short = self.target - self.pairs
+        rare = min((int(self.tally.counts[k]) for k in self.rare()), default=self.least)
+        if rare < self.least:
+            rate = max(rare, 1) / max(self.pairs, 1)
+            short = max(short, min(int(1.2 * (self.least - rare) / rate), 4 * self.target))
+        return max(short, 0)
+
+    def tasks(self, seed: int, sample: float) -> Iterator[Task]:
+        """Yield the next chunks, none when all is done."""
+        wanted = self.missing()
+        while wanted > 0:
+            pairs = min(CHUNK, max(wanted, 200))
+            yield Task(self.family.name, seed, self.chunks, pairs, sample)
+            self.chunks += 1
+            wanted -= pairs
+
+
+def run_task(engine: Engine, task: Task) -> tuple[Task, Tally]:
+    """Make the pairs of a task and check them."""
+    place = [chosen.name for chosen in FAMILIES].index(task.name)
+    rng = np.random.default_rng([task.seed, place, task.chunk])
+    a, b = family(task.name).pairs(rng, task.pairs)
+    return task, check_pairs(engine, rng, a, b, task.sample)
+
+
+def verify(
+    families: Sequence[Family],
+    pairs: int,
+    seed: int,
+    sample: float = 0.01,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    engine: Engine = PRODUCT,
+) -> list[State]:
+    """Check about so many pairs, spread over the families by weight, and more where a relation is rare.
+
+    Every relation that a family can produce is to occur at least pairs / 1000 times.
+    """
+    weight = sum(chosen.weight for chosen in families)
+    least = max(1, pairs // 1000)
+    states = [State(chosen, round(pairs * chosen.weight / weight), least) for chosen in families]
+    by_name = {state.family.name: state for state in states}
+    with workers(jobs, engine) as run:
+        for _ in range(ROUNDS):
+            tasks = [task for state in states for task in state.tasks(seed, sample)]
+            for task, tally in run(tasks):
+                by_name[task.name].tally.add(tally)
+                progress(sum(state.pairs for state in states), pairs)
+            if not tasks:
+                break
+    return states
+
+
+@contextmanager
+def workers(jobs: int, engine: Engine) -> Iterator[Run]:
+    """Yield a function that runs tasks, in this process or in several, and yields each result as it comes."""
+    check = partial(run_task, engine)
+    if jobs == 1:
+        yield lambda tasks: map(check, tasks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield lambda tasks: (done.result() for done in as_completed([pool.submit(check, t) for t in tasks]))
+
+
+def as_json(states: list[State], seconds: float) -> dict[str, Any]:
+    """Return everything that was counted."""
+    return {
+        "pairs": sum(state.pairs for state in states),
+        "wrong": sum(state.tally.wrong for state in states),
+        "seconds": round(seconds, 1),
+        "families": {
+            state.family.name: {
+                "pairs": state.pairs,
+                "relations": dict(zip(NAMES, state.tally.counts.tolist(), strict=True)),
+                "impossible": {NAMES[k]: why for k, why in state.family.impossible.items()},
+                "judged": state.tally.judged,
+                "shapely_wrong": state.tally.shapely_wrong,
+                "shapely_wrong_validity": state.tally.shapely_wrong_validity,
+                "wrong": state.tally.wrong,
+                "too_rare": [NAMES[k] for k in state.rare()],
+                "unexpected": [NAMES[k] for k in state.surprising()],
+                "failures": [failure._asdict() for failure in state.tally.failures],
+            }
+            for state in states
+        },
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    options = parse(arguments)
+    families = [family(name) for name in options.families] if options.families else list(FAMILIES)
+    from contrada.testing.report import print_report, shown_progress
+
+    start = time.perf_counter()
+    with shown_progress(quiet=options.json) as progress:
+        states = verify(families, options.pairs, options.seed, options.sample, options.jobs, progress)
+    seconds = time.perf_counter() - start
+    if options.json:
+        print(json.dumps(as_json(states, seconds), indent=1))
+    else:
+        print_report(states, seconds)
+    bad = any(state.tally.wrong or state.rare() or state.surprising() for state in states)
+    return 1 if bad else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m contrada.testing.verify", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="how many pairs (default: a million)")
+    parser.add_argument("--seed", type=int, default=1, help="of all random numbers")
+    parser.add_argument("--sample", type=float, default=0.01, help="share of agreeing pairs that are judged")
+    parser.add_argument("--jobs", type=int, default=cores(), help="processes (default: one per core)")
+    names = [chosen.name for chosen in FAMILIES]
+    parser.add_argument("--families", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    return parser.parse_args(arguments)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""The laws of relations: one of eight, inverses, composition, and nothing but the point sets counts."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada.geometry import PointArray
+from contrada.testing.families import FAMILIES, family
+from contrada.testing.families.mosaic import UNIT, Mosaic
+from contrada.testing.oracle import INVERSE, judge_point
+from contrada.testing.rings import redescribe
+from contrada.testing.strategies import points, regions, relation_sets, relations, shape_triples, shapes
+
+EIGHT = list(ct.Relation)
+
+
+def column(shapes):
+    return ct.RegionArray.from_shapely(np.asarray(shapes))
+
+
+@cache
+def composition():
+    """Whether the table allows r of a and b, s of b and c and t of a and c together: (8, 8, 8) booleans."""
+    composed = [[ct.compose(ct.RelationSet(r), ct.RelationSet(s)) for s in EIGHT] for r in EIGHT]
+    return np.array([[[t in both for t in EIGHT] for both in row] for row in composed])
+
+
+def test_there_are_eight():
+    assert [relation.name for relation in EIGHT] == [
+        "DISJOINT", "MEETS", "OVERLAPS", "EQUALS", "INSIDE", "CONTAINS", "COVERS", "COVERED_BY",
+    ]  # fmt: skip
+    assert [int(relation) for relation in EIGHT] == list(range(8))
+    assert [int(relation.inverse) for relation in EIGHT] == INVERSE.tolist()
+
+
+@given(regions(), regions())
+def test_exactly_one_of_eight_holds(a, b):
+    relation = ct.relate(a, b)
+    assert isinstance(relation, ct.Relation)
+    assert relation in EIGHT
+    assert ct.relate(b, a) is relation.inverse
+
+
+@given(regions())
+def test_every_region_equals_itself(region):
+    assert ct.relate(region, region) is ct.Relation.EQUALS
+
+
+@given(shapes(), shapes(), st.integers(0, 2**32 - 1))
+def test_only_point_sets_count(a, b, seed):
+    rng = np.random.default_rng(seed)
+    before = ct.relate(ct.Region.from_shapely(a), ct.Region.from_shapely(b))
+    again_a, again_b = redescribe(rng, np.array([a, b]))
+    assert ct.relate(ct.Region.from_shapely(again_a), ct.Region.from_shapely(again_b)) is before
+    assert ct.relate(ct.Region.from_shapely(a), ct.Region.from_shapely(again_a)) is ct.Relation.EQUALS
+
+
+@given(shape_triples())
+def test_composition_holds_for_any_triple(triple):
+    a, b, c = (ct.Region.from_shapely(shape) for shape in triple)
+    first, second = ct.RelationSet(ct.relate(a, b)), ct.RelationSet(ct.relate(b, c))
+    assert ct.relate(a, c) in ct.compose(first, second)
+
+
+@pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
+def test_composition_is_never_violated(name):
+    """Triples of a family: a pair, and a third region that comes from a pair nearby."""
+    rng = np.random.default_rng(9)
+    a, b = (column(shapes) for shapes in family(name).pairs(rng, 400))
+    third = [a, b]
+    for step in (0, 1, 2, 7):
+        for other in third:
+            c = other[np.roll(np.arange(len(a)), step)]
+            first, second, both = ct.relate(a, b), ct.relate(b, c), ct.relate(a, c)
+            assert composition()[first, second, both].all()
+
+
+def test_the_table_is_what_occurs():
+    """All triples of a few hundred regions: every entry of the table occurs, and nothing beside it."""
+    pool = column(np.concatenate([all_boxes(5), scattered_cells(120)]))
+    codes = np.stack([ct.relate(pool[k], pool) for k in range(len(pool))])
+    holds = [(codes == k).astype(np.float32) for k in range(8)]
+    linked = [[holds[r] @ holds[s] > 0 for s in range(8)] for r in range(8)]
+    occurs = np.array([[[(both & (codes == t)).any() for t in range(8)] for both in row] for row in linked])
+    assert (occurs == composition()).all()
+    assert occurs.sum() == 193
+
+
+def all_boxes(size):
+    """All boxes with corners on a grid of 0..size, as large as the mosaic of so many squares."""
+    low, high = np.triu_indices(size + 1, 1)
+    x, y = (k.ravel() for k in np.meshgrid(np.arange(len(low)), np.arange(len(low))))
+    return shapely.box(UNIT * low[x], UNIT * low[y], UNIT * high[x], UNIT * high[y])
+
+
+def scattered_cells(count):
+    """Regions with holes and parts that touch."""
+    rng = np.random.default_rng(5)
+    mosaic = Mosaic.triangles(rng, 5)
+    masks = mosaic.random_masks(rng, count)
+    return mosaic.regions(masks[masks.any(axis=1)])
+
+
+@given(relation_sets(), relation_sets())
+def test_composition_of_inverses(x, y):
+    assert ct.compose(x, y).inverse == ct.compose(y.inverse, x.inverse)
+
+
+@given(relation_sets(), relation_sets(), relation_sets())
+def test_composition_spreads_over_unions(x, y, z):
+    assert ct.compose(x | y, z) == ct.compose(x, z) | ct.compose(y, z)
+    assert ct.compose(z, x | y) == ct.compose(z, x) | ct.compose(z, y)
+
+
+@given(relation_sets())
+def test_equals_composes_to_the_same(x):
+    same = ct.RelationSet(ct.Relation.EQUALS)
+    assert ct.compose(same, x) == x
+    assert ct.compose(x, same) == x
+
+
+@given(relations(), relations())
+def test_composition_is_never_empty(r, s):
+    assert len(ct.compose(ct.RelationSet(r), ct.RelationSet(s))) > 0
+
+
+@given(points(), shapes())
+def test_points_relate_exactly(point, shape):
+    region = ct.Region.from_shapely(shape)
+    relation = ct.relate(point, region)
+    assert int(relation) == judge_point(np.array([point.x, point.y]), shape)
+    assert relation in {ct.Relation.INSIDE, ct.Relation.MEETS, ct.Relation.DISJOINT}
+    assert ct.relate(region, point) is relation.inverse
+
+
+@given(points(), points())
+def test_points_are_equal_or_disjoint(p, q):
+    same = (p.x, p.y) == (q.x, q.y)
+    assert ct.relate(p, q) is (ct.Relation.EQUALS if same else ct.Relation.DISJOINT)
+
+
+@given(points(), regions(), regions())
+def test_composition_holds_for_points(point, a, b):
+    first, second = ct.RelationSet(ct.relate(point, a)), ct.RelationSet(ct.relate(a, b))
+    assert ct.relate(point, b) in ct.compose(first, second)
+    assert ct.relate(b, point) in ct.compose(second.inverse, first.inverse)
+
+
+@pytest.mark.parametrize("name", ["coarse grid", "holes at edges", "touching parts", "rotated", "slivers"])
+def test_columns_of_points_relate_exactly(name):
+    rng = np.random.default_rng(3)
+    shapes, _ = family(name).pairs(rng, 150)
+    xy, owner = shapely.get_coordinates(shapes, return_index=True)
+    middles = (xy[1:] + xy[:-1]) / 2
+    places = np.concatenate([xy[:-1], middles, np.nextafter(middles, np.inf)])
+    owners = np.concatenate([owner[:-1]] * 3)
+    chosen = rng.permutation(len(places))[:1500]
+    places, owners = places[chosen], owners[chosen]
+    codes = ct.relate(PointArray(places), column(shapes)[owners])
+    expected = [judge_point(place, shapes[row]) for place, row in zip(places, owners, strict=True)]
+    assert codes.tolist() == expected
+    assert ct.relate(column(shapes)[owners], PointArray(places)).tolist() == INVERSE[codes].tolist()
+    one = column(shapes)[0]
+    assert ct.relate(PointArray(places), one).tolist() == [
+        int(ct.relate(ct.Point(x, y), one)) for x, y in places
+    ]

@@ -1,0 +1,236 @@
+"""Validation agrees with Shapely and the rationals on regions that are wrong in every way, and says where."""
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+
+import contrada as ct
+from contrada.testing.families import FAMILIES, family
+from contrada.testing.messy import KINDS, messy_regions
+from contrada.testing.oracle import judge_validity, wkt
+from contrada.testing.rings import redescribe
+from contrada.testing.strategies import any_polygons
+
+COUNT = 700  # of each kind
+
+# What is wrong, the text, and where: part, the rings that may be named, the places that may be named.
+FAULTS = [
+    ("bow tie", "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", 0, {0}, [(2, 2)]),
+    (
+        "bow tie in the second part",
+        "MULTIPOLYGON(((9 9, 10 9, 9 10, 9 9)), ((0 0, 4 4, 4 0, 0 4, 0 0)))",
+        1,
+        {0},
+        [(2, 2)],
+    ),
+    (
+        "hole crosses itself",
+        "POLYGON((-9 -9, 9 -9, 9 9, -9 9, -9 -9), (7 7, 8 7, 7 8, 7 7), (0 0, 4 4, 4 0, 0 4, 0 0))",
+        0,
+        {2},
+        [(2, 2)],
+    ),
+    ("spike", "POLYGON((0 0, 4 0, 4 4, 4 8, 4 4, 0 4, 0 0))", 0, {0}, [(4, 8), (4, 4)]),
+    ("spike inwards", "POLYGON((0 0, 4 0, 4 4, 2 4, 2 1, 2 4, 0 4, 0 0))", 0, {0}, [(2, 1), (2, 4)]),
+    ("touches itself at a vertex", "POLYGON((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))", 0, {0}, [(2, 2)]),
+    ("touches itself within an edge", "POLYGON((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))", 0, {0}, [(4, 0)]),
+    ("no area", "POLYGON((0 0, 2 2, 4 4, 0 0))", 0, {0}, None),
+    ("two vertices", "POLYGON((0 0, 2 2, 0 0, 0 0))", 0, {0}, None),
+    ("hole outside", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (6 6, 7 6, 7 7, 6 6))", 0, {1}, None),
+    (
+        "hole crosses the shell",
+        "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 7 1, 1 3, 1 1))",
+        0,
+        {0, 1},
+        [(4, 1), (4, 2)],
+    ),
+    (
+        "hole shares an edge",
+        "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 1, 2 1, 2 3, 0 3, 0 1))",
+        0,
+        {0, 1},
+        [(0, 1), (0, 3), (0, 2)],
+    ),
+    ("hole is the shell", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))", 0, {0, 1}, None),
+    (
+        "nested holes",
+        "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 3 4, 3 3))",
+        0,
+        {1, 2},
+        None,
+    ),
+    (
+        "holes cross",
+        "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 5 1, 5 5, 1 5, 1 1), (3 3, 7 3, 7 7, 3 7, 3 3))",
+        0,
+        {1, 2},
+        [(5, 3), (3, 5)],
+    ),
+    ("hole cuts the interior", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 4, 1 2, 0 0))", 0, {0, 1}, None),
+    (
+        "chain of holes cuts the interior",
+        "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 1, 2 3, 0 2), (2 2, 4 2, 3 3, 2 2))",
+        0,
+        {0, 1, 2},
+        None,
+    ),
+    (
+        "ring of holes cuts the interior",
+        "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0),(2 2, 6 2, 4 3, 2 2), (6 2, 6 6, 5 4, 6 2), (6 6, 2 2, 4 5, 6 6))",
+        0,
+        {1, 2, 3},
+        None,
+    ),
+    (
+        "parts overlap",
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))",
+        {0, 1},
+        {0},
+        [(4, 2), (2, 4)],
+    ),
+    (
+        "part in a part",
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",
+        {0, 1},
+        {0},
+        None,
+    ),
+    (
+        "parts share an edge",
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 6 1, 6 3, 4 3, 4 1)))",
+        {0, 1},
+        {0},
+        [(4, 1), (4, 3), (4, 2)],
+    ),
+    (
+        "a part twice",
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))",
+        {0, 1},
+        {0},
+        None,
+    ),
+]
+
+
+def sift(shapes):
+    return ct.RegionArray.from_shapely(np.asarray(shapes, dtype=object), on_invalid="reject")
+
+
+def assert_judged_right(shapes):
+    """Every region is accepted or rejected as Shapely says, or if the two differ, as the rationals say."""
+    sifted = sift(shapes)
+    accepted = np.zeros(len(shapes), bool)
+    accepted[sifted.rows] = True
+    rejected = {rejection.row: rejection for rejection in sifted.rejected}
+    assert set(rejected) == set(np.flatnonzero(~accepted).tolist())
+    assert len(sifted.regions) == accepted.sum()
+    for row in np.flatnonzero(accepted != shapely.is_valid(shapes)):
+        fault = judge_validity(shapes[row])
+        assert accepted[row] == (fault is None), f"{wkt(shapes[row])}: {fault}; {rejected.get(row)}"
+    for row, rejection in rejected.items():
+        assert_place_exists(shapes[row], rejection)
+    return accepted
+
+
+def assert_place_exists(shape, rejection):
+    assert rejection.reason
+    parts = shapely.get_parts(shape)
+    assert rejection.part is None or 0 <= rejection.part < len(parts)
+    if rejection.ring is not None:
+        assert rejection.part is not None
+        assert 0 <= rejection.ring <= len(parts[rejection.part].interiors)
+    if rejection.place is not None:
+        xmin, ymin, xmax, ymax = ring_bounds(shape)
+        x, y = rejection.place
+        assert xmin <= x <= xmax
+        assert ymin <= y <= ymax
+
+
+def ring_bounds(shape):
+    """Bounds with the holes, which may lie outside the shell."""
+    xy = shapely.get_coordinates(shape)
+    return (*xy.min(axis=0), *xy.max(axis=0))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_messy_regions_are_judged_right(kind):
+    rng = np.random.default_rng(1)
+    shapes = np.array([kind(rng) for _ in range(COUNT)], dtype=object)
+    accepted = assert_judged_right(shapes)
+    assert 0.02 * COUNT < accepted.sum() < 0.98 * COUNT
+
+
+def test_messy_regions_are_judged_alike_in_any_order_of_rings():
+    rng = np.random.default_rng(2)
+    shapes = messy_regions(rng, 1000)
+    long_enough = shapely.get_num_coordinates(shapes) > 0
+    first, second = sift(shapes[long_enough]), sift(redescribe(rng, shapes[long_enough]))
+    assert first.rows.tolist() == second.rows.tolist()
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-9, 0.1, 1e6, 1e100])
+def test_scaled_messy_regions_are_judged_right(scale):
+    shapes = shapely.transform(messy_regions(np.random.default_rng(3), 700), lambda xy: xy * scale)
+    assert_judged_right(shapes)
+
+
+def test_rotated_messy_regions_are_judged_right():
+    """Contacts within edges become near misses or crossings: only the rationals know which."""
+    turn = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    shapes = shapely.transform(messy_regions(np.random.default_rng(4), 1400), lambda xy: xy @ turn.T)
+    accepted = assert_judged_right(shapes)
+    assert accepted.any()
+    for row in np.random.default_rng(4).permutation(len(shapes))[:300]:
+        assert accepted[row] == (judge_validity(shapes[row]) is None), wkt(shapes[row])
+
+
+@given(any_polygons())
+def test_any_polygon_is_judged_right(shape):
+    assert_judged_right(np.array([shape], dtype=object))
+
+
+@pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
+def test_valid_regions_are_accepted(name):
+    a, b = family(name).pairs(np.random.default_rng(7), 300)
+    assert_judged_right(np.concatenate([a, b]))
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize(("what", "text", "part", "rings", "places"), FAULTS, ids=[f[0] for f in FAULTS])
+def test_the_error_names_part_ring_and_place(what, text, part, rings, places):
+    assert judge_validity(shapely.from_wkt(text)) is not None
+    with pytest.raises(ct.RegionError) as caught:
+        ct.Region.from_wkt(text)
+    error = caught.value
+    assert error.part in (part if isinstance(part, set) else {part}), str(error)
+    assert error.ring in rings, str(error)
+    if places is not None:
+        assert error.place is not None, str(error)
+        assert min(np.hypot(*(np.array(error.place) - place)) for place in places) < 1e-9, str(error)
+        assert f"({float(error.place[0])}, {float(error.place[1])})" in str(error)
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize(("what", "text", "part", "rings", "places"), FAULTS, ids=[f[0] for f in FAULTS])
+def test_columns_name_the_row_too(what, text, part, rings, places):
+    good = shapely.box(0, 0, 1, 1)
+    shapes = np.array([good, good, shapely.from_wkt(text), good], dtype=object)
+    with pytest.raises(ct.RegionError, match="row 2") as caught:
+        ct.RegionArray.from_shapely(shapes)
+    assert caught.value.row == 2
+    sifted = sift(shapes)
+    assert sifted.rows.tolist() == [0, 1, 3]
+    (rejection,) = sifted.rejected
+    assert rejection.row == 2
+    assert rejection.reason
+    assert rejection.part in (part if isinstance(part, set) else {part})
+    assert rejection.ring in rings
+
+
+def test_scaling_moves_the_place_along():
+    for scale in (1e-100, 1e-9, 1e6, 1e100):
+        ring = np.array([(0, 0), (4, 4), (4, 0), (0, 4)]) * scale
+        with pytest.raises(ct.RegionError) as caught:
+            ct.Region(ring)
+        assert np.array(caught.value.place) == pytest.approx([2 * scale, 2 * scale], abs=1e-9 * scale)

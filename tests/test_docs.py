@@ -1,0 +1,85 @@
+"""The documentation runs, and names only what exists."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
+EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MODULE = re.compile(r"\bcontrada(?:\.\w+)+")
+TARGET = re.compile(r"`make ([a-z-]+)")
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def python_lines(text: str) -> str:
+    """The page with everything blanked but the examples, so that a failure names the line of the page."""
+    kept = [""] * text.count("\n")
+    for block in EXAMPLES.finditer(text):
+        first = text.count("\n", 0, block.start(1))
+        kept[first : first + block[1].count("\n")] = block[1].splitlines()
+    return "\n".join(kept) + "\n"
+
+
+def resolve(name: str) -> object:
+    """What a dotted name stands for: a module, or something in one."""
+    parts = name.split(".")
+    found: object = importlib.import_module(parts[0])
+    for depth, part in enumerate(parts[1:], start=2):
+        if hasattr(found, part):
+            found = getattr(found, part)
+        else:
+            found = importlib.import_module(".".join(parts[:depth]))
+    return found
+
+
+@pages
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = python_lines(page.read_text())
+    test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+@pages
+def test_named_modules_exist(page):
+    for name in set(MODULE.findall(page.read_text())):
+        resolve(name)
+
+
+@pages
+def test_named_targets_exist(page):
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(TARGET.findall(page.read_text())):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+
+
+@pages
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text()):
+        assert (page.parent / link).exists(), link
+
+
+def test_every_page_is_in_the_navigation():
+    listed = re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
+    assert sorted(listed) == sorted(page.name for page in ROOT.glob("docs/*.md"))
+
+
+def test_the_architecture_names_every_kernel():
+    named = set(re.findall(r"contrada\.kernels\.(\w+)", (ROOT / "docs" / "architecture.md").read_text()))
+    assert {path.stem for path in (ROOT / "src" / "contrada" / "kernels").glob("[a-z]*.py")} <= named
+
+
+def test_python_examples_are_sessions():
+    # A block without a prompt would look tested and never run.
+    for page in PAGES:
+        for block in EXAMPLES.findall(page.read_text()):
+            assert ">>>" in block, f"{page.name}: {block[:60]!r}"

@@ -1,0 +1,125 @@
+"""Folders import one way only, and stay small enough to read."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import contrada
+
+PACKAGE = Path(contrada.__file__).parent
+ROOT = Path(__file__).parent.parent
+MODULE_LINES = 400  # fewer than this
+FUNCTION_LINES = 60  # at most; forty is the goal
+HEAVY = {"fastapi", "hypothesis", "matplotlib", "numba", "pandas", "pyspark", "rich", "sqlalchemy"}
+
+# Folder: the folders it may import, besides itself and errors.py. Folders that do not exist yet are listed
+# too, so that each finds its place when it comes.
+CORE = {"kernels", "geometry", "model", "language", "index", "matching", "covering"}
+ALLOWED = {
+    "kernels": {"jit"},
+    "geometry": {"kernels"},
+    "model": {"geometry", "kernels"},
+    "language": {"geometry", "model"},
+    "index": {"geometry", "kernels", "model"},
+    "matching": CORE - {"covering"},
+    "covering": CORE,
+    "overlay": CORE,
+    "broker": CORE,
+    "pipeline": CORE,
+    "testing": CORE | {"contrada", "jit"},
+    "experiments": CORE | {"contrada", "overlay", "broker", "pipeline", "testing"},
+    "cli": CORE | {"contrada", "jit", "overlay", "broker", "pipeline", "testing", "experiments"},
+}
+FOLDERS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Full names of all modules that a file imports, at the top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "contrada":
+                yield from (f"contrada.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+def imported_folders(path: Path) -> set[str]:
+    """Our folders and top-level modules that a file imports; `contrada` stands for the public names."""
+    ours = [name.split(".") for name in imported_modules(path) if name.split(".")[0] == "contrada"]
+    inner = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
+    return {parts[1] if len(parts) > 1 and parts[1] in inner else "contrada" for parts in ours}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_import_inward(folder):
+    assert folder in ALLOWED, f"{folder}/ has no place in the layers yet"
+    shared = set() if folder == "kernels" else {"errors"}
+    for path in (PACKAGE / folder).rglob("*.py"):
+        assert imported_folders(path) <= ALLOWED[folder] | {folder} | shared, relative(path)
+
+
+def test_the_bottom_imports_nothing_of_ours():
+    assert imported_folders(PACKAGE / "errors.py") == set()
+    assert imported_folders(PACKAGE / "jit.py") <= {"errors"}
+
+
+def test_allowed_imports_have_no_cycle():
+    for folder, allowed in ALLOWED.items():
+        for other in allowed & ALLOWED.keys() - {folder}:
+            assert folder not in ALLOWED[other], f"{folder} and {other} may import each other"
+
+
+def test_kernels_import_only_numpy_and_numba():
+    for path in (PACKAGE / "kernels").rglob("*.py"):
+        outside = {name.split(".")[0] for name in imported_modules(path)} - {"contrada", "numpy", "numba"}
+        assert outside <= set(sys.stdlib_module_names), relative(path)
+
+
+def test_only_kernels_and_jit_import_numba():
+    importing = {
+        path.relative_to(PACKAGE).parts[0]
+        for path in MODULES
+        if {"numba", "llvmlite"} & {name.split(".")[0] for name in imported_modules(path)}
+    }
+    assert importing <= {"kernels", "jit.py"}
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, contrada; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert HEAVY & set(run.stdout.split()) == set()
+
+
+def test_every_public_name_exists_and_is_documented():
+    for name in contrada.__all__:
+        assert getattr(contrada, name).__doc__ or name.startswith("__"), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_modules_fit_in_the_head(path):
+    assert path.stem not in {"utils", "helpers", "common"}, "name it after what it does"
+    text = path.read_text()
+    assert len(text.splitlines()) < MODULE_LINES
+    if path.parent.name == "kernels":
+        return  # a compiled loop that shares many locals may be longer, with its reason beside it
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= FUNCTION_LINES, f"{node.name} has {length} lines"
+
+
+def test_benchmarks_and_examples_fit_in_the_head():
+    for path in [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]:
+        assert len(path.read_text().splitlines()) < MODULE_LINES, path.name

@@ -1,0 +1,115 @@
+"""Families give what they promise: valid regions, the same for a seed, and every relation they can."""
+
+import numpy as np
+import pytest
+import shapely
+
+from contrada.testing.families import FAMILIES, family
+from contrada.testing.families.mosaic import Census, Mosaic
+from contrada.testing.oracle import NAMES, shapely_codes
+from contrada.testing.rings import Rings, add_straight, drop_straight, redescribe
+
+PAIRS = 1500
+
+
+def identify(chosen):
+    return chosen.name
+
+
+@pytest.mark.parametrize("chosen", FAMILIES, ids=identify)
+def test_pairs_are_valid_and_follow_from_the_seed(chosen):
+    a, b = chosen.pairs(np.random.default_rng(5), 300)
+    assert len(a) == len(b) > 100
+    assert shapely.is_valid(a).all()
+    assert shapely.is_valid(b).all()
+    again_a, again_b = chosen.pairs(np.random.default_rng(5), 300)
+    assert (shapely.to_wkb(a) == shapely.to_wkb(again_a)).all()
+    assert (shapely.to_wkb(b) == shapely.to_wkb(again_b)).all()
+
+
+@pytest.mark.parametrize("chosen", FAMILIES, ids=identify)
+def test_every_possible_relation_occurs(chosen):
+    """Shapely's few errors do not matter here: each relation occurs many times, each impossible one never."""
+    rng = np.random.default_rng(11)
+    chunks = 1 if chosen.weight < 1 else 3
+    pairs = [chosen.pairs(rng, PAIRS) for _ in range(chunks)]
+    counts = sum(np.bincount(shapely_codes(a, b), minlength=256) for a, b in pairs)
+    for code, name in enumerate(NAMES):
+        assert (counts[code] == 0) == (code in chosen.impossible), f"{name}: {counts[code]}"
+
+
+def test_impossible_relations_come_with_a_reason():
+    assert all(why for chosen in FAMILIES for why in chosen.impossible.values())
+    assert len({chosen.name for chosen in FAMILIES}) == len(FAMILIES)
+
+
+def test_an_unknown_family_is_named():
+    with pytest.raises(KeyError, match="no family 'squares'; there are coarse grid"):
+        family("squares")
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("holes", lambda c: (c.holes > 0) & ~c.rings_touch),
+        ("holes at vertices", lambda c: c.holes > 0),
+        ("parts", lambda c: (c.parts > 1) & ~c.parts_touch),
+        ("touching parts", lambda c: c.parts_touch),
+        ("nested parts", lambda c: (c.parts > 1) & (c.holes > 0)),
+    ],
+)
+def test_structured_families_have_their_structure(name, holds):
+    """In each pair at least one region has it; which one is drawn."""
+    a, b = family(name).pairs(np.random.default_rng(2), 400)
+    either = holds(Census.of(a)) | holds(Census.of(b))
+    assert either.mean() > 0.8  # vertices that were dropped from straight edges can hide a contact
+
+
+def test_holes_touch_at_vertices():
+    a, b = family("holes at vertices").pairs(np.random.default_rng(2), 400)
+    assert (Census.of(a).rings_touch | Census.of(b).rings_touch).mean() > 0.5
+
+
+def test_holes_touch_within_edges():
+    a, b = family("holes at edges").pairs(np.random.default_rng(2), 200)
+    touching = 0
+    for region in np.concatenate([a, b]):
+        for part in shapely.get_parts(region):
+            corners = {xy for ring in (part.exterior, *part.interiors) for xy in ring.coords}
+            rings = [part.exterior, *part.interiors]
+            touching += any(
+                shapely.intersects_xy(ring, *xy) and xy not in ring.coords for ring in rings for xy in corners
+            )
+    assert touching > 150
+
+
+def test_redescribed_regions_are_the_same():
+    rng = np.random.default_rng(4)
+    mosaic = Mosaic.triangles(rng, 5)
+    masks = mosaic.random_masks(rng, 300)
+    regions = mosaic.regions(masks[masks.any(axis=1)])
+    for change in (
+        lambda: Rings.of(regions).geometries(),
+        lambda: redescribe(rng, regions),
+        lambda: add_straight(rng, regions, 0.5),
+        lambda: drop_straight(rng, regions, 1.0),
+    ):
+        changed = change()
+        assert shapely.is_valid(changed).all()
+        assert shapely.equals(changed, regions).all()
+    assert (shapely.to_wkb(redescribe(rng, regions)) != shapely.to_wkb(regions)).mean() > 0.9
+    before, after = (shapely.get_num_coordinates(r) for r in (regions, drop_straight(rng, regions, 1.0)))
+    assert (after <= before).all()
+    assert (after < before).any()
+
+
+def test_the_cells_of_a_mosaic_know_their_neighbours():
+    mosaic = Mosaic.squares(5)
+    centre = np.zeros((1, 25), bool)
+    centre[0, 12] = True
+    assert mosaic.dilate(centre).sum() == 9
+    assert (mosaic.erode(mosaic.dilate(centre)) == centre).all()
+    assert mosaic.rim.sum() == 16
+    around = mosaic.dilate(centre) & ~centre
+    assert (mosaic.holes(around) == centre).all()
+    assert not mosaic.holes(centre).any()

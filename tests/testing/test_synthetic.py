@@ -1,0 +1,126 @@
+"""The workload generators keep what section 5 of [SPATIAL] says of its regions."""
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contrada.testing import synthetic
+
+UNIVERSES = [synthetic.UNIVERSE, (-3.0, 10.0, 5.0, 12.0)]
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=20, deadline=None)
+
+
+def sizes(regions):
+    """Number of vertices of each region, the closing one not counted."""
+    return shapely.get_num_coordinates(regions.to_shapely()) - 1
+
+
+def area_of(box):
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def within(boxes, universe):
+    low, high = np.array(universe[:2]), np.array(universe[2:])
+    return (boxes[:, :2] >= low).all() and (boxes[:, 2:] <= high).all()
+
+
+@few
+@given(seed=seeds, universe=st.sampled_from(UNIVERSES), points=st.sampled_from([4, 20]))
+def test_paper_regions(seed, universe, points):
+    regions = synthetic.paper_regions(np.random.default_rng(seed), 50, points=points, universe=universe)
+    shapes = regions.to_shapely()
+    assert len(regions) == 50
+    assert shapely.is_valid(shapes).all()
+    assert set(sizes(regions)) == {points}
+    assert (shapely.area(shapes) >= 0.1 * area_of(universe) * (1 - 1e-12)).all()
+    assert within(regions.bounds, universe)
+
+
+@few
+@given(seed=seeds)
+def test_paper_regions_touch_three_or_four_sides_of_their_frames(seed):
+    rings, frames = synthetic.paper_polygons(np.random.default_rng(seed), 100)
+    boxes = np.concatenate([rings.min(axis=1), rings.max(axis=1)], axis=1)
+    touched = (boxes == frames).sum(axis=1)
+    assert set(touched) == {3, 4}
+    assert (boxes[:, :2] >= frames[:, :2]).all()
+    assert (boxes[:, 2:] <= frames[:, 2:]).all()
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("A", 6, 10), ("B", 30, 50), ("C", 3, 5)])
+@pytest.mark.parametrize("universe", UNIVERSES)
+@few
+@given(seed=seeds)
+def test_message_regions(kind, least, most, universe, seed):
+    regions = synthetic.message_regions(np.random.default_rng(seed), 60, kind, universe=universe)
+    shares = area_of(regions.bounds.T) / area_of(universe)
+    assert shapely.is_valid(regions.to_shapely()).all()
+    assert sizes(regions).min() >= least
+    assert sizes(regions).max() <= most
+    assert shares.min() >= 0.01 - 1e-12
+    assert shares.max() <= 0.25 + 1e-12
+    assert within(regions.bounds, universe)
+
+
+@pytest.mark.parametrize("kind", ["A", "B", "C"])
+def test_message_regions_fill_their_boxes(kind):
+    rings, frames = synthetic.message_polygons(np.random.default_rng(3), 200, kind)
+    boxes = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
+    np.testing.assert_array_equal(boxes, frames)
+
+
+def test_kinds_look_as_described():
+    rng = np.random.default_rng(5)
+    box, shape = {}, {}
+    for kind in "ABC":
+        regions = synthetic.message_regions(rng, 400, kind)
+        width, height = (
+            regions.bounds[:, 2] - regions.bounds[:, 0],
+            regions.bounds[:, 3] - regions.bounds[:, 1],
+        )
+        box[kind] = np.maximum(width, height) / np.minimum(width, height)
+        shapes = regions.to_shapely()
+        shape[kind] = 4 * np.pi * shapely.area(shapes) / shapely.length(shapes) ** 2  # 1 for a circle
+    assert box["A"].max() <= 1.1 + 1e-9
+    assert box["B"].max() > 2
+    assert shape["A"].min() > 0.6
+    assert np.median(shape["B"]) < 0.25
+    assert np.median(shape["C"]) < 0.5
+
+
+def test_every_relation_but_the_rare_ones_occurs_in_the_workload():
+    rng = np.random.default_rng(11)
+    shapes = synthetic.paper_regions(rng, 400).to_shapely()
+    small = synthetic.message_regions(rng, 40, "A").to_shapely()
+    assert shapely.contains(shapes, small[:, None]).any()
+    assert shapely.overlaps(shapes, small[:, None]).any()
+    assert shapely.disjoint(shapes, small[:, None]).any()
+
+
+def test_the_seed_decides():
+    first, again, other = (synthetic.paper_regions(np.random.default_rng(s), 20) for s in (1, 1, 2))
+    assert first.to_wkb().equals(again.to_wkb())
+    assert not first.to_wkb().equals(other.to_wkb())
+
+
+@pytest.mark.parametrize("vertices", [16, 999, 5000])
+def test_coastlines_are_simple(vertices):
+    region = synthetic.coastline(np.random.default_rng(2), vertices, centre=(5.0, -7.0), radius=10.0)
+    shape = region.to_shapely()
+    assert shape.is_valid
+    assert shapely.get_num_coordinates(shape) == vertices + 1
+    distance = np.hypot(*(shapely.get_coordinates(shape) - (5.0, -7.0)).T)
+    assert distance.min() >= 6 - 1e-9
+    assert distance.max() <= 14 + 1e-9
+
+
+def test_neighbours_share_their_border():
+    west, east = (region.to_shapely() for region in synthetic.neighbours(np.random.default_rng(2), 1000))
+    assert west.is_valid
+    assert east.is_valid
+    assert west.touches(east)
+    assert shapely.get_num_coordinates(west) == shapely.get_num_coordinates(east) == 1001
+    assert shapely.intersection(west.boundary, east.boundary).length > 1000
