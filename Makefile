@@ -56,10 +56,11 @@ java:
 demo: java $(READY)  ## relate a few regions and draw them
 	$(BIN)/python examples/relate_regions.py
 
+# Coverage takes the folder: given the package's name it would import NumPy twice.
 test: java $(READY)  ## the test suite, then a quick pass without compilation that measures coverage of the kernels
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m jitless $(JITLESS_TESTS) \
-	    --cov=contrada.kernels --cov-report=term
+	    --cov=src/contrada/kernels --cov-report=term
 
 # pytest says 5 when nothing was selected: having no slow tests is no failure.
 test-all: java $(READY)  ## what takes longer or needs more than Python and Java

@@ -122,4 +122,4 @@ def run(seed: int, quick: bool) -> Iterator[Row]:
     for kind in KINDS:
         messages = list(messages_of(rng, 2 if quick else 8, kind))
         say(f"scan: {len(messages)} messages ({kind}) against {len(constraints):,} regions")
-        yield from compare(kind, messages, constraints, 3 if quick else 7)
+        yield from compare(kind, messages, constraints, 3 if quick else 5)

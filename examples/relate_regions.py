@@ -52,7 +52,7 @@ Console().print(table)
 
 towns = {"Siena": ct.Point(6, 6), "Fano": ct.Point(12, 6), "Pisa": ct.Point(-1, 12)}
 for name, town in towns.items():
-    print(f"{name} at ({town.x:g}, {town.y:g}) {ct.relate(town, STORM)} the storm")
+    print(f"{name} at ({town.x:g}, {town.y:g}) and the storm: {ct.relate(town, STORM)}")
 
 
 # %% Draw each district with the storm

@@ -19,13 +19,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+_HELPERS: set[str] = set()  # names of the functions that other kernels call
 STALE_SECONDS = 30 * 24 * 3600  # caches of other versions unused for so long are removed
 
 
@@ -138,28 +140,53 @@ def _remove_stale(directory: Path) -> None:
 
 
 def kernel(function: F) -> F:
-    """Compile a function for use by other kernels: no GIL, no fastmath, division as in C.
+    """Compile a function for use by other kernels alone: no GIL, no fastmath, division as in C, no Python wrapper.
 
     Reference counting is off (`_nrt`): such a function works on arrays that its caller keeps alive and makes none
     of its own. With it on, every call passes through atomic counters of every array, which took most of the time of
-    the relation kernel.
+    the relation kernel. Python must not call such a function: there is nothing to call; tests use `.py_func`.
     """
-    import numba
-
-    compiled: F = numba.njit(
-        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
-    return compiled
+    return _compile_helper(function, allocates=False)
 
 
 def allocating_kernel(function: F) -> F:
     """The same for functions that make arrays: to be called rarely, outside hot loops."""
+    return _compile_helper(function, allocates=True)
+
+
+def _compile_helper(function: F, allocates: bool) -> F:
     import numba
 
+    _HELPERS.add(function.__qualname__)
     compiled: F = numba.njit(
-        nogil=True, error_model="numpy", _nrt=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        nogil=True, error_model="numpy", _nrt=allocates, no_cpython_wrapper=True, no_cfunc_wrapper=True
     )(function)
     return compiled
+
+
+@contextmanager
+def _optimised_once() -> Iterator[None]:
+    """While this holds, helpers are optimised as part of the entry that uses them and not on their own.
+
+    Numba optimises every function together with all it calls, so code at the bottom of a chain of ten calls is
+    optimised ten times over. Doing it once takes a third off a cold compile and changes no result.
+    """
+    from numba.core import codegen
+    from numba.core.compiler_lock import global_compiler_lock
+
+    library: Any = codegen.CPUCodeLibrary
+    optimise = library._optimize_final_module
+
+    def optimise_entries(self: Any) -> None:
+        if self.name not in _HELPERS:
+            optimise(self)
+
+    with global_compiler_lock:
+        library._optimize_final_module = optimise_entries
+        try:
+            yield
+        finally:
+            library._optimize_final_module = optimise
 
 
 def _numba_type(spec: str) -> Any:
@@ -213,7 +240,8 @@ class Entry:
         except _CacheMissError:
             with FileLock(cache_directory() / "compile.lock"):
                 cached.on_miss = self._announce
-                dispatcher.compile(arguments)
+                with _optimised_once():
+                    dispatcher.compile(arguments)
             _remove_stale(cache_directory())
         dispatcher.disable_compile()
         compiled: Callable[..., Any] = dispatcher

@@ -23,6 +23,10 @@ def column(shapes):
     return ct.RegionArray.from_shapely(np.asarray(shapes))
 
 
+def sift(shapes):
+    return ct.RegionArray.from_shapely(shapes, on_invalid="reject")
+
+
 @cache
 def composition():
     """Whether the table allows r of a and b, s of b and c and t of a and c together: (8, 8, 8) booleans."""
@@ -71,10 +75,13 @@ def test_composition_holds_for_any_triple(triple):
 def test_composition_is_never_violated(name):
     """Triples of a family: a pair, and a third region that comes from a pair nearby."""
     rng = np.random.default_rng(9)
-    a, b = (column(shapes) for shapes in family(name).pairs(rng, 400))
-    third = [a, b]
+    shapes = np.stack(family(name).pairs(rng, 400))
+    # GEOS takes some triangles without area for valid.
+    bad = {rejection.row for side in shapes for rejection in sift(side).rejected}
+    shapes = np.delete(shapes, list(bad), axis=1)
+    a, b = column(shapes[0]), column(shapes[1])
     for step in (0, 1, 2, 7):
-        for other in third:
+        for other in (a, b):
             c = other[np.roll(np.arange(len(a)), step)]
             first, second, both = ct.relate(a, b), ct.relate(b, c), ct.relate(a, c)
             assert composition()[first, second, both].all()
@@ -157,7 +164,7 @@ def test_columns_of_points_relate_exactly(name):
     shapes, _ = family(name).pairs(rng, 150)
     xy, owner = shapely.get_coordinates(shapes, return_index=True)
     middles = (xy[1:] + xy[:-1]) / 2
-    places = np.concatenate([xy[:-1], middles, np.nextafter(middles, np.inf)])
+    places = np.concatenate([xy[:-1], middles, middles * (1 + 2.0**-52)])
     owners = np.concatenate([owner[:-1]] * 3)
     chosen = rng.permutation(len(places))[:1500]
     places, owners = places[chosen], owners[chosen]

@@ -18,7 +18,9 @@ from pathlib import Path
 import typer
 from packaging.requirements import Requirement
 
+from contrada import __version__, jit
 from contrada.cli.java import Java, find_java, install_command
+from contrada.geometry.pool import cores
 
 OLDEST_PYTHON = (3, 11)
 CORE = "regions and relations"
@@ -61,7 +63,7 @@ class Cache:
 class Report:
     """Everything that `contrada doctor` prints."""
 
-    contrada: str | None
+    contrada: str
     python: str
     executable: str
     system: str
@@ -91,11 +93,11 @@ def examine() -> Report:
     required = {extra: requirements(extra) for _, extra, _ in FEATURES}
     names = sorted({requirement.name for group in required.values() for requirement in group})
     return Report(
-        contrada=installed_version("contrada"),
+        contrada=__version__,
         python=platform.python_version(),
         executable=sys.executable,
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        cores=usable_cores(),
+        cores=cores(),
         memory=usable_memory(),
         java=java,
         cache=kernel_cache(),
@@ -163,20 +165,11 @@ def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
 
 def kernel_cache() -> Cache | None:
     """The state of the kernel cache; None when Numba is missing, since its version is part of the key."""
-    from contrada import jit
-
     try:
         state = jit.cache_state()
     except metadata.PackageNotFoundError:
         return None
     return Cache(str(state.directory), state.key, state.kernels, state.nbytes, state.writable)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def usable_memory() -> int | None:
@@ -223,7 +216,7 @@ def _print_tables(report: Report) -> None:
 
 def _sections(report: Report) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """The report as titled rows of label and text."""
-    yield f"Contrada {report.contrada or '(not installed)'}", list(_machine_rows(report))
+    yield f"Contrada {report.contrada}", list(_machine_rows(report))
     if report.packages:
         yield "Packages", [(name, version or "-") for name, version in report.packages.items()]
     rows = []

@@ -16,9 +16,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from contrada import __version__
 
-        typer.echo(f"contrada {version('contrada')}")
+        typer.echo(f"contrada {__version__}")
         raise typer.Exit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -217,6 +218,19 @@ class RegionArray:
         from contrada.geometry.arrow import column_to_arrow
 
         return column_to_arrow(self)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the column to a new directory of plain NumPy files; `open` maps them."""
+        from contrada.geometry.storage import save_column
+
+        save_column(self._arrays, self._crs, directory)
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> RegionArray:
+        """A saved column, memory-mapped: opening reads next to nothing, and processes share its pages."""
+        from contrada.geometry.storage import open_column
+
+        return cls(*open_column(directory))
 
     # The column itself
 

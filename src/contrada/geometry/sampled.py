@@ -37,10 +37,10 @@ def relate_sampled(
 ) -> Relation | Codes:
     """The relation of a to b as Algorithm 1 of [SPATIAL] approximates it; `relate` is exact, and faster.
 
-    Boundaries are sampled at `density` points per unit of length: on a boundary of length l all n end points and
-    another l * density - n, or with `extra` l * density besides the end points. With `halo` a sample meets the
-    other boundary if it is closer to it than half its shortest gap to its neighbours. Regions are simple polygons;
-    columns broadcast as in `relate`. Takes O(l * density * n) per pair.
+    Boundaries are sampled at `density` points per unit of length: on a boundary of length l all n end points
+    and another l * density - n, or with `extra` l * density besides the end points. With `halo` a sample
+    meets the other boundary if it is closer to it than half its shortest gap to its neighbours. Regions are
+    simple polygons; columns broadcast as in `relate`. Takes O(l * density * n) per pair.
 
     >>> relate_sampled(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6), density=1.0)
     <Relation.OVERLAPS: 2>

@@ -93,28 +93,35 @@ def edges_meet(xy, i, j):
 
 
 @kernel
-def is_fault(xy, start, end, i, j):
-    """True if edges i < j of a ring may not stand as they do."""
-    if j == i + 1 or (i == start and j == end - 2):
-        k = j if j == i + 1 else i  # the common vertex; its neighbours must not lie on one ray from it
-        before = i if j == i + 1 else j
-        return same_direction(xy[k, 0], xy[k, 1], xy[before, 0], xy[before, 1], xy[k + 1, 0], xy[k + 1, 1])
-    if (
-        min(xy[i, 0], xy[i + 1, 0]) > max(xy[j, 0], xy[j + 1, 0])
-        or max(xy[i, 0], xy[i + 1, 0]) < min(xy[j, 0], xy[j + 1, 0])
-        or min(xy[i, 1], xy[i + 1, 1]) > max(xy[j, 1], xy[j + 1, 1])
-        or max(xy[i, 1], xy[i + 1, 1]) < min(xy[j, 1], xy[j + 1, 1])
-    ):
-        return False
-    return edges_meet(xy, i, j)
+def folds_back(xy, start, k, end):
+    """True if the two edges at vertex k of a ring lie on one ray from it."""
+    p = k - 1 if k > start else end - 2
+    return same_direction(xy[k, 0], xy[k, 1], xy[p, 0], xy[p, 1], xy[k + 1, 0], xy[k + 1, 1])
 
 
 @kernel
 def scan_ring(xy, start, end, i0, i1, j0, j1):
     """The first pair of edges i < j in the given ranges that makes the ring not simple, or (-1, -1)."""
     for i in range(i0, i1):
+        lx = min(xy[i, 0], xy[i + 1, 0])
+        hx = max(xy[i, 0], xy[i + 1, 0])
+        ly = min(xy[i, 1], xy[i + 1, 1])
+        hy = max(xy[i, 1], xy[i + 1, 1])
         for j in range(max(i + 1, j0), j1):
-            if is_fault(xy, start, end, i, j):
+            if (
+                (xy[j, 0] > hx and xy[j + 1, 0] > hx)
+                or (xy[j, 0] < lx and xy[j + 1, 0] < lx)
+                or (xy[j, 1] > hy and xy[j + 1, 1] > hy)
+                or (xy[j, 1] < ly and xy[j + 1, 1] < ly)
+            ):
+                continue
+            if j == i + 1:
+                fault = folds_back(xy, start, j, end)
+            elif i == start and j == end - 2:
+                fault = folds_back(xy, start, i, end)
+            else:
+                fault = edges_meet(xy, i, j)
+            if fault:
                 return i, j
     return np.int64(-1), np.int64(-1)
 
@@ -142,13 +149,22 @@ def ring_fault(xy, start, end, boxes, base, stack, found):
 
 
 @kernel
+def is_on_edge(x, y, xy, i):
+    """True if the point lies on the closed edge i."""
+    ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
+    if not (min(ax, bx) <= x <= max(ax, bx) and min(ay, by) <= y <= max(ay, by)):
+        return False
+    return orient(ax, ay, bx, by, x, y) == 0
+
+
+@kernel
 def meeting_point(a, i, b, j):
     """A point near which edges i of a and j of b meet, rounded."""
-    for k in (j, j + 1):  # an end that lies on the other edge is exact
-        if orient(a[i, 0], a[i, 1], a[i + 1, 0], a[i + 1, 1], b[k, 0], b[k, 1]) == 0:
+    for k in (j, j + 1):  # an end that lies on the other edge is the place itself
+        if is_on_edge(b[k, 0], b[k, 1], a, i):
             return b[k, 0], b[k, 1]
     for k in (i, i + 1):
-        if orient(b[j, 0], b[j, 1], b[j + 1, 0], b[j + 1, 1], a[k, 0], a[k, 1]) == 0:
+        if is_on_edge(a[k, 0], a[k, 1], b, j):
             return a[k, 0], a[k, 1]
     dx = a[i + 1, 0] - a[i, 0]
     dy = a[i + 1, 1] - a[i, 1]

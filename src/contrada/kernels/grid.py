@@ -20,11 +20,13 @@ NEAR, TOGGLE = 128, 64  # while building: an edge is near; an edge crosses the m
 
 
 class Grid(NamedTuple):
-    """Cells in rows, from the origin (x0, y0) on, sx by sy cells to the unit."""
+    """Cells in rows over the box x0, y0, x1, y1, with sx by sy cells to the unit."""
 
     size: Any
     x0: Any
     y0: Any
+    x1: Any
+    y1: Any
     sx: Any
     sy: Any
     labels: Any
@@ -143,4 +145,4 @@ def build_grid(xy, rings, r0, r1, bounds, size):
             )  # fmt: skip
     sums = np.empty((size + 1) * (size + 1), np.int32)
     fill_labels(size, labels, sums)
-    return Grid(size, x0, y0, sx, sy, labels, sums, heads, links, edges)
+    return Grid(size, x0, y0, bounds[0, 2], bounds[0, 3], sx, sy, labels, sums, heads, links, edges)

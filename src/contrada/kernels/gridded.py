@@ -3,11 +3,12 @@
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.chains import FANOUT, FOUND_FLOOR, SHIFT, query_chain, start_query
+from contrada.kernels.chains import FANOUT, FOUND_FLOOR, NO_INDEX, SHIFT, query_chain, start_query
 from contrada.kernels.contacts import clear_marks, half, pair_bits
 from contrada.kernels.edges import scan_edges
 from contrada.kernels.grid import cell_of
 from contrada.kernels.nodes import SETTLED
+from contrada.kernels.orientation import orient
 
 FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
 
@@ -65,24 +66,42 @@ def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
 
 
 @kernel
+def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
+    """Bits from edge j of b and all edges of a, which is small: only those that reach both sides of its line count."""
+    px = b.xy[j, 0]
+    py = b.xy[j, 1]
+    qx = b.xy[j + 1, 0]
+    qy = b.xy[j + 1, 1]
+    for r in range(a0, a1):
+        first = a.rings[r]
+        v_side = orient(px, py, qx, qy, a.xy[first, 0], a.xy[first, 1])
+        for i in range(first, a.rings[r + 1] - 1):
+            u_side = v_side
+            v_side = orient(px, py, qx, qy, a.xy[i + 1, 0], a.xy[i + 1, 1])
+            if u_side * v_side > 0 or not touches_box(a.xy, i, lx, ly, hx, hy):
+                continue
+            bits |= pair_bits(i, j, a, a0, a1, NO_INDEX, b, b0, b1, b_base, work)
+            if bits & SETTLED == SETTLED:
+                return bits
+    return bits
+
+
+@kernel
 def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
     """Bits from an edge of b that spans many cells: a's edges by their index, or all of them."""
+    if a_base < 0:
+        return line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
     first = a.rings[a0]
     last = a.rings[a1] - 1
     floor = np.int64(0)
-    depth = start_query(last - first, work.stack, floor) if a_base >= 0 else np.int64(1)
-    while depth > 0:
-        count = np.int64(1)
-        if a_base >= 0:
-            count, depth = query_chain(
-                a.boxes, a_base, last - first, lx, ly, hx, hy,
-                work.stack, floor, depth, work.found, floor, FOUND_FLOOR,
-            )  # fmt: skip
-        else:
-            depth = floor
+    depth = start_query(last - first, work.stack, floor)
+    while depth > floor:
+        count, depth = query_chain(
+            a.boxes, a_base, last - first, lx, ly, hx, hy, work.stack, floor, depth, work.found, floor, FOUND_FLOOR
+        )
         for c in range(count):
-            start = first + (work.found[c, 0] << SHIFT) if a_base >= 0 else first
-            stop = min(start + FANOUT, last) if a_base >= 0 else last
+            start = first + (work.found[c, 0] << SHIFT)
+            stop = min(start + FANOUT, last)
             bits = scan_edges(
                 a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, work
             )
@@ -102,6 +121,8 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
     width = size + 1
     x0 = grid.x0
     y0 = grid.y0
+    x1 = grid.x1
+    y1 = grid.y1
     sx = grid.sx
     sy = grid.sy
     for r in range(b0, b1):
@@ -110,6 +131,8 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
             hx = max(b.xy[j, 0], b.xy[j + 1, 0])
             ly = min(b.xy[j, 1], b.xy[j + 1, 1])
             hy = max(b.xy[j, 1], b.xy[j + 1, 1])
+            if lx > x1 or hx < x0 or ly > y1 or hy < y0:
+                continue
             c0 = cell_of(lx, x0, sx, size)
             c1 = cell_of(hx, x0, sx, size)
             r0 = cell_of(ly, y0, sy, size)

@@ -22,8 +22,8 @@ from contrada.kernels.faults import (
     SHARED_EDGE,
 )
 from contrada.kernels.nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING
+from contrada.kernels.orientation import orient
 from contrada.kernels.relate import relate_bits
-from contrada.kernels.rings import ON, locate
 from contrada.kernels.touches import is_disconnected
 
 HOLE = 1  # ring flag
@@ -67,25 +67,24 @@ def sort_by_xmin(order, rows, bounds):
 
 
 @kernel
-def conflict_place(xy, rings, r, s):
-    """A place near which rings r and s are at odds: a crossing, else a vertex of one in the other, else a vertex."""
-    if (rings[r + 1] - rings[r]) * (rings[s + 1] - rings[s]) <= LONG_SEARCH:
-        for i in range(rings[r], rings[r + 1] - 1):
-            for j in range(rings[s], rings[s + 1] - 1):
-                if edge_contact(xy, i, xy, j) == CROSSING:
-                    return meeting_point(xy, i, xy, j)
-    return xy[rings[r], 0], xy[rings[r], 1]
+def runs_along(xy, i, j):
+    """True if edges i and j, which touch, lie on one line."""
+    for k in (j, j + 1):
+        if orient(xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1], xy[k, 0], xy[k, 1]) != 0:
+            return False
+    return True
 
 
 @kernel
-def outside_place(column, hole, shell, base, work):
-    """A vertex of a hole that lies outside its shell."""
-    xy = column.xy
-    rings = column.rings
-    for k in range(rings[hole], rings[hole + 1] - 1):
-        if locate(xy[k, 0], xy[k, 1], xy, rings, shell, shell + 1, column.boxes, base, work.stack, work.found) < ON:
-            return xy[k, 0], xy[k, 1]
-    return conflict_place(xy, rings, hole, shell)
+def conflict_place(xy, rings, r, s):
+    """A place near which rings r and s are at odds: a crossing or a shared piece; else a vertex of r."""
+    if (rings[r + 1] - rings[r]) * (rings[s + 1] - rings[s]) <= LONG_SEARCH:
+        for i in range(rings[r], rings[r + 1] - 1):
+            for j in range(rings[s], rings[s + 1] - 1):
+                contact = edge_contact(xy, i, xy, j)
+                if contact == CROSSING or (contact != 0 and runs_along(xy, i, j)):
+                    return meeting_point(xy, i, xy, j)
+    return xy[rings[r], 0], xy[rings[r], 1]
 
 
 @kernel
@@ -109,7 +108,7 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
             column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell, work
         )
         if bits & (MEET | A_LEAVES | SHARED) != MEET:
-            x, y = outside_place(column, r, shell, bases[shell], work)
+            x, y = conflict_place(xy, rings, r, shell)
             return HOLE_CROSSES if bits & (MEET | SHARED) else HOLE_OUTSIDE, r, x, y
         if bits & TOUCH:
             keep_touches(r, shell, r + 1, shell + 1, flags, work.marks)
@@ -124,7 +123,7 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
                 break
             bits = relate_bits(column, r, r + 1, bases[r], bounds, r, column, s, s + 1, bases[s], bounds, s, work)
             if bits & (MEET | SHARED):
-                x, y = conflict_place(xy, rings, min(r, s), max(r, s))
+                x, y = conflict_place(xy, rings, max(r, s), min(r, s))
                 return HOLES_OVERLAP, max(r, s), x, y
             if bits & TOUCH:
                 keep_touches(r, s, r + 1, s + 1, flags, work.marks)
@@ -151,7 +150,7 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
                 break
             bits = relate_bits(column, r0, r1, bases[p], bounds, r0, column, s0, s1, bases[q], bounds, s0, work)
             if bits & (MEET | SHARED):
-                x, y = conflict_place(column.xy, column.rings, min(r0, s0), max(r0, s0))
+                x, y = conflict_place(column.xy, column.rings, max(r0, s0), min(r0, s0))
                 return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
             if bits & TOUCH:
                 keep_touches(r0, s0, r1, s1, flags, work.marks)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import shapely
 
-from contrada.testing.rings import Geometries
+from contrada.testing.rings import Geometries, Rings
 
 Maker = Callable[[np.random.Generator], Any]
 
@@ -60,9 +61,9 @@ def shell_with_holes(rng: np.random.Generator) -> Any:
 
 
 def ring_with_holes(rng: np.random.Generator) -> Any:
-    """Return an orderly polygon with a small hole or two."""
-    holes = [small_ring(rng, 6) for _ in range(int(rng.integers(1, 3)))]
-    return shapely.Polygon(orderly_ring(rng).exterior, holes)
+    """Return a polygon of four corners with a small hole or two."""
+    corners = np.array([(0, 0), (8, 0), (8, 8), (0, 8)]) + rng.integers(-2, 3, (4, 2))
+    return shapely.Polygon(corners, [small_ring(rng, 8) for _ in range(int(rng.integers(1, 3)))])
 
 
 def several_parts(rng: np.random.Generator) -> Any:
@@ -82,6 +83,19 @@ def mixed_parts(rng: np.random.Generator) -> Any:
     kinds = (any_ring, orderly_ring, shell_with_holes)
     first, second = (kinds[int(rng.integers(0, 3))](rng) for _ in range(2))
     return shapely.MultiPolygon([first, shapely.transform(second, lambda xy: xy + rng.integers(0, 7, 2))])
+
+
+def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
+    """Return each region with one vertex or one whole ring moved by a few units: some stay valid."""
+    rings = Rings.of(regions)
+    region = rings.region_of_vertex
+    ends = np.searchsorted(region, np.arange(len(regions) + 1))
+    chosen = rng.integers(ends[:-1], ends[1:])[region]  # a vertex of each region, for each of its vertices
+    moved = np.arange(len(region)) == chosen
+    whole = (rng.random(len(regions)) < 0.5)[region]
+    moved |= whole & (rings.ring_of_vertex == rings.ring_of_vertex[chosen])
+    shift = rng.integers(-6, 7, (len(regions), 2))[region]
+    return replace(rings, xy=rings.xy + np.where(moved[:, None], shift, 0)).geometries()
 
 
 KINDS: tuple[Maker, ...] = (

@@ -85,7 +85,7 @@ class State:
         """Yield the next chunks, none when all is done."""
         wanted = self.missing()
         while wanted > 0:
-            pairs = min(CHUNK, max(wanted, 200))
+            pairs = min(CHUNK, max(wanted, 100))
             yield Task(self.family.name, seed, self.chunks, pairs, sample)
             self.chunks += 1
             wanted -= pairs

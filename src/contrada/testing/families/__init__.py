@@ -24,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("hole fillers", "regions that fill holes exactly", composed.fillers),
     Family("parts", "several parts, apart", composed.parts),
     Family("touching parts", "parts that touch at points", composed.touching_parts),
+    Family("fans", "many parts and holes that meet in one point", composed.fans),
     Family("nested parts", "a part inside the hole of another", composed.nested_parts, weight=0.5),
     Family("redescribed", "equal and nearly equal, other vertices", composed.redescribed, NEARLY_EQUAL),
     Family("shifted", "a million away from the origin", distorted.shifted),

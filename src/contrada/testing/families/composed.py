@@ -55,6 +55,11 @@ def touching_parts(rng: np.random.Generator, count: int) -> Pairs:
     return structured(rng, count, lambda c: c.parts_touch)
 
 
+def fans(rng: np.random.Generator, count: int) -> Pairs:
+    """Return regions of sectors around one point, and partners: many parts and holes meet there."""
+    return gather(rng, count, lambda rng, n: masked(rng, Mosaic.fan(rng, int(rng.integers(4, 40))), n))
+
+
 def nested_parts(rng: np.random.Generator, count: int) -> Pairs:
     """Return regions with a part inside a hole of another part, and partners."""
     mosaic = Mosaic.squares(15)

@@ -12,10 +12,13 @@ from contrada.testing.rings import Floats, redescribe
 
 
 def hundreds(rng: np.random.Generator, count: int) -> Pairs:
-    """Return regions of about 100 to 400 vertices, and one pair in fifty of some thousands."""
+    """Return regions of about 100 to 400 vertices, some with a small partner, a few of some thousands."""
     mosaic = Mosaic.triangles(rng, int(rng.integers(10, 17)))
     masks = mosaic.random_masks(rng, count // 2)
-    made = [finished(rng, mosaic, masks, partner_masks(rng, mosaic, masks))]
+    partners = partner_masks(rng, mosaic, masks)
+    small = rng.random((len(masks), 1)) < 0.3
+    partners = np.where(small, partners & mosaic.around(rng, len(masks)), partners)
+    made = [finished(rng, mosaic, masks, partners)]
     for vertices, share in ((100, 0.2), (400, 0.28), (3000, 0.02)):
         made.append(coastlines(rng, max(1, round(count * share)), vertices))
     return np.concatenate([a for a, _ in made]), np.concatenate([b for _, b in made])

@@ -36,7 +36,7 @@ class Mosaic:
         common = corners @ corners.T
         around = shapely.get_coordinates(shapely.coverage_union_all(cells))
         outer = (nodes[:, None] == np.unique(around, axis=0)).all(axis=2).any(axis=1)
-        return cls(cells, common >= 1, common == 2, corners[:, outer].any(axis=1))
+        return cls(cells, common >= 1, common == 2, np.asarray(corners[:, outer].any(axis=1)))
 
     @classmethod
     def squares(cls, size: int) -> Mosaic:
@@ -61,6 +61,22 @@ class Mosaic:
         places = np.unique(rng.integers(0, size + 1, (points, 2)), axis=0) * float(UNIT)
         cells = shapely.get_parts(shapely.delaunay_triangles(shapely.multipoints(places)))
         return cls.of(np.asarray(cells[shapely.area(cells) > 0]))
+
+    @classmethod
+    def fan(cls, rng: np.random.Generator, spokes: int) -> Mosaic:
+        """Make a ring of triangles that all meet in one point, and two rings of quadrilaterals around it."""
+        ways = rng.integers(-12, 13, (4 * spokes, 2))
+        ways = ways[np.gcd(ways[:, 0], ways[:, 1]) == 1]  # so that no two have the same direction
+        ways = np.unique(np.concatenate([ways[:spokes], [(7, 1), (-1, 6), (-8, -1), (1, -7)]]), axis=0)
+        ways = ways[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))] * float(UNIT)
+        after = np.roll(ways, -1, axis=0)
+        triangles = [shapely.Polygon([(0, 0), p, q]) for p, q in zip(ways, after, strict=True)]
+        rings = [
+            shapely.Polygon([near * p, far * p, far * q, near * q])
+            for near, far in ((1, 2), (2, 3))
+            for p, q in zip(ways, after, strict=True)
+        ]
+        return cls.of(np.array([*triangles, *rings], dtype=object))
 
     def __len__(self) -> int:
         return len(self.cells)

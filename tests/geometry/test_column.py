@@ -1,0 +1,210 @@
+"""RegionArray: batches in, good rows and reasons out; slices, Arrow, files."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given
+
+import contrada as ct
+from contrada.testing.strategies import regions
+
+TEXTS = [
+    "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",
+    "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2))",
+    "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 9 5, 9 9, 5 9, 5 5), (6 6, 6 7, 7 7, 6 6)))",
+    "POLYGON ((1 1, 2 1, 1 2, 1 1))",
+]
+BAD = {1: "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", 3: None, 4: "POINT(1 1)"}
+
+
+@pytest.fixture
+def column():
+    return ct.RegionArray.from_wkt(TEXTS, crs="EPSG:25832")
+
+
+def texts(column):
+    return [region.to_wkt() for region in column]
+
+
+def mixed():
+    rows = list(TEXTS)
+    for row, text in BAD.items():
+        rows.insert(row, text)
+    return rows
+
+
+def as_shapely(rows):
+    return [None if row is None else shapely.from_wkt(row) for row in rows]
+
+
+def as_wkb(rows):
+    return [None if row is None else shapely.to_wkb(shapely.from_wkt(row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda **options: ct.RegionArray.from_wkt(mixed(), **options),
+        lambda **options: ct.RegionArray.from_wkb(as_wkb(mixed()), **options),
+        lambda **options: ct.RegionArray.from_wkb(pa.array(as_wkb(mixed())), **options),
+        lambda **options: ct.RegionArray.from_wkb(pa.array(as_wkb(mixed()), pa.large_binary()), **options),
+        lambda **options: ct.RegionArray.from_wkb(
+            pa.chunked_array([as_wkb(mixed())[:3], as_wkb(mixed())[3:]]), **options
+        ),
+        lambda **options: ct.RegionArray.from_shapely(as_shapely(mixed()), **options),
+        lambda **options: ct.RegionArray.from_arrow(pa.array(mixed()), **options),
+        lambda **options: ct.RegionArray.from_arrow(pa.array(as_wkb(mixed()), pa.binary_view()), **options),
+        lambda **options: ct.RegionArray.from_geojson(
+            [None if g is None else shapely.to_geojson(g) for g in as_shapely(mixed())], **options
+        ),
+    ],
+)
+def test_bad_rows_are_set_aside_and_the_rest_goes_on(read):
+    made = read(on_invalid="reject")
+    assert texts(made.regions) == TEXTS
+    assert made.rows.tolist() == [0, 2, 5, 6]
+    assert [(bad.row, bad.reason.split(";")[0]) for bad in made.rejected] == [
+        (1, "self-intersection near (2.0, 2.0)"),
+        (3, "no geometry (null)"),
+        (4, "wrong geometry type Point"),
+    ]
+    assert made.repaired.size == 0
+    mended = read(on_invalid="reject", repair=True)
+    assert mended.rows.tolist() == [0, 1, 2, 5, 6]
+    assert mended.repaired.tolist() == [1]
+    assert mended.regions[1].area == 8
+    with pytest.raises(
+        ct.RegionError, match=r"row 1: self-intersection near \(2.0, 2.0\) \(and 2 more bad rows\)"
+    ) as caught:
+        read()
+    assert (caught.value.row, caught.value.place) == (1, (2.0, 2.0))
+
+
+def test_on_invalid_must_be_known():
+    with pytest.raises(ValueError, match='"raise" or "reject"'):
+        ct.RegionArray.from_wkt(TEXTS, on_invalid="ignore")
+
+
+def test_rows_slices_masks(column):
+    assert column[2].to_wkt() == column[-2].to_wkt() == TEXTS[2]
+    assert texts(column[1:3]) == TEXTS[1:3]
+    assert column[1:3].arrays.xy is column.arrays.xy
+    assert texts(column[::-1]) == TEXTS[::-1]
+    assert texts(column[[3, 0, -1]]) == [TEXTS[3], TEXTS[0], TEXTS[3]]
+    assert texts(column[np.array([True, False, True, False])]) == [TEXTS[0], TEXTS[2]]
+    assert texts(column[1:][[0, 2]]) == [TEXTS[1], TEXTS[3]]
+    assert len(column[2:1]) == len(column[[]]) == 0
+    assert column[1:3].crs == "EPSG:25832"
+    with pytest.raises(IndexError):
+        column[4]
+    with pytest.raises(IndexError, match="row 4 of a column of 4"):
+        column[[4]]
+    with pytest.raises(IndexError, match="a mask of 2 for 4"):
+        column[[True, False]]
+    assert np.array_equal(column[1:3].bounds, [[0, 0, 10, 10], [0, 0, 9, 9]])
+
+
+def test_columns_are_values(column):
+    assert column == ct.RegionArray.from_wkt(TEXTS)
+    assert column != ct.RegionArray.from_wkt(TEXTS[:3])
+    assert hash(column) == hash(ct.RegionArray.from_wkt(TEXTS))
+    for part in (column, column[1:3], column[[2, 0]]):
+        copy = pickle.loads(pickle.dumps(part))
+        assert copy == part
+        assert copy.crs == part.crs
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        column.crs = None
+    with pytest.raises(ValueError, match="read-only"):
+        column.bounds[0] = 0
+    assert repr(column) == "<RegionArray of 4 regions, 32 vertices, EPSG:25832>"
+    assert column.areas.tolist() == [16, 96, 16, 0.5]
+    assert column.is_simple.tolist() == [True, False, False, True]
+    assert column.lengths[0] == 16
+
+
+def test_every_way_out_leads_back(column):
+    for part in (column, column[1:3], column[3:], column[:0]):
+        for copy in (
+            ct.RegionArray.from_wkb(part.to_wkb()),
+            ct.RegionArray.from_shapely(part.to_shapely()),
+            ct.RegionArray.from_arrow(part.to_arrow()),
+            ct.RegionArray.from_regions(list(part)),
+        ):
+            assert texts(copy) == texts(part)
+    assert ct.RegionArray.from_arrow(column.to_arrow()).crs == "EPSG:25832"
+    assert ct.RegionArray.from_arrow(column.to_arrow()[2:]) == column[2:]
+
+
+def test_geoarrow_polygons_separated_and_chunked():
+    vertex = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("z", pa.float64())])
+    ring = [{"x": x, "y": y, "z": 9.0} for x, y in ((0, 0), (4, 0), (4, 4), (0, 4), (0, 0))]
+    array = pa.array([[ring], None, [ring]], pa.list_(pa.list_(vertex)))
+    made = ct.RegionArray.from_arrow(array, on_invalid="reject")
+    assert made.rows.tolist() == [0, 2]
+    assert made.regions == ct.RegionArray.from_wkt([TEXTS[0]] * 2)
+    assert ct.RegionArray.from_arrow(pa.chunked_array([array[2:], array[:1]])) == made.regions
+    assert ct.RegionArray.from_arrow(array[2:]) == made.regions[:1]
+    with pytest.raises(ct.RegionError, match="not GeoArrow polygons"):
+        ct.RegionArray.from_arrow(pa.array([[1.0]]))
+    with pytest.raises(ct.RegionError, match="WKB is binary, not"):
+        ct.RegionArray.from_arrow(pa.array([1.0]))
+
+
+def test_geoarrow_crs_comes_from_the_type(column):
+    exported = column.to_arrow()
+    schema = pa.Field._import_from_c_capsule(exported.type.__arrow_c_schema__())
+    assert schema.metadata[b"ARROW:extension:name"] == b"geoarrow.multipolygon"
+    assert schema.metadata[b"ARROW:extension:metadata"] == b'{"crs": "EPSG:25832"}'
+
+
+def test_one_column_has_one_crs():
+    rows = [
+        shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, 1, 1), srid), include_srid=True)
+        for srid in (4326, 3857)
+    ]
+    with pytest.raises(ct.CrsError, match="row 1 has SRID 3857, rows before it 4326"):
+        ct.RegionArray.from_wkb(rows)
+    with pytest.raises(ct.CrsError, match="EPSG:4326 and EPSG:25832"):
+        ct.RegionArray.from_wkb(rows[:1], crs="EPSG:25832")
+
+
+def test_memory_per_vertex_and_region():
+    squares = ct.RegionArray.from_shapely(shapely.box(np.arange(1000.0), 0, np.arange(1000.0) + 1, 1))
+    assert squares.nbytes <= 1000 * (4 * 16 + 64)
+    assert squares[1:].arrays.xy is squares.arrays.xy
+
+
+def test_save_and_open_map_the_same_column(column, tmp_path):
+    column[1:].save(tmp_path / "column")
+    opened = ct.RegionArray.open(tmp_path / "column")
+    assert opened == column[1:]
+    assert opened.crs == column.crs
+    assert isinstance(opened.arrays.xy.base, np.memmap)
+    assert ct.relate(opened, column[1:]).tolist() == [3, 3, 3]
+    with pytest.raises(ct.RegionError, match="exists already"):
+        column.save(tmp_path / "column")
+    with pytest.raises(ct.RegionError, match="not a saved column"):
+        ct.RegionArray.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["xy", "ring_offsets", "region_offsets", "ring_flags", "bounds"])
+def test_damaged_files_are_errors(column, tmp_path, name):
+    column.save(tmp_path / "column")
+    file = tmp_path / "column" / f"{name}.npy"
+    np.save(file, np.load(file)[:-1])
+    with pytest.raises(ct.RegionError, match="damaged"):
+        ct.RegionArray.open(tmp_path / "column")
+    file.write_bytes(file.read_bytes()[:-7])
+    with pytest.raises(ct.RegionError, match="not a saved column"):
+        ct.RegionArray.open(tmp_path / "column")
+
+
+@given(regions(), regions())
+def test_a_row_of_a_column_relates_like_the_region(a, b):
+    column = ct.RegionArray.from_regions([a, b, a])
+    expected = [ct.relate(x, y) for x, y in zip((a, b, a), (b, b, a), strict=True)]
+    assert ct.relate(column, ct.RegionArray.from_regions([b, b, a])).tolist() == expected
+    assert ct.relate(column[1:], column[1:]).tolist() == [3, 3]

@@ -1,0 +1,246 @@
+"""Regions: every format in and out, validation that names the place, values that compare by their rings."""
+
+import pickle
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+import contrada as ct
+
+DONUT = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2))"
+TWO_PARTS = "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 9 5, 9 9, 5 9, 5 5), (6 6, 6 7, 7 7, 6 6)))"
+finite = st.floats(-1e120, 1e120).filter(lambda v: v == 0 or abs(v) >= 1e-120)
+
+
+@pytest.mark.parametrize(
+    "text", [DONUT, TWO_PARTS, "POLYGON ((0.1 0.2, 0.30000000000000004 0.2, 1e-100 7e+99, 0.1 0.2))"]
+)
+def test_round_trips_change_no_coordinate(text):
+    region = ct.Region.from_wkt(text)
+    assert region.to_wkt() == text
+    assert ct.Region.from_wkb(region.to_wkb()).to_wkt() == text
+    assert ct.Region.from_geojson(region.to_geojson()).to_wkt() == text
+    assert ct.Region.from_shapely(region.to_shapely()).to_wkt() == text
+    assert shapely.from_wkb(region.to_wkb()) == region.to_shapely() == shapely.from_wkt(text)
+    assert shapely.geometry.shape(region).equals_exact(region.to_shapely(), 0)
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=3, max_size=3, unique=True))
+def test_any_triangle_comes_back_bit_for_bit(vertices):
+    try:
+        region = ct.Region(vertices)
+    except ct.RegionError:
+        return  # collinear
+    assert {*map(tuple, region.parts[0][0].tolist())} == {(x + 0.0, y + 0.0) for x, y in vertices}
+    for copy in (
+        ct.Region.from_wkt(region.to_wkt()),
+        ct.Region.from_wkb(region.to_wkb()),
+        ct.Region.from_geojson(region.to_geojson()),
+        ct.Region.from_shapely(region.to_shapely()),
+    ):
+        assert np.array_equal(copy.parts[0][0], region.parts[0][0])
+
+
+def test_z_is_dropped_and_both_byte_orders_and_ewkb_are_read():
+    solid = shapely.from_wkt("POLYGON Z ((0 0 7, 4 0 7, 4 4 7, 0 0 7))")
+    plain = ct.Region([(0, 0), (4, 0), (4, 4)])
+    assert ct.Region.from_shapely(solid) == plain
+    for order in (0, 1):
+        for flavor in ("extended", "iso"):
+            data = shapely.to_wkb(solid, byte_order=order, flavor=flavor)
+            assert ct.Region.from_wkb(data) == plain
+            assert ct.Region.from_wkb(data.hex()) == plain
+    named = shapely.to_wkb(shapely.set_srid(solid, 25832), include_srid=True)
+    assert ct.Region.from_wkb(named).crs == "EPSG:25832"
+    measured = shapely.from_wkt("MULTIPOLYGON ZM (((0 0 1 2, 4 0 1 2, 4 4 1 2, 0 0 1 2)))")
+    assert ct.Region.from_wkb(shapely.to_wkb(measured, output_dimension=4, flavor="iso")) == plain
+
+
+def test_open_rings_close_and_repeated_vertices_go():
+    square = ct.Region([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
+    assert ct.Region([(0, 0), (1, 0), (1, 0), (1, 1), (0, 1), (0, 1)]) == square
+    assert ct.Region.from_wkt("POLYGON((0 0, 1 0, 1 1, 0 1))") == square
+    assert ct.Region([(-0.0, 0), (1, -0.0), (1, 1), (0, 1)]).to_wkb() == square.to_wkb()
+    unclosed = bytearray(square.to_wkb())
+    unclosed[9] = 4  # four vertices in place of five
+    assert ct.Region.from_wkb(bytes(unclosed[:-16])) == square
+
+
+def test_same_rings_are_equal_whatever_their_start_direction_and_order():
+    region = ct.Region.from_wkt(TWO_PARTS)
+    turned = ct.Region.from_wkt(
+        "MULTIPOLYGON (((9 9, 9 5, 5 5, 5 9, 9 9), (7 7, 6 7, 6 6, 7 7)), ((1 1, 1 0, 0 0, 1 1)))"
+    )
+    assert region == turned
+    assert hash(region) == hash(turned)
+    assert region != ct.Region.from_wkt(DONUT)
+    assert region != "region"
+    with_extra_vertex = ct.Region([(0, 0), (2, 0), (4, 0), (4, 4), (0, 4)])
+    assert with_extra_vertex != ct.Region.box(0, 0, 4, 4)
+    assert ct.relate(with_extra_vertex, ct.Region.box(0, 0, 4, 4)) is ct.Relation.EQUALS
+
+
+def test_pickles_and_is_immutable():
+    region = ct.Region.from_wkt(DONUT, crs="EPSG:4326")
+    copy = pickle.loads(pickle.dumps(region))
+    assert copy == region
+    assert copy.crs == "EPSG:4326"
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        region.area = 3
+    with pytest.raises(ValueError, match="read-only"):
+        region.parts[0][0][0, 0] = 7
+    row = ct.RegionArray.from_wkt([DONUT, TWO_PARTS])[1]
+    assert len(pickle.dumps(row)) < 2000  # a row does not carry its column along
+
+
+def test_measures():
+    donut = ct.Region.from_wkt(DONUT)
+    assert (donut.area, donut.length, donut.is_simple) == (96.0, 48.0, False)
+    assert donut.bounds == (0.0, 0.0, 10.0, 10.0)
+    far = ct.Region([(1e8, 1e8), (1e8 + 1, 1e8), (1e8, 1e8 + 1)])
+    assert far.area == 0.5
+    assert repr(far).startswith("<Region POLYGON ((100000000 100000000")
+
+
+FAULTS = [
+    ("POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", "self-intersection near (2.0, 2.0)", 0, 0),
+    ("POLYGON((0 0, 4 0, 2 0, 2 2, 0 0))", "self-intersection near (4.0, 0.0)", 0, 0),
+    ("POLYGON((0 0, 1 1, 2 2, 0 0))", "zero area near (0.0, 0.0)", 0, 0),
+    ("POLYGON((0 0, 1 1, 0 0, 1 1, 0 0))", "zero area near (0.0, 0.0)", 0, 0),
+    ("POLYGON((3 3, 3 3, 3 3, 3 3))", "fewer than three distinct vertices near (3.0, 3.0)", 0, 0),
+    ("POLYGON((0 0, 4 0, 4 4, 0 0), (9 9, 9 8, 8 8, 9 9))", "hole 1: outside its shell near (9.0, 9.0)", 0, 1),
+    (
+        "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 7 1, 1 3, 1 1))",
+        "hole 1: crosses or shares an edge with its shell near (4.0, 1.0)", 0, 1,
+    ),
+    (
+        "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 4 1, 4 4, 1 1), (3 2, 5 1, 5 4, 3 2))",
+        "hole 2: overlaps or shares an edge with another hole near (4.0, 1.5)", 0, 2,
+    ),
+    (
+        "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 2 1, 4 4, 1 2, 0 0))",
+        "interior is not connected near (4.0, 4.0)", 0, 0,
+    ),
+    (
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))",
+        "part 1: overlaps another part near (4.0, 2.0)", 1, 0,
+    ),
+    (
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",
+        "part 1: overlaps another part near (1.0, 1.0)", 1, 0,
+    ),
+    (
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 0, 8 0, 8 4, 4 4, 4 0)))",
+        "part 1: shares an edge with another part near (4.0, 0.0)", 1, 0,
+    ),
+    (
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 0)), ((9 9, 8 9, 8 8, 9 9), (0 0, 1 0, 1 1, 0 0)))",
+        "part 1, hole 1: outside its shell near (0.0, 0.0)", 1, 1,
+    ),
+    ("POLYGON((0 0, 1e200 0, 1 1, 0 0))", "coordinate outside 1e-120..1e120 in magnitude near (1e+200, 0.0)", 0, 0),
+    ("POLYGON((0 0, 1e-200 0, 1 1, 0 0))", "coordinate outside 1e-120..1e120 in magnitude near (1e-200, 0.0)", 0, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reason", "part", "ring"), FAULTS)
+def test_faults_name_part_ring_and_place(text, reason, part, ring):
+    with pytest.raises(ct.RegionError) as caught:
+        ct.Region.from_wkt(text)
+    assert str(caught.value) == reason
+    assert (caught.value.part, caught.value.ring) == (part, ring)
+    x, y = caught.value.place
+    assert reason.endswith(f"near ({x!r}, {y!r})")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_coordinates_must_be_finite(bad):
+    with pytest.raises(ct.RegionError, match="hole 1: coordinate is not finite near"):
+        ct.Region([(0, 0), (9, 0), (9, 9)], [[(5, 1), (6, bad), (6, 2)]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ct.Region.from_wkt("POLYGON EMPTY"), "empty geometry"),
+        (lambda: ct.Region.from_wkt("MULTIPOLYGON EMPTY"), "empty geometry"),
+        (lambda: ct.Region([]), "empty geometry"),
+        (lambda: ct.Region.from_wkt("POINT(1 2)"), "wrong geometry type Point"),
+        (
+            lambda: ct.Region.from_wkt("GEOMETRYCOLLECTION(POINT(1 2))"),
+            "wrong geometry type GeometryCollection",
+        ),
+        (lambda: ct.Region.from_wkt("POLYGON((0 0, 1"), "malformed"),
+        (lambda: ct.Region.from_wkt(7), "WKT is text, not int"),
+        (lambda: ct.Region.from_wkb(b""), "malformed"),
+        (lambda: ct.Region.from_wkb(7), "WKB is bytes or hex text, not int"),
+        (lambda: ct.Region.from_wkb("zz"), "malformed"),
+        (
+            lambda: ct.Region.from_geojson({"type": "Point", "coordinates": [1, 2]}),
+            "wrong geometry type Point",
+        ),
+        (lambda: ct.Region.from_geojson({"type": "Polygon", "coordinates": "x"}), "malformed"),
+        (lambda: ct.Region.from_geojson("{"), "malformed"),
+        (lambda: ct.Region.from_geojson(None), "no geometry"),
+        (lambda: ct.Region.from_shapely(None), "no geometry"),
+        (lambda: ct.Region.from_shapely("POLYGON"), "not a Shapely geometry but str"),
+        (lambda: ct.Region([1, 2, 3]), "the shell is not a sequence"),
+        (lambda: ct.Region([(0, 0), (1, 0), (1, 1)], [7]), "hole 1 is not a sequence"),
+        (lambda: ct.Region.box(1, 0, 0, 1), "need xmin < xmax"),
+    ],
+)
+def test_unreadable_input_is_a_region_error(make, message):
+    with pytest.raises(ct.RegionError, match=message):
+        make()
+
+
+def test_truncated_and_lying_wkb_never_reads_beyond_its_end():
+    data = ct.Region.from_wkt(TWO_PARTS).to_wkb()
+    for length in range(len(data)):
+        with pytest.raises(ct.RegionError):
+            ct.Region.from_wkb(data[:length])
+    with pytest.raises(ct.RegionError, match="malformed"):
+        ct.Region.from_wkb(data + b"x")
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        broken = bytearray(data)
+        for position in rng.integers(0, len(data), 3):
+            broken[position] = rng.integers(0, 256)
+        made = ct.RegionArray.from_wkb([bytes(broken)], on_invalid="reject")
+        assert len(made.regions) + len(made.rejected) == 1
+
+
+def test_repair_mends_what_can_be_mended():
+    bow_tie = "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))"
+    mended = ct.Region.from_wkt(bow_tie, repair=True)
+    assert mended.area == 8
+    assert len(mended.parts) == 2
+    assert ct.Region.from_wkt(DONUT, repair=True) == ct.Region.from_wkt(DONUT)
+    with pytest.raises(ct.RegionError, match="zero area"):
+        ct.Region.from_wkt("POLYGON((0 0, 1 1, 2 2, 0 0))", repair=True)
+    overlapping = ct.Region.from_wkt(
+        "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))", repair=True
+    )
+    assert overlapping.area == 28
+
+
+def test_geographic_coordinates_must_fit_the_globe():
+    with pytest.raises(
+        ct.RegionError, match=r"crosses the antimeridian comes as a MultiPolygon cut there \(RFC 7946"
+    ):
+        ct.Region.from_wkt("POLYGON((170 0, 190 0, 190 5, 170 0))", crs="EPSG:4326")
+    assert ct.Region.from_wkt("POLYGON((170 0, 190 0, 190 5, 170 0))", crs="EPSG:3857").crs == "EPSG:3857"
+    assert ct.Region.from_wkt("SRID=4326;POLYGON((170 0, 180 0, 180 5, 170 0))").crs == "EPSG:4326"
+
+
+def test_different_crs_do_not_meet():
+    here = ct.Region.from_wkt("POLYGON((0 0, 1 0, 1 1, 0 0))", crs="EPSG:4326")
+    there = ct.Region.from_wkt("POLYGON((0 0, 1 0, 1 1, 0 0))", crs="EPSG:25832")
+    with pytest.raises(ct.CrsError, match="EPSG:4326 and EPSG:25832"):
+        ct.relate(here, there)
+    assert ct.relate(here, ct.Region.box(0, 0, 1, 1)) is ct.Relation.COVERED_BY
+    assert ct.relate(here, ct.Region.box(0, 0, 1, 1, crs="OGC:CRS84")) is ct.Relation.COVERED_BY
+    with pytest.raises(ct.CrsError, match="unknown coordinate reference system"):
+        ct.relate(here, ct.Region.box(0, 0, 1, 1, crs="EPSG:nonsense"))
