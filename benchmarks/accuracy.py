@@ -42,9 +42,7 @@ def rate(
     wrong_intersection = wrong_relation = 0
     known = list(zip(messages, exact, strict=True))
     console = Console(stderr=True)
-    for message, right in track(
-        known, "scanning", console=console, transient=True, disable=not console.is_terminal
-    ):
+    for message, right in track(known, "scanning", console=console, transient=True, disable=not console.is_terminal):
         sampled = ct.relate_sampled(message, constraints, density(per_half_length), halo=halo)
         wrong_relation += int((sampled != right).sum())
         wrong_intersection += int((np.isin(sampled, APART) != np.isin(right, APART)).sum())

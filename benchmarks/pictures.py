@@ -106,9 +106,7 @@ def draw_relations() -> None:
         axes.axis("off")
         name = relation.name.lower().replace("_", "-")
         axes.set_title(name, fontsize=16, color=INK, fontweight="bold", pad=4)
-        axes.text(
-            0, -1.32, f"RCC-8: {RCC8[relation]}", ha="center", va="center", fontsize=12, color="#52606d"
-        )
+        axes.text(0, -1.32, f"RCC-8: {RCC8[relation]}", ha="center", va="center", fontsize=12, color="#52606d")
     if sorted(found) != sorted(ct.Relation):
         raise SystemExit(f"the picture shows {[relation.name for relation in found]}, not each relation once")
     keys = [Patch(facecolor=FIRST, alpha=0.6, label="A"), Patch(facecolor=SECOND, alpha=0.6, label="B")]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import shapely
-from contrada.geometry.sampled import fill_sampled
 from peers import Codes, relation_codes, settle
 from report import Row
 from timing import say, take_turns
 
 import contrada as ct
+from contrada.geometry.sampled import fill_sampled
 from contrada.testing import synthetic
 
 PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)
@@ -99,9 +99,7 @@ def compare(kind: str, messages: list[ct.Region], constraints: ct.RegionArray, r
         )
 
 
-def differences(
-    peer: Contender, pairs: list[Any], shapes: Any, ours: Any, theirs: Any
-) -> tuple[int, int | None]:
+def differences(peer: Contender, pairs: list[Any], shapes: Any, ours: Any, theirs: Any) -> tuple[int, int | None]:
     """How many answers differ, and how many of ours are wrong (None where the peer only approximates)."""
     different, wrong = 0, 0
     for (shape, _), mine, other in zip(pairs, ours, theirs, strict=True):

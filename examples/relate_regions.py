@@ -32,8 +32,7 @@ DISTRICTS = {
     # Everything around the storm: its hole is the storm itself, so the two only meet.
     "evacuation belt": ct.Region(FRAME, holes=[[(4, 3), (10, 3), (12, 6), (10, 9), (4, 9), (2, 6)]]),
     "islands": ct.Region.from_wkt(
-        "MULTIPOLYGON (((-2 0, 1 0, 0 2, -2 0)), "
-        "((13 8, 16 8, 15 11, 13 8), (14 8.5, 15 8.5, 14.5 9.5, 14 8.5)))"
+        "MULTIPOLYGON (((-2 0, 1 0, 0 2, -2 0)), ((13 8, 16 8, 15 11, 13 8), (14 8.5, 15 8.5, 14.5 9.5, 14 8.5)))"
     ),
 }
 

@@ -128,7 +128,11 @@ def cache_state() -> CacheState:
     directory = cache_directory()
     compiled = list(directory.glob("*.nbc"))
     return CacheState(
-        directory, source_key(), len(compiled), sum(f.stat().st_size for f in compiled), _is_writable(directory)
+        directory,
+        source_key(),
+        len(compiled),
+        sum(f.stat().st_size for f in compiled),
+        _is_writable(directory),
     )
 
 
@@ -252,7 +256,11 @@ class Entry:
         if not Entry._announced:
             Entry._announced = True
             where = cache_directory()
-            print(f"contrada: compiling kernels for this machine, once; cached in {where}", file=sys.stderr, flush=True)
+            print(
+                f"contrada: compiling kernels for this machine, once; cached in {where}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:

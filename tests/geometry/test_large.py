@@ -159,9 +159,7 @@ def related_coastlines(relation, vertices):
         return coast, shapely.Polygon(
             shapely.box(-9, -9, 9, 9).exterior, [coastline(5, vertices, factor=1.001).exterior]
         )
-    return coast, coastline(
-        6 if relation == "overlaps" else 5, vertices, 1 if relation == "overlaps" else 0.999
-    )
+    return coast, coastline(6 if relation == "overlaps" else 5, vertices, 1 if relation == "overlaps" else 0.999)
 
 
 def coastline_cut(coast):

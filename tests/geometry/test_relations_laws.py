@@ -173,6 +173,4 @@ def test_columns_of_points_relate_exactly(name):
     assert codes.tolist() == expected
     assert ct.relate(column(shapes)[owners], PointArray(places)).tolist() == INVERSE[codes].tolist()
     one = column(shapes)[0]
-    assert ct.relate(PointArray(places), one).tolist() == [
-        int(ct.relate(ct.Point(x, y), one)) for x, y in places
-    ]
+    assert ct.relate(PointArray(places), one).tolist() == [int(ct.relate(ct.Point(x, y), one)) for x, y in places]

@@ -124,8 +124,6 @@ def test_errors_shrink_with_density():
     rng = np.random.default_rng(9)
     regions, message = synthetic.paper_regions(rng, 500), synthetic.paper_regions(rng, 1)[0]
     exact = ct.relate(message, regions)
-    wrong = [
-        (ct.relate_sampled(message, regions, d / 2000, halo=False) != exact).mean() for d in (20, 200, 4000)
-    ]
+    wrong = [(ct.relate_sampled(message, regions, d / 2000, halo=False) != exact).mean() for d in (20, 200, 4000)]
     assert wrong[0] > wrong[2]
     assert wrong[2] < 0.01

@@ -206,9 +206,7 @@ def test_no_rows():
 
 def test_too_many_samples_are_refused():
     out = np.full(1, 99, np.uint8)
-    assert not kernels.relate_sampled_pairs(
-        *column([SQUARE]), *column([SQUARE]), 1e9, False, False, False, out
-    )
+    assert not kernels.relate_sampled_pairs(*column([SQUARE]), *column([SQUARE]), 1e9, False, False, False, out)
     assert out.tolist() == [99]
 
 

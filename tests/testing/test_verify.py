@@ -125,8 +125,7 @@ def test_a_relation_that_cannot_occur_is_reported():
 
 def test_the_run_follows_from_the_seed():
     first, second = (
-        command.verify([family("spirals")], 100, seed=4, engine=Judge(), sample=0)[0].tally.counts
-        for _ in range(2)
+        command.verify([family("spirals")], 100, seed=4, engine=Judge(), sample=0)[0].tally.counts for _ in range(2)
     )
     assert (first == second).all()
 

@@ -103,8 +103,7 @@ def examine() -> Report:
         cache=kernel_cache(),
         packages={name: installed_version(name) for name in names},
         features=tuple(
-            examine_feature(name, required[extra], java if needs_java else None)
-            for name, extra, needs_java in FEATURES
+            examine_feature(name, required[extra], java if needs_java else None) for name, extra, needs_java in FEATURES
         ),
     )
 

@@ -52,7 +52,11 @@ def concatenate(parts: Sequence[Arrays]) -> Arrays:
     parts = [compact(part) for part in parts]
     if not parts:
         return Arrays(
-            np.empty((0, 2)), np.zeros(1, np.int64), np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty((0, 4))
+            np.empty((0, 2)),
+            np.zeros(1, np.int64),
+            np.zeros(1, np.int32),
+            np.empty(0, np.uint8),
+            np.empty((0, 4)),
         )
     return Arrays(
         np.concatenate([a.xy for a in parts]),
@@ -76,4 +80,5 @@ def ranges(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
     ends = np.cumsum(counts)
     if len(ends) == 0:
         return np.empty(0, np.int64)
-    return np.arange(ends[-1]) + np.repeat(np.asarray(starts, np.int64) - (ends - counts), counts)
+    shifts: NDArray[np.int64] = np.repeat(np.asarray(starts, np.int64) - (ends - counts), counts)
+    return shifts + np.arange(ends[-1])

@@ -47,7 +47,7 @@ def _crs_of(array: Any) -> str | None:
     if isinstance(crs, dict):
         named = crs.get("id")
         return f"{named['authority']}:{named['code']}" if isinstance(named, dict) else json.dumps(crs)
-    return crs
+    return crs if isinstance(crs, str) else None
 
 
 def column_to_arrow(column: RegionArray) -> Any:

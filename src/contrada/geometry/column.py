@@ -84,6 +84,7 @@ class RegionArray:
         The first bad row raises a RegionError; `on_invalid="reject"` returns the good rows and, beside them, the
         rejected ones with reasons. `repair=True` mends what can be mended.
 
+        >>> from contrada import Region
         >>> made = RegionArray.from_wkb([Region.box(0, 0, 1, 1).to_wkb(), b"rubbish"], on_invalid="reject")
         >>> len(made.regions), made.rejected[0].row, made.rejected[0].reason
         (1, 1, 'malformed or truncated geometry')
@@ -96,12 +97,22 @@ class RegionArray:
     @overload
     @classmethod
     def from_wkt(
-        cls, values: Iterable[str | None], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+        cls,
+        values: Iterable[str | None],
+        *,
+        crs: str | None = ...,
+        repair: bool = ...,
+        on_invalid: Literal["raise"] = ...,
     ) -> RegionArray: ...
     @overload
     @classmethod
     def from_wkt(
-        cls, values: Iterable[str | None], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+        cls,
+        values: Iterable[str | None],
+        *,
+        crs: str | None = ...,
+        repair: bool = ...,
+        on_invalid: Literal["reject"],
     ) -> Sifted: ...
     @classmethod
     def from_wkt(
@@ -145,12 +156,22 @@ class RegionArray:
     @overload
     @classmethod
     def from_geojson(
-        cls, values: Iterable[Any], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+        cls,
+        values: Iterable[Any],
+        *,
+        crs: str | None = ...,
+        repair: bool = ...,
+        on_invalid: Literal["raise"] = ...,
     ) -> RegionArray: ...
     @overload
     @classmethod
     def from_geojson(
-        cls, values: Iterable[Any], *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+        cls,
+        values: Iterable[Any],
+        *,
+        crs: str | None = ...,
+        repair: bool = ...,
+        on_invalid: Literal["reject"],
     ) -> Sifted: ...
     @classmethod
     def from_geojson(
@@ -315,7 +336,8 @@ class RegionArray:
     def _slice(self, start: int, stop: int) -> RegionArray:
         a = self._arrays
         part = RegionArray(
-            a._replace(region_offsets=a.region_offsets[start : stop + 1], bounds=a.bounds[start:stop]), self._crs
+            a._replace(region_offsets=a.region_offsets[start : stop + 1], bounds=a.bounds[start:stop]),
+            self._crs,
         )
         if self._chains is not None:
             object.__setattr__(part, "_chains", (self._chains[0], self._chains[1][start:stop]))

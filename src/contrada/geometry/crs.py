@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from contrada.errors import CrsError
+
+if TYPE_CHECKING:
+    from pyproj import CRS
 
 
 @lru_cache(maxsize=256)
@@ -16,16 +20,15 @@ def is_same_crs(a: str, b: str) -> bool:
     """
     if a == b:
         return True
+    return _parse(a).equals(_parse(b), ignore_axis_order=True)
+
+
+def _parse(text: str) -> CRS:
     from pyproj import CRS
-
-    return bool(_parse(a, CRS).equals(_parse(b, CRS), ignore_axis_order=True))
-
-
-def _parse(text: str, crs_class: type) -> object:
     from pyproj.exceptions import CRSError as ProjError
 
     try:
-        return crs_class.from_user_input(text)  # type: ignore[attr-defined]
+        return CRS.from_user_input(text)
     except ProjError as error:
         raise CrsError(f"unknown coordinate reference system {text!r}: {error}") from error
 
@@ -37,9 +40,7 @@ def is_geographic(crs: str) -> bool:
     >>> is_geographic("EPSG:4326"), is_geographic("EPSG:3857")
     (True, False)
     """
-    from pyproj import CRS
-
-    return bool(_parse(crs, CRS).is_geographic)  # type: ignore[attr-defined]
+    return _parse(crs).is_geographic
 
 
 def common_crs(a: str | None, b: str | None) -> str | None:

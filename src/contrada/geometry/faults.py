@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from contrada.errors import RegionError
 
 _KINDS = {
@@ -60,16 +63,18 @@ def is_mendable(fault: int) -> bool:
     return fault in _MENDABLE
 
 
-def rejection(row: int, fault: int, part: int, ring: int, x: float, y: float, kind: int) -> Rejection:
-    """The rejection of a row from what the kernels report of it.
+def rejection(row: int, report: ArrayLike, spot: ArrayLike, kind: int) -> Rejection:
+    """The rejection of a row from what the kernels report of it: (fault, part, ring), a place, the geometry type.
 
-    >>> rejection(3, 9, 0, 0, 3.0, 4.0, 3).reason
+    >>> rejection(3, [9, 0, 0], [3.0, 4.0], 3).reason
     'self-intersection near (3.0, 4.0)'
-    >>> rejection(0, 3, 0, 0, 0.0, 0.0, 2).reason
+    >>> rejection(0, [3, 0, 0], [0.0, 0.0], 2).reason
     'wrong geometry type LineString; a region is a Polygon or MultiPolygon'
-    >>> rejection(0, 10, 2, 1, 5.0, 5.0, 6).reason
+    >>> rejection(0, [10, 2, 1], [5.0, 5.0], 6).reason
     'part 2, hole 1: outside its shell near (5.0, 5.0)'
     """
+    fault, part, ring = np.asarray(report).tolist()
+    x, y = np.asarray(spot).tolist()
     reason = _SENTENCES[fault]
     if fault == 3:
         reason += f" {_KINDS.get(kind, f'code {kind}')}; a region is a Polygon or MultiPolygon"

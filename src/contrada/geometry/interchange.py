@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ..
     rings = {r: a.xy[a.ring_offsets[r] : a.ring_offsets[r + 1]] for r in range(int(starts[0]), int(starts[-1]))}
     return tuple(
         (rings[int(first)], tuple(rings[r] for r in range(int(first) + 1, int(stop))))
-        for first, stop in zip(starts[:-1], starts[1:], strict=True)
+        for first, stop in pairwise(starts)
     )
 
 
@@ -54,7 +55,9 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
     made = polygons[regions[:-1]]
     many = np.repeat(counts > 1, counts)
     if many.any():
-        made[counts > 1] = shapely.multipolygons(polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many])
+        made[counts > 1] = shapely.multipolygons(
+            polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many]
+        )
     return np.asarray(made, dtype=object)
 
 

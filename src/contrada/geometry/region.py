@@ -41,7 +41,12 @@ class Region:
     """
 
     def __init__(
-        self, shell: Coordinates, holes: Iterable[Coordinates] = (), *, crs: str | None = None, repair: bool = False
+        self,
+        shell: Coordinates,
+        holes: Iterable[Coordinates] = (),
+        *,
+        crs: str | None = None,
+        repair: bool = False,
     ) -> None:
         self.__dict__["column"] = _only(sift(raw_from_coordinates([[shell, *holes]]), crs, repair))
 
@@ -195,4 +200,3 @@ def _only(sifted: Sifted) -> RegionArray:
         bad = sifted.rejected[0]
         raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
     return sifted.regions
-

@@ -21,20 +21,12 @@ Codes = NDArray[np.uint8]
 
 
 @overload
-def relate_sampled(
-    a: Region, b: Region, density: float, halo: bool = True, extra: bool = False
-) -> Relation: ...
+def relate_sampled(a: Region, b: Region, density: float, halo: bool = True, extra: bool = False) -> Relation: ...
 @overload
-def relate_sampled(
-    a: RegionArray, b: Regions, density: float, halo: bool = True, extra: bool = False
-) -> Codes: ...
+def relate_sampled(a: RegionArray, b: Regions, density: float, halo: bool = True, extra: bool = False) -> Codes: ...
 @overload
-def relate_sampled(
-    a: Regions, b: RegionArray, density: float, halo: bool = True, extra: bool = False
-) -> Codes: ...
-def relate_sampled(
-    a: Regions, b: Regions, density: float, halo: bool = True, extra: bool = False
-) -> Relation | Codes:
+def relate_sampled(a: Regions, b: RegionArray, density: float, halo: bool = True, extra: bool = False) -> Codes: ...
+def relate_sampled(a: Regions, b: Regions, density: float, halo: bool = True, extra: bool = False) -> Relation | Codes:
     """The relation of a to b as Algorithm 1 of [SPATIAL] approximates it; `relate` is exact, and faster.
 
     Boundaries are sampled at `density` points per unit of length: on a boundary of length l all n end points
@@ -78,7 +70,5 @@ def _check_simple(column: RegionArray) -> None:
     simple = column.is_simple
     if not simple.all():
         row = int(np.argmin(simple))
-        problem = (
-            f"region {row} has holes or several parts; relate_sampled takes simple polygons only, relate any"
-        )
+        problem = f"region {row} has holes or several parts; relate_sampled takes simple polygons only, relate any"
         raise RegionError(problem, row=row)

@@ -103,7 +103,7 @@ def raw_from_shapely(values: Any) -> Raw:
     import shapely
 
     array = np.atleast_1d(np.asarray(values, dtype=object))
-    strangers = np.flatnonzero(~(shapely.is_geometry(array) | np.equal(array, None)))
+    strangers = np.flatnonzero(~(shapely.is_geometry(array) | shapely.is_missing(array)))
     if strangers.size:
         row = int(strangers[0])
         raise RegionError(f"row {row}: not a Shapely geometry but {type(array[row]).__name__}", row=row)
@@ -126,7 +126,7 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
     # "fix" closes unclosed rings; what GEOS cannot read at all comes back as None.
     geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
     raw = raw_from_shapely(geometries)
-    unreadable = np.array([text is not None for text in texts], bool) & np.equal(geometries, None).astype(bool)
+    unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
     raw.faults[unreadable] = MALFORMED
     return raw._replace(crs=_crs_of(srids))
 

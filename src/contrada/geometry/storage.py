@@ -14,7 +14,7 @@ from contrada.geometry.arrays import Arrays, compact
 
 FORMAT = "contrada.RegionArray"
 VERSION = 1
-_DTYPES = Arrays(np.float64, np.int64, np.int32, np.uint8, np.float64)  # type: ignore[arg-type]
+_DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
 
 
 def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ def _check_shapes(arrays: Arrays, regions: int, source: Path) -> None:
     """The sizes fit each other, so that no kernel reads beyond an array."""
     rings, vertices = len(arrays.ring_flags), len(arrays.xy)
     fits = (
-        all(array.dtype == dtype for array, dtype in zip(arrays, _DTYPES, strict=True))
+        tuple(array.dtype.type for array in (arrays[0], *arrays[1:])) == _DTYPES
         and arrays.xy.shape == (vertices, 2)
         and arrays.bounds.shape == (regions, 4)
         and arrays.ring_offsets.shape == (rings + 1,)

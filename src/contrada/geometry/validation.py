@@ -28,10 +28,8 @@ def sift(raw: Raw, crs: str | None = None, repair: bool = False) -> Sifted:
         arrays = take(concatenate([arrays, mended]), order)
         rows = np.sort(np.concatenate([rows, repaired]))
         bad = np.setdiff1d(bad, repaired)
-    rejected = [
-        rejection(int(row), *map(int, reports[row]), *map(float, places[row]), int(raw.kinds[row])) for row in bad
-    ]
-    sifted = Sifted(RegionArray(arrays, crs), rows, tuple(rejected), repaired)
+    rejected = tuple(rejection(int(row), reports[row], places[row], int(raw.kinds[row])) for row in bad)
+    sifted = Sifted(RegionArray(arrays, crs), rows, rejected, repaired)
     return _refuse_beyond_the_globe(sifted) if crs is not None else sifted
 
 
@@ -46,10 +44,17 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
     bounds = np.empty((n, 4))
     reports = np.zeros((n, 3), np.int64)
     places = np.zeros((n, 2))
-    outputs = (xy, rings, flags, ring_bounds)
+    outputs: list[NDArray[Any]] = [xy, rings, flags, ring_bounds]
     inputs = [np.ascontiguousarray(array) for array in raw[:4]]
     kept = kernels.validate_regions(
-        *inputs, *outputs, regions, bounds, *map(_read_only, outputs), raw.faults, reports, places
+        *inputs,
+        *outputs,
+        regions,
+        bounds,
+        *(_read_only(array) for array in outputs),
+        raw.faults,
+        reports,
+        places,
     )
     n_rings = int(regions[kept])
     arrays = Arrays(

@@ -34,4 +34,5 @@ def fill_box_relations(a, b, out):
 
 @entry("f8[2] f8[2] u1[1]!")
 def box_relations(a, b, out):
+    """out[k] = relation of box a[k] to box b[k]; a single box stands for every k."""
     fill_box_relations(a, b, out)

@@ -116,10 +116,38 @@ def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
         x = a.xy[i, 0] if way != B_ON_A else b.xy[j, 0]
         y = a.xy[i, 1] if way != B_ON_A else b.xy[j, 1]
         n = gather_rays(
-            x, y, a.xy, a.rings, a.flags, a0, a1, ra, i, a.boxes, a_base, work.stack, work.found, work.rays, zero
+            x,
+            y,
+            a.xy,
+            a.rings,
+            a.flags,
+            a0,
+            a1,
+            ra,
+            i,
+            a.boxes,
+            a_base,
+            work.stack,
+            work.found,
+            work.rays,
+            zero,
         )
         m = gather_rays(
-            x, y, b.xy, b.rings, b.flags, b0, b1, rb, j, b.boxes, b_base, work.stack, work.found, work.rays, b_start
+            x,
+            y,
+            b.xy,
+            b.rings,
+            b.flags,
+            b0,
+            b1,
+            rb,
+            j,
+            b.boxes,
+            b_base,
+            work.stack,
+            work.found,
+            work.rays,
+            b_start,
         )
         bits |= node_bits(x, y, work.rays, n, b_start, m - b_start)
     return bits

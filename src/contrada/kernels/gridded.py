@@ -97,14 +97,24 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
     depth = start_query(last - first, work.stack, floor)
     while depth > floor:
         count, depth = query_chain(
-            a.boxes, a_base, last - first, lx, ly, hx, hy, work.stack, floor, depth, work.found, floor, FOUND_FLOOR
+            a.boxes,
+            a_base,
+            last - first,
+            lx,
+            ly,
+            hx,
+            hy,
+            work.stack,
+            floor,
+            depth,
+            work.found,
+            floor,
+            FOUND_FLOOR,
         )
         for c in range(count):
             start = first + (work.found[c, 0] << SHIFT)
             stop = min(start + FANOUT, last)
-            bits = scan_edges(
-                a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, work
-            )
+            bits = scan_edges(a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, work)
             if bits & SETTLED == SETTLED:
                 return bits
     return bits

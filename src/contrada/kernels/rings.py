@@ -71,7 +71,19 @@ def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
     depth = start_query(slots, stack, STACK_FLOOR)
     while depth > STACK_FLOOR:
         end, depth = query_chain(
-            boxes, base, slots, x, y, np.inf, y, stack, STACK_FLOOR, depth, found, FOUND_FLOOR, np.int64(FOUND)
+            boxes,
+            base,
+            slots,
+            x,
+            y,
+            np.inf,
+            y,
+            stack,
+            STACK_FLOOR,
+            depth,
+            found,
+            FOUND_FLOOR,
+            np.int64(FOUND),
         )
         for c in range(FOUND_FLOOR, end):
             k = first + (found[c, 0] << SHIFT)

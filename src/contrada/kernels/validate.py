@@ -254,9 +254,7 @@ def clean_region(raw, raw_rings, raw_parts, p0, p1, xy, rings, flags, ring_bound
     return (GOOD if parts else EMPTY), np.int64(0), np.int64(0), np.nan, np.nan, parts
 
 
-@entry(
-    "f8[2] i8[1] i8[1] i8[1] f8[2]! i8[1]! u1[1]! f8[2]! i4[1]! f8[2]! f8[2] i8[1] u1[1] f8[2] i8[1] i8[2]! f8[2]!"
-)
+@entry("f8[2] i8[1] i8[1] i8[1] f8[2]! i8[1]! u1[1]! f8[2]! i4[1]! f8[2]! f8[2] i8[1] u1[1] f8[2] i8[1] i8[2]! f8[2]!")
 def validate_regions(
     raw, raw_rings, raw_parts, raw_regions,
     xy, rings, flags, ring_bounds, regions, bounds,

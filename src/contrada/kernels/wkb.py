@@ -56,7 +56,7 @@ def read_header(data, at, stop):
 
 @kernel
 def skip_polygon(data, at, stop, width, order, counts):
-    """Walk over the rings of a polygon, adding to counts (rings, vertices); returns the end, -1 if bytes are missing."""
+    """Walk over the rings of a polygon, adding to counts; returns the end, -1 if bytes are missing."""
     if stop - at < 4:
         return np.int64(-1)
     rings = read_u4(data, at, order)

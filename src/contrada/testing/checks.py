@@ -107,9 +107,7 @@ class Tally:
         self.failures.append(Failure(*failure))
 
 
-def check_pairs(
-    engine: Engine, rng: np.random.Generator, a: Geometries, b: Geometries, sample: float = 0.01
-) -> Tally:
+def check_pairs(engine: Engine, rng: np.random.Generator, a: Geometries, b: Geometries, sample: float = 0.01) -> Tally:
     """Relate pairs of regions, valid to Shapely, and check the answers and the laws.
 
     Where engine and Shapely differ the judge decides; of the rest it looks at a sample.
@@ -164,9 +162,7 @@ class Question(NamedTuple):
         return np.asarray(shapely.get_num_coordinates(self.b) + of_a)
 
 
-def accepted(
-    engine: Engine, a: Geometries, b: Geometries, tally: Tally
-) -> tuple[Geometries, Geometries, Any, Any]:
+def accepted(engine: Engine, a: Geometries, b: Geometries, tally: Tally) -> tuple[Geometries, Geometries, Any, Any]:
     """Return the pairs that the engine accepts, and their columns; what it rejects must be invalid."""
     good = np.ones(len(a), bool)
     columns = []

@@ -26,9 +26,7 @@ from contrada.testing.rings import Floats, Geometries, polygons
 Codes: TypeAlias = NDArray[np.uint8]
 
 NAMES = ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered-by")
-INVERSE: Codes = np.array(
-    [DISJOINT, MEETS, OVERLAPS, EQUALS, CONTAINS, INSIDE, COVERED_BY, COVERS], dtype=np.uint8
-)
+INVERSE: Codes = np.array([DISJOINT, MEETS, OVERLAPS, EQUALS, CONTAINS, INSIDE, COVERED_BY, COVERS], dtype=np.uint8)
 UNKNOWN = 255  # Shapely raised an error, or its answer is none of the eight
 
 

@@ -66,17 +66,13 @@ def print_report(states: list[State], seconds: float) -> None:
 
 def table(states: list[State]) -> Table:
     """Return the counts; a dot where a relation cannot occur."""
-    result = Table(
-        box=SIMPLE, caption="a dot: the family cannot produce the relation", caption_justify="left"
-    )
+    result = Table(box=SIMPLE, caption="a dot: the family cannot produce the relation", caption_justify="left")
     result.add_column("family")
     for name in ("pairs", *NAMES, "judged", "GEOS wrong", "GEOS valid, is not", "wrong"):
         result.add_column(name, justify="right")
     for state in states:
         tally = state.tally
-        counts = [
-            "." if k in state.family.impossible and not n else f"{n:,}" for k, n in enumerate(tally.counts)
-        ]
+        counts = ["." if k in state.family.impossible and not n else f"{n:,}" for k, n in enumerate(tally.counts)]
         others = (tally.judged, tally.shapely_wrong, tally.shapely_wrong_validity, tally.wrong)
         result.add_row(state.family.name, f"{state.pairs:,}", *counts, *(f"{n:,}" for n in others))
     return result

@@ -103,9 +103,7 @@ class Mosaic:
                 return ~masks & ~outside
             outside = grown
 
-    def random_masks(
-        self, rng: np.random.Generator, count: int, least: float = 0.05, most: float = 0.95
-    ) -> Bools:
+    def random_masks(self, rng: np.random.Generator, count: int, least: float = 0.05, most: float = 0.95) -> Bools:
         """Return regions of densities from least to most: scattered, with solid places, only those, small."""
         noise = rng.random((count, len(self))) < rng.uniform(least, most, (count, 1))
         solid = self.around(rng, count) | (self.around(rng, count) & (rng.random((count, 1)) < 0.5))

@@ -159,9 +159,7 @@ def shared_vertices(rng: np.random.Generator, count: int) -> Pairs:
     return derived(rng, count, (3, 7), (*WITH_VERTEX, same))
 
 
-def derived(
-    rng: np.random.Generator, count: int, vertices: tuple[int, int], derivations: Sequence[Derive]
-) -> Pairs:
+def derived(rng: np.random.Generator, count: int, vertices: tuple[int, int], derivations: Sequence[Derive]) -> Pairs:
     """Return polygons of so many vertices and what each derivation makes of its share of them."""
     firsts, seconds = [], []
     rounds = 16
