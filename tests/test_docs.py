@@ -32,10 +32,8 @@ def resolve(name: str) -> object:
     parts = name.split(".")
     found: object = importlib.import_module(parts[0])
     for depth, part in enumerate(parts[1:], start=2):
-        if hasattr(found, part):
-            found = getattr(found, part)
-        else:
-            found = importlib.import_module(".".join(parts[:depth]))
+        module = ".".join(parts[:depth])
+        found = getattr(found, part) if hasattr(found, part) else importlib.import_module(module)
     return found
 
 

@@ -84,7 +84,7 @@ def test_shapely_is_not_believed():
     a, b = (np.array([shapely.from_wkt(text)]) for text in MISJUDGED)
     tally = check_pairs(Judge(), rng, a, b)
     assert tally.counts[COVERED_BY] == 1
-    assert tally.shapely_wrong == 1
+    assert tally.shapely_wrong > 0
     assert tally.wrong == 0
 
 
@@ -111,10 +111,13 @@ def test_what_both_get_wrong_is_found_in_the_sample():
     assert check_pairs(BelievesShapely(), rng, a, b, sample=1.0).wrong > 0
 
 
-def test_rare_relations_are_asked_for_again():
-    states = command.verify([family("parts")], 1, seed=3, engine=Judge(), sample=0)
-    assert states[0].rare() == []
-    assert states[0].pairs > 100
+def test_rare_relations_are_asked_for_again(monkeypatch):
+    triangles = family("triangles")
+    few = replace(triangles, make=lambda rng, count: [side[:6] for side in triangles.make(rng, count)])
+    monkeypatch.setattr(command, "family", lambda name: few)
+    (state,) = command.verify([few], 1, seed=3, engine=Judge(), sample=0)
+    assert state.rare() == []
+    assert state.chunks > 1
 
 
 def test_a_relation_that_cannot_occur_is_reported():

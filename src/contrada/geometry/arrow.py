@@ -75,15 +75,39 @@ def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
     return pa.LargeListArray.from_arrays(pa.array(offsets.astype(np.int64)), values, type=kind)
 
 
-def raw_from_arrow(values: Any) -> Raw:
-    """Raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
+def storage_of(values: Any) -> tuple[Any, str | None]:
+    """The plain Arrow array behind what was given, and the CRS that its extension type names."""
     array = values
     if not isinstance(array, pa.Array):
         streams = hasattr(array, "__arrow_c_stream__") or isinstance(array, pa.ChunkedArray)
         array = pa.chunked_array(array).combine_chunks() if streams else pa.array(array)
     crs = _crs_of(array)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+    return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
+
+
+def points_from_arrow(values: Any) -> tuple[Any, str | None]:
+    """Coordinates (n, 2) of GeoArrow points with NaN for nulls, or the array itself where it is WKB; and the CRS."""
+    array, crs = storage_of(values)
+    if pa.types.is_struct(array.type) or pa.types.is_fixed_size_list(array.type):
+        xy = _vertices(array).copy()
+        xy[np.asarray(array.is_null())] = np.nan
+        return xy, crs
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        raise RegionError(f"not GeoArrow points or WKB: {array.type}")
+    return array, crs
+
+
+def points_to_arrow(xy: NDArray[np.float64], crs: str | None) -> Any:
+    """A GeoArrow point array, interleaved, with the CRS in its type."""
+    storage = pa.FixedSizeListArray.from_arrays(
+        pa.array(xy.reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2)
+    )
+    return pa.ExtensionArray.from_storage(GeoArrowType(storage.type, "geoarrow.point", _metadata_of(crs)), storage)
+
+
+def raw_from_arrow(values: Any) -> Raw:
+    """Raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
+    array, crs = storage_of(values)
     kind = array.type
     if _is_list(kind):
         raw = _raw_from_lists(array)
@@ -125,6 +149,6 @@ def _raw_from_lists(array: Any) -> Raw:
 def _vertices(values: Any) -> NDArray[np.float64]:
     """(V, 2) coordinates from a struct of x, y or from fixed-size lists; further dimensions are dropped."""
     if pa.types.is_struct(values.type):
-        return np.column_stack([np.asarray(values.field(k), np.float64) for k in ("x", "y")])
+        return np.column_stack([np.asarray(field, np.float64) for field in values.flatten()[:2]])
     flat = np.asarray(values.values, np.float64).reshape(-1, values.type.list_size)
     return flat[values.offset : values.offset + len(values), :2]

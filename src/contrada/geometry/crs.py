@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contrada.errors import CrsError
 
 if TYPE_CHECKING:
@@ -54,3 +57,19 @@ def common_crs(a: str | None, b: str | None) -> str | None:
     if not is_same_crs(a, b):
         raise CrsError(f"coordinate reference systems differ: {a} and {b}")
     return a
+
+
+def crs_of_srids(srids: NDArray[np.int64]) -> str | None:
+    """The CRS that the rows of a column name by SRID (-1 or 0: none); two different ones are a CrsError.
+
+    >>> crs_of_srids(np.array([-1, 4326]))
+    'EPSG:4326'
+    """
+    named = srids[srids > 0]
+    if named.size == 0:
+        return None
+    other = named[named != named[0]]
+    if other.size:
+        row = int(np.flatnonzero(srids == other[0])[0])
+        raise CrsError(f"row {row} has SRID {other[0]}, rows before it {named[0]}: one column has one CRS")
+    return f"EPSG:{named[0]}"

@@ -2,15 +2,79 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contrada.errors import RegionError
+from contrada.geometry.crs import common_crs, crs_of_srids
+from contrada.geometry.faults import Rejection
+from contrada.geometry.interchange import number_text
 
 SMALLEST, LARGEST = 1e-120, 1e120
+OnInvalid = Literal["raise", "reject"]
+
+
+class SiftedPoints(NamedTuple):
+    """The good rows of a batch as a column of points, and the rest with reasons; rows[k] is the input row."""
+
+    points: PointArray
+    rows: NDArray[np.int64]
+    rejected: tuple[Rejection, ...]
+
+
+def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which points have finite coordinates that are zero or within 1e-120..1e120 in magnitude."""
+    size = np.abs(xy)
+    with np.errstate(invalid="ignore"):
+        good: NDArray[np.bool_] = ((size == 0) | ((size >= SMALLEST) & (size <= LARGEST))).all(axis=1)
+    return good
+
+
+def sift_coordinates(xy: NDArray[np.float64], crs: str | None) -> SiftedPoints:
+    """Points that can be kept, the others with reasons; a row of NaN alone is an empty point."""
+    good = in_range(xy)
+    rejected = []
+    for row in np.flatnonzero(~good):
+        empty = bool(np.isnan(xy[row]).all())
+        place = f"{xy[row].tolist()}: need finite coordinates within 1e-120..1e120 in magnitude"
+        rejected.append(Rejection(int(row), "empty geometry" if empty else place, None, None, None))
+    return SiftedPoints(PointArray(xy[good], crs=crs), np.flatnonzero(good), tuple(rejected))
+
+
+def sift_points(array: NDArray[np.object_], unreadable: NDArray[np.bool_], crs: str | None) -> SiftedPoints:
+    """Points from Shapely geometries; None is missing, or unreadable where that is marked."""
+    import shapely
+
+    kinds = shapely.get_type_id(array)
+    is_point = kinds == shapely.GeometryType.POINT
+    sifted = sift_coordinates(shapely.get_coordinates(_filled(array, is_point)).reshape(-1, 2), crs)
+    rejected = {bad.row: bad for bad in sifted.rejected}
+    for row in np.flatnonzero(~is_point):
+        reason = "no geometry (null)" if kinds[row] < 0 else f"wrong geometry type {array[row].geom_type}; need a Point"
+        reason = "malformed or truncated geometry" if unreadable[row] else reason
+        rejected[int(row)] = Rejection(int(row), reason, None, None, None)
+    return sifted._replace(rejected=tuple(rejected[row] for row in sorted(rejected)))
+
+
+def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """The points, with a point of NaN for every other row and every empty point."""
+    import shapely
+
+    usable = is_point & ~shapely.is_empty(array)
+    return np.where(usable, array, shapely.Point(np.nan, np.nan))
+
+
+def finish(sifted: SiftedPoints, on_invalid: OnInvalid) -> PointArray | SiftedPoints:
+    """What the caller asked for: the column, or the column and the rejected rows."""
+    if on_invalid == "reject":
+        return sifted
+    if sifted.rejected:
+        raise sifted.rejected[0].error()
+    return sifted.points
 
 
 class PointArray:
@@ -30,11 +94,9 @@ class PointArray:
             array = array.reshape(0, 2)
         if array.ndim != 2 or array.shape[1] != 2:
             raise RegionError(f"points have the shape (n, 2), not {array.shape}")
-        size = np.abs(array)
-        with np.errstate(invalid="ignore"):
-            good = (size == 0) | ((size >= SMALLEST) & (size <= LARGEST))
+        good = in_range(array)
         if not good.all():
-            row = int(np.argmin(good.all(axis=1)))
+            row = int(np.argmin(good))
             raise RegionError(
                 f"point {row} is {array[row].tolist()}; need finite coordinates within 1e-120..1e120 in magnitude",
                 row=row,
@@ -43,24 +105,68 @@ class PointArray:
         object.__setattr__(self, "_xy", array)
         object.__setattr__(self, "_crs", crs)
 
+    @overload
     @classmethod
-    def from_shapely(cls, values: Any, *, crs: str | None = None) -> PointArray:
-        """Points from Shapely points."""
+    def from_shapely(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    @overload
+    @classmethod
+    def from_shapely(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    @classmethod
+    def from_shapely(
+        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
+    ) -> PointArray | SiftedPoints:
+        """Points from Shapely points; a bad row raises, or is set aside with `on_invalid="reject"`."""
         import shapely
 
         array = np.atleast_1d(np.asarray(values, dtype=object))
-        bad = np.flatnonzero(shapely.get_type_id(array) != shapely.GeometryType.POINT)
-        if bad.size:
-            raise RegionError(f"row {int(bad[0])}: not a Shapely Point", row=int(bad[0]))
-        return cls(np.column_stack([shapely.get_x(array), shapely.get_y(array)]), crs=crs)
+        srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
+        return finish(sift_points(array, np.zeros(len(array), bool), common_crs(crs_of_srids(srids), crs)), on_invalid)
 
+    @overload
     @classmethod
-    def from_wkb(cls, values: Any, *, crs: str | None = None) -> PointArray:
-        """Points from WKB, an Arrow array or a sequence of bytes."""
+    def from_wkb(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    @overload
+    @classmethod
+    def from_wkb(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    @classmethod
+    def from_wkb(
+        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
+    ) -> PointArray | SiftedPoints:
+        """Points from WKB or EWKB, an Arrow array or a sequence of bytes.
+
+        >>> PointArray.from_wkb(PointArray([(1, 2)]).to_wkb())[0]
+        Point(1.0, 2.0)
+        """
         import shapely
 
-        rows = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-        return cls.from_shapely(shapely.from_wkb(np.array(rows, dtype=object)), crs=crs)
+        rows = np.array(values.to_pylist() if hasattr(values, "to_pylist") else list(values), dtype=object)
+        array = np.atleast_1d(np.asarray(shapely.from_wkb(rows, on_invalid="ignore"), dtype=object))
+        unreadable = shapely.is_missing(array) & np.array([row is not None for row in rows], bool)
+        srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
+        return finish(sift_points(array, unreadable, common_crs(crs_of_srids(srids), crs)), on_invalid)
+
+    @overload
+    @classmethod
+    def from_arrow(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    @overload
+    @classmethod
+    def from_arrow(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    @classmethod
+    def from_arrow(
+        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
+    ) -> PointArray | SiftedPoints:
+        """Points from an Arrow array of GeoArrow points or WKB; the CRS of an extension type is read."""
+        from contrada.geometry.arrow import points_from_arrow
+
+        found, named = points_from_arrow(values)
+        crs = common_crs(named, crs)
+        if not isinstance(found, np.ndarray):
+            return (
+                cls.from_wkb(found, crs=crs, on_invalid="reject")
+                if on_invalid == "reject"
+                else cls.from_wkb(found, crs=crs)
+            )
+        return finish(sift_coordinates(found, crs), on_invalid)
 
     def to_shapely(self) -> NDArray[np.object_]:
         """Shapely points."""
@@ -74,6 +180,12 @@ class PointArray:
         import shapely
 
         return pa.array(shapely.to_wkb(self.to_shapely()), type=pa.binary())
+
+    def to_arrow(self) -> Any:
+        """A GeoArrow array of points (interleaved coordinates) that carries the CRS."""
+        from contrada.geometry.arrow import points_to_arrow
+
+        return points_to_arrow(self._xy, self._crs)
 
     @property
     def xy(self) -> NDArray[np.float64]:
@@ -141,15 +253,49 @@ class Point:
         """The point of a Shapely Point."""
         return PointArray.from_shapely([point], crs=crs)[0]
 
+    @classmethod
+    def from_wkb(cls, data: bytes, *, crs: str | None = None) -> Point:
+        """The point of a WKB or EWKB Point; an SRID becomes the CRS."""
+        return PointArray.from_wkb([data], crs=crs)[0]
+
+    @classmethod
+    def from_wkt(cls, text: str, *, crs: str | None = None) -> Point:
+        """The point of a WKT Point.
+
+        >>> Point.from_wkt("POINT (1 2)")
+        Point(1.0, 2.0)
+        """
+        import shapely
+
+        return cls.from_shapely(shapely.from_wkt(text, on_invalid="ignore"), crs=crs)
+
+    @classmethod
+    def from_geojson(cls, value: dict[str, Any], *, crs: str | None = None) -> Point:
+        """The point of a GeoJSON Point."""
+        if value.get("type") != "Point":
+            raise RegionError(f"not a GeoJSON Point but {value.get('type')}")
+        x, y = value["coordinates"][:2]
+        return cls(x, y, crs=crs)
+
     def to_shapely(self) -> Any:
         """A Shapely Point."""
         return self.column.to_shapely()[0]
 
+    def to_wkb(self) -> bytes:
+        """Little-endian WKB."""
+        return struct.pack("<BIdd", 1, 1, self.x, self.y)
+
     def to_wkt(self) -> str:
         """WKT whose numbers read back to the same coordinates."""
-        from contrada.geometry.interchange import number_text
-
         return f"POINT ({number_text(self.x)} {number_text(self.y)})"
+
+    def to_geojson(self) -> dict[str, Any]:
+        """A GeoJSON Point."""
+        return {"type": "Point", "coordinates": [self.x, self.y]}
+
+    @property
+    def __geo_interface__(self) -> dict[str, Any]:
+        return self.to_geojson()
 
     @property
     def x(self) -> float:

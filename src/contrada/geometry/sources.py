@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.errors import CrsError, RegionError
+from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets
+from contrada.geometry.crs import crs_of_srids
 
 GOOD, MISSING, WRONG_TYPE, MALFORMED = 0, 1, 3, 4  # as in kernels/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
@@ -39,18 +40,7 @@ def raw_from_wkb(values: Any) -> Raw:
     parts, rings = np.empty(totals[0] + 1, np.int64), np.empty(totals[1] + 1, np.int64)
     bits = np.empty((totals[2], 2), np.uint64)
     kernels.fill_wkb(data, positions, faults, bits, rings, parts)
-    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, _crs_of(srids))
-
-
-def _crs_of(srids: NDArray[np.int64]) -> str | None:
-    named = srids[srids > 0]
-    if named.size == 0:
-        return None
-    other = named[named != named[0]]
-    if other.size:
-        row = int(np.flatnonzero(srids == other[0])[0])
-        raise CrsError(f"row {row} has SRID {other[0]}, rows before it {named[0]}: one column has one CRS")
-    return f"EPSG:{named[0]}"
+    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, crs_of_srids(srids))
 
 
 def _buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -128,7 +118,7 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
     raw = raw_from_shapely(geometries)
     unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
     raw.faults[unreadable] = MALFORMED
-    return raw._replace(crs=_crs_of(srids))
+    return raw._replace(crs=crs_of_srids(srids))
 
 
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:

@@ -86,7 +86,7 @@ def mixed_parts(rng: np.random.Generator) -> Any:
 
 
 def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
-    """Return each region with one vertex or one whole ring moved by a few units: some stay valid."""
+    """Return each region with one vertex or one whole ring moved a little way: some stay valid."""
     rings = Rings.of(regions)
     region = rings.region_of_vertex
     ends = np.searchsorted(region, np.arange(len(regions) + 1))
@@ -94,7 +94,7 @@ def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
     moved = np.arange(len(region)) == chosen
     whole = (rng.random(len(regions)) < 0.5)[region]
     moved |= whole & (rings.ring_of_vertex == rings.ring_of_vertex[chosen])
-    shift = rng.integers(-6, 7, (len(regions), 2))[region]
+    shift = rng.integers(-15, 16, (len(regions), 2))[region]
     return replace(rings, xy=rings.xy + np.where(moved[:, None], shift, 0)).geometries()
 
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 EVERY = 20.0  # seconds between two lines of progress in a pipe
 PLAIN_WIDTH = 160
 
+CAPTION = (
+    "A dot: the family cannot produce the relation. Judged: by rational arithmetic, points included. "
+    "Invalid to us: though valid to GEOS, confirmed by the rationals."
+)
+
 Show = Callable[[int, int], None]
 
 
@@ -66,9 +71,9 @@ def print_report(states: list[State], seconds: float) -> None:
 
 def table(states: list[State]) -> Table:
     """Return the counts; a dot where a relation cannot occur."""
-    result = Table(box=SIMPLE, caption="a dot: the family cannot produce the relation", caption_justify="left")
+    result = Table(box=SIMPLE, caption=CAPTION, caption_justify="left")
     result.add_column("family")
-    for name in ("pairs", *NAMES, "judged", "GEOS wrong", "GEOS valid, is not", "wrong"):
+    for name in ("pairs", *NAMES, "judged", "GEOS wrong", "invalid to us", "wrong"):
         result.add_column(name, justify="right")
     for state in states:
         tally = state.tally

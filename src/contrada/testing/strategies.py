@@ -22,7 +22,7 @@ def coordinates() -> st.SearchStrategy[float]:
 
 @lru_cache
 def mosaic(size: int, diagonals: int) -> Mosaic:
-    """Return size * size squares, each cut by the diagonal that the number's bits (or a seed) choose."""
+    """Return size * size squares, each cut by one of its diagonals; the number chooses which."""
     return Mosaic.triangles(np.random.default_rng(diagonals), size)
 
 

@@ -1,0 +1,100 @@
+"""Points and columns of points: formats, rejected rows, values."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+import contrada as ct
+
+POINTS = [(1.0, 2.0), (0.1, -7e99), (0.0, 3.0)]
+
+
+def test_every_way_out_leads_back():
+    column = ct.PointArray(POINTS, crs="EPSG:25832")
+    for copy in (
+        ct.PointArray.from_wkb(column.to_wkb()),
+        ct.PointArray.from_shapely(column.to_shapely()),
+        ct.PointArray.from_arrow(column.to_arrow()),
+        ct.PointArray.from_arrow(column.to_wkb()),
+        pickle.loads(pickle.dumps(column)),
+    ):
+        assert copy.xy.tolist() == [list(point) for point in POINTS]
+    assert ct.PointArray.from_arrow(column.to_arrow()[1:]).xy.tolist() == column[1:].xy.tolist()
+    assert ct.PointArray.from_arrow(column.to_arrow()).crs == "EPSG:25832"
+    point = column[1]
+    for copy in (
+        ct.Point.from_wkt(point.to_wkt()),
+        ct.Point.from_wkb(point.to_wkb()),
+        ct.Point.from_geojson(point.to_geojson()),
+        ct.Point.from_shapely(point.to_shapely()),
+        pickle.loads(pickle.dumps(point)),
+    ):
+        assert copy == point
+        assert hash(copy) == hash(point)
+    assert shapely.geometry.shape(point) == point.to_shapely()
+
+
+def test_separated_geoarrow_with_nulls():
+    array = pa.array([{"x": 1.0, "y": 2.0}, None, {"x": float("inf"), "y": 0.0}])
+    made = ct.PointArray.from_arrow(array, on_invalid="reject")
+    assert made.points.xy.tolist() == [[1.0, 2.0]]
+    assert [bad.row for bad in made.rejected] == [1, 2]
+
+
+def test_bad_rows_are_set_aside_with_reasons():
+    rows = [b"\x01", None, *shapely.to_wkb([shapely.Point(1, 2), shapely.Point(), shapely.box(0, 0, 1, 1)])]
+    rows.append(shapely.to_wkb(shapely.Point(1e200, 0)))
+    made = ct.PointArray.from_wkb(rows, on_invalid="reject")
+    assert made.rows.tolist() == [2]
+    assert made.points[0] == ct.Point(1, 2)
+    assert [(bad.row, bad.reason.split(";")[0]) for bad in made.rejected] == [
+        (0, "malformed or truncated geometry"),
+        (1, "no geometry (null)"),
+        (3, "empty geometry"),
+        (4, "wrong geometry type Polygon"),
+        (5, "[1e+200, 0.0]: need finite coordinates within 1e-120..1e120 in magnitude"),
+    ]
+    with pytest.raises(ct.RegionError, match="row 0: malformed") as caught:
+        ct.PointArray.from_wkb(rows)
+    assert caught.value.row == 0
+
+
+def test_srid_becomes_the_crs():
+    named = shapely.to_wkb(shapely.set_srid(shapely.Point(1, 2), 25832), include_srid=True)
+    assert ct.Point.from_wkb(named).crs == "EPSG:25832"
+    with pytest.raises(ct.CrsError, match="EPSG:25832 and EPSG:4326"):
+        ct.Point.from_wkb(named, crs="EPSG:4326")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ct.Point(float("nan"), 0), r"point 0 is \[nan, 0.0\]"),
+        (lambda: ct.Point(1e-200, 0), "need finite coordinates within"),
+        (lambda: ct.PointArray([(1, 2, 3)]), r"shape \(n, 2\), not \(1, 3\)"),
+        (lambda: ct.Point.from_wkt("nonsense"), "no geometry"),
+        (lambda: ct.Point.from_geojson({"type": "Polygon"}), "not a GeoJSON Point but Polygon"),
+        (lambda: ct.PointArray.from_arrow(pa.array([1.0])), "not GeoArrow points or WKB"),
+    ],
+)
+def test_bad_points_are_region_errors(make, message):
+    with pytest.raises(ct.RegionError, match=message):
+        make()
+
+
+def test_columns_are_values():
+    column = ct.PointArray(POINTS)
+    assert column == ct.PointArray(np.array(POINTS))
+    assert hash(column) == hash(ct.PointArray(POINTS))
+    assert [point.x for point in column] == [1.0, 0.1, 0.0]
+    assert column[[2, 0]][0] == ct.Point(0, 3)
+    assert column[np.array([True, False, False])] == ct.PointArray(POINTS[:1])
+    assert len(ct.PointArray([])) == 0
+    assert repr(ct.Point(-0.0, 1)) == "Point(0.0, 1.0)"
+    assert repr(column) == "<PointArray of 3 points>"
+    for frozen in (column, column[0]):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            frozen.crs = None
