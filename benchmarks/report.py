@@ -126,7 +126,7 @@ def machine() -> dict[str, Any]:
     memory = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
-    system = platform.platform(terse=True)
+    system = f"{platform.system()} {platform.machine()}"
     return {"cpu": model, "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
 
 

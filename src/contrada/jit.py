@@ -158,12 +158,22 @@ def allocating_kernel(function: F) -> F:
     return _compile_helper(function, allocates=True)
 
 
-def _compile_helper(function: F, allocates: bool) -> F:
+def inlined_kernel(function: F) -> F:
+    """The same as `kernel` for the hot step of a loop: put in place of its call, which would copy every array."""
+    return _compile_helper(function, allocates=False, forceinline=True)
+
+
+def _compile_helper(function: F, allocates: bool, forceinline: bool = False) -> F:
     import numba
 
     _HELPERS.add(function.__qualname__)
     compiled: F = numba.njit(
-        nogil=True, error_model="numpy", _nrt=allocates, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        nogil=True,
+        error_model="numpy",
+        _nrt=allocates,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        forceinline=forceinline,
     )(function)
     return compiled
 

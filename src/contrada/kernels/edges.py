@@ -4,8 +4,8 @@ import numpy as np
 
 from contrada.jit import kernel
 from contrada.kernels.chains import FANOUT, SHIFT, chain_levels, join_chains, ring_of
-from contrada.kernels.contacts import pair_bits
-from contrada.kernels.nodes import SETTLED
+from contrada.kernels.contacts import CROSSING, contact_bits, edge_contact
+from contrada.kernels.nodes import SETTLED, TOUCH
 
 
 @kernel
@@ -34,7 +34,12 @@ def scan_edges(a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j
                     or max(a.xy[i, 1], a.xy[i + 1, 1]) < ly
                 ):
                     continue
-                bits |= pair_bits(i, j, a, a0, a1, a_base, b, b0, b1, b_base, work)
+                contact = edge_contact(a.xy, i, b.xy, j)
+                if contact == 0:
+                    continue
+                if contact == CROSSING:
+                    return bits | SETTLED | TOUCH
+                bits |= contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work)
                 if bits & SETTLED == SETTLED:
                     return bits
             start = stop + 1

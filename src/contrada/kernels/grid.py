@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, kernel
+from contrada.jit import allocating_kernel, inlined_kernel, kernel
 from contrada.kernels.nodes import B_LEAVES, BOUNDARY_B_IN_A
 
 MARGIN = 1e-6
@@ -44,7 +44,7 @@ def grid_size(pairs):
     return 64 if pairs < 20000 else 128
 
 
-@kernel
+@inlined_kernel
 def cell_of(v, origin, scale, size):
     """The row or column of a coordinate; monotone, and clamped to the padding."""
     return np.int64(min(max((v - origin) * scale + 1.0, 0.0), size - 1.0))

@@ -2,18 +2,19 @@
 
 import numpy as np
 
-from contrada.jit import kernel
+from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import FANOUT, FOUND_FLOOR, NO_INDEX, SHIFT, query_chain, start_query
 from contrada.kernels.contacts import clear_marks, half, pair_bits
 from contrada.kernels.edges import scan_edges
+from contrada.kernels.few import CROSSED_OVER, NOTHING, first_contact_blocks
 from contrada.kernels.grid import cell_of
-from contrada.kernels.nodes import SETTLED
+from contrada.kernels.nodes import SETTLED, TOUCH
 from contrada.kernels.orientation import orient
 
 FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
 
 
-@kernel
+@inlined_kernel
 def label_bits(b, b0, b1, grid, bits, marks):
     """Bits from the labels of b's vertices; marks the rings that have a labelled vertex."""
     size = grid.size
@@ -120,9 +121,12 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
     return bits
 
 
-@kernel
+@inlined_kernel
 def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
-    """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary."""
+    """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
+
+    If a is a small simple polygon, its edge index stands in work.boxes.
+    """
     clear_marks(a1 - a0, b1 - b0, work.marks)
     bits = label_bits(b, b0, b1, grid, bits, work.marks)
     if bits & SETTLED == SETTLED:
@@ -155,7 +159,14 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
             count = -1
             if (c1 - c0 + 1) * (r1 - r0 + 1) <= FEW_CELLS:
                 count = candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, work.found)
-            if count < 0:
+            if count < 0 and a_base < 0 and a1 - a0 == 1:
+                # Two arrays are passed faster than everything that a contact needs, and contacts are rare.
+                i = first_contact_blocks(j, a.rings[a0], a.rings[a1] - 1, a.xy, b.xy, work.boxes)
+                if i == CROSSED_OVER:
+                    return bits | SETTLED | TOUCH
+                if i != NOTHING:
+                    bits = line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
+            elif count < 0:
                 bits = long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
             else:
                 for c in range(count):

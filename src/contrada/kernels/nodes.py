@@ -43,6 +43,8 @@ TOUCHING = 2  # ring flag: another ring of the same region passes through a poin
 @kernel
 def same_direction(px, py, dx, dy, ex, ey):
     """True if d and e lie on one ray from p."""
+    if dx == ex and dy == ey:
+        return True
     if (dx > px) != (ex > px) or (dx < px) != (ex < px) or (dy > py) != (ey > py) or (dy < py) != (ey < py):
         return False
     return orient(px, py, dx, dy, ex, ey) == 0

@@ -8,10 +8,11 @@
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, kernel
+from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 from contrada.kernels.chains import LARGE, NO_INDEX, chain_size, fill_chain
 from contrada.kernels.contacts import Column, clear_marks, half, make_work
 from contrada.kernels.edges import join_edges, scan_edges
+from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import build_grid, grid_size
 from contrada.kernels.gridded import relate_gridded
 from contrada.kernels.nodes import (
@@ -69,7 +70,7 @@ def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits,
     )
 
 
-@kernel
+@inlined_kernel
 def box_bits(a, i, b, j):
     """What the boxes of regions i and j tell: -1 if they are apart, else which region leaves which."""
     if a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]:
@@ -104,6 +105,8 @@ def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, 
             b = Column(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
         bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, work)
+    if bits & SETTLED == SETTLED:
+        return bits
     return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, work)
 
 
@@ -116,10 +119,33 @@ def most_rings(regions):
     return most
 
 
+@kernel
+def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out):
+    """One simple polygon of few vertices against many regions."""
+    i = np.int64(0)
+    a0 = np.int64(a_regions[0])
+    for k in range(start, stop):
+        bits = box_bits(a_bounds, i, b_bounds, k)
+        if bits < 0:
+            out[k] = 0
+            continue
+        b0 = np.int64(b_regions[k])
+        b1 = np.int64(b_regions[k + 1])
+        if b1 - b0 == 1 and b_chains[k] < 0:
+            bits = relate_few(a.xy, a.rings, a0, a_bounds, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+        else:
+            bits = UNDECIDED
+        if bits == UNDECIDED:
+            bits = relate_bits(a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, work)
+        out[k] = RELATION[bits & 15]
+
+
 @allocating_kernel
 def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
     """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
     grid = build_grid(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), a_bounds, size)
+    if a_chains[0] < 0:
+        fill_chain(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), work.boxes, np.int64(0))
     i = np.int64(0)
     for k in range(start, stop):
         bits = box_bits(a_bounds, i, b_bounds, k)
@@ -131,7 +157,8 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
         b0 = np.int64(b_regions[k])
         b1 = np.int64(b_regions[k + 1])
         bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, work)
-        bits = finish(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, work)
+        if bits & SETTLED != SETTLED:
+            bits = finish(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, work)
         out[k] = RELATION[bits & 15]
 
 
@@ -146,6 +173,9 @@ def relate_pairs(
     b = Column(b_xy, b_rings, b_flags, b_boxes)
     work = make_work(most_rings(a_regions), most_rings(b_regions))
     size = grid_size(stop - start) if len(a_regions) == 2 else 0
+    if size > 0 and a_regions[1] - a_regions[0] == 1 and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= FEW:
+        relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out)
+        return
     if size > 0:
         relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out)
         return
