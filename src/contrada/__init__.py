@@ -1,6 +1,6 @@
 """Content-based publish/subscribe in which a 2D region is a value like any other."""
 
-from contrada.errors import ContradaError, CrsError, RegionError
+from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError, RegionError, UnknownKeyError
 from contrada.geometry import (
     Point,
     PointArray,
@@ -12,19 +12,29 @@ from contrada.geometry import (
     relate,
     relate_sampled,
 )
+from contrada.matching import ForwardingTable
+from contrada.model import Column, Constraint, Filter, Predicate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Column",
+    "Constraint",
     "ContradaError",
     "CrsError",
+    "Filter",
+    "FilterError",
+    "ForwardingTable",
+    "KeyInUseError",
     "Point",
     "PointArray",
+    "Predicate",
     "Region",
     "RegionArray",
     "RegionError",
     "Relation",
     "RelationSet",
+    "UnknownKeyError",
     "compose",
     "relate",
     "relate_sampled",

@@ -30,3 +30,29 @@ class RegionError(ContradaError, ValueError):
 
 class CrsError(ContradaError, ValueError):
     """Two values that meet in one operation have different coordinate reference systems."""
+
+
+class FilterError(ContradaError, ValueError):
+    """A constraint, filter or predicate cannot be built: the attribute, operator or value at fault is named."""
+
+
+class KeyInUseError(ContradaError, KeyError):
+    """A subscription with this key exists already."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownKeyError(ContradaError, KeyError):
+    """No subscription has this key."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MessageError(ContradaError, ValueError):
+    """A message cannot be matched: the attribute and the reason are named."""
+
+
+class TableError(ContradaError, ValueError):
+    """A saved table cannot be opened: the directory and what is wrong with it are named."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TypeVar
 
+T = TypeVar("T")
+R = TypeVar("R")
 SLICE = 4096  # rows below which a second thread does not pay
 
 
@@ -20,6 +23,17 @@ def cores() -> int:
 def _pool(process: int) -> ThreadPoolExecutor:
     """One pool per process: threads do not survive a fork."""
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="contrada")
+
+
+def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None) -> list[R]:
+    """work(item) for every item, in order, on so many threads (None: all cores)."""
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is at least 1, not {threads}")
+    count = min(threads or cores(), len(items))
+    if count <= 1 or threading.current_thread().name.startswith("contrada"):
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(max_workers=count, thread_name_prefix="contrada") as pool:
+        return list(pool.map(work, items))
 
 
 def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | None) -> None:

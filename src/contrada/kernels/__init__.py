@@ -17,6 +17,10 @@ _MODULES = {
     "validate_regions": "validate",
     "measure_regions": "rings",
     "relate_sampled_pairs": "sample",
+    "hilbert_keys": "packed",
+    "build_nodes": "packed",
+    "build_lists": "packed",
+    "match_packed": "match",
 }
 
 

@@ -68,7 +68,7 @@ class Mosaic:
         ways = rng.integers(-12, 13, (4 * spokes, 2))
         ways = ways[np.gcd(ways[:, 0], ways[:, 1]) == 1]  # so that no two have the same direction
         ways = np.unique(np.concatenate([ways[:spokes], [(7, 1), (-1, 6), (-8, -1), (1, -7)]]), axis=0)
-        ways = ways[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))] * float(UNIT)
+        ways = UNIT * ways[np.argsort(np.arctan2(ways[:, 1], ways[:, 0]))]
         after = np.roll(ways, -1, axis=0)
         triangles = [shapely.Polygon([(0, 0), p, q]) for p, q in zip(ways, after, strict=True)]
         rings = [

@@ -1,0 +1,1 @@
+"""One index per kind of constraint."""

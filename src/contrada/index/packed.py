@@ -1,0 +1,154 @@
+"""PackedTree: the constraint R-tree (CR-tree) in its production form, immutable and packed.
+
+Constraints on equal regions share one item. Items stand in Hilbert order under a tree of boxes; the rows of constraints
+that hold of everything apart from the message (`disjoint`) or within it (`contains`) are listed in the same order, so
+that whole subtrees are answered by copying a run of a list.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry.arrays import Arrays, concatenate, take
+
+DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
+
+
+class PackedTree:
+    """Constraints on one attribute against regions, or against points; answers which a message satisfies."""
+
+    __slots__ = ("_arrays", "_local", "column", "is_points", "lists", "masks", "nodes", "offsets", "rows", "union")
+
+    def __init__(self, column: RegionArray | PointArray, masks: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
+        """Pack constraints: masks[k] against value k of the column; rows[k] is reported when it holds."""
+        self.is_points = isinstance(column, PointArray)
+        keys = np.empty(len(column), np.int64)
+        kernels.hilbert_keys(frozen(boxes_of(column)), keys)
+        order = np.argsort(keys, kind="stable")
+        column, keys = reordered(column, order), keys[order]
+        firsts = first_of_equals(column, keys)
+        starts = np.flatnonzero(firsts)
+        self.column = column if len(starts) == len(column) else reordered(column, starts)
+        self.offsets = frozen(np.append(starts, len(column)).astype(np.int32))
+        self.masks = frozen(masks[order])
+        ordered = rows[order].astype(np.int32, copy=False)
+        self.union = self.masks if len(starts) == len(order) else frozen(np.bitwise_or.reduceat(self.masks, starts))
+        self.nodes = frozen(kernels.build_nodes(frozen(boxes_of(self.column))))
+        disjoint = kernels.build_lists(self.offsets, self.masks, ordered, DISJOINT_BIT)
+        contains = kernels.build_lists(self.offsets, self.masks, ordered, CONTAINS_BIT)
+        self.rows = frozen(ordered)
+        self.lists = tuple(map(frozen, (*disjoint, *contains)))
+        self._arrays = item_arrays(self.column)
+        self._local = threading.local()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays but the coordinates; arrays that serve twice count once."""
+        arrays = [self.nodes, self.union, self.offsets, self.masks, self.rows, *self.lists]
+        arrays += [array for array in self._arrays[1:] if isinstance(array, np.ndarray)]
+        return sum({array.ctypes.data: array.nbytes for array in arrays}.values())
+
+    def match(self, value: Region | Point) -> NDArray[np.int32]:
+        """Rows of the constraints that a message's value satisfies, in no order."""
+        candidates, out = self._scratch()
+        count = kernels.match_packed(
+            *kernel_arrays(value.column), *self._arrays, self.nodes, self.union, self.offsets, self.masks, self.rows,
+            *self.lists, isinstance(value, Point), self.is_points, candidates, out,
+        )  # fmt: skip
+        answer: NDArray[np.int32] = out[:count].copy()
+        return answer
+
+    def _scratch(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Room for every item and every entry, one per thread."""
+        made: tuple[NDArray[np.int32], NDArray[np.int32]] | None = getattr(self._local, "arrays", None)
+        if made is None:
+            made = np.empty(len(self.column), np.int32), np.empty(len(self), np.int32)
+            self._local.arrays = made
+        return made
+
+    def values(self) -> RegionArray | PointArray:
+        """The value of every entry, for packing again together with others."""
+        return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
+    """The boxes of regions or points."""
+    if isinstance(column, RegionArray):
+        return column.bounds
+    return np.ascontiguousarray(np.concatenate([column.xy, column.xy], axis=1))
+
+
+def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
+    """The rows of a column in another order."""
+    if isinstance(column, PointArray):
+        return column[order]
+    return RegionArray(take(column.arrays, order), column.crs)
+
+
+def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:
+    """The rows of several columns of one kind."""
+    if isinstance(columns[0], PointArray):
+        return PointArray(np.concatenate([c.xy for c in columns if isinstance(c, PointArray)]), crs=columns[0].crs)
+    return RegionArray(concatenate([c.arrays for c in columns if isinstance(c, RegionArray)]), columns[0].crs)
+
+
+def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows differ from the row before them; equal values have equal Hilbert keys, so most differ there."""
+    firsts = np.ones(len(column), bool)
+    same_key = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+    if isinstance(column, PointArray):
+        firsts[same_key] = (column.xy[same_key] != column.xy[same_key - 1]).any(axis=1)
+        return firsts
+    a = column.arrays
+    sizes = np.diff(a.ring_offsets[a.region_offsets])
+    maybe = same_key[
+        (sizes[same_key] == sizes[same_key - 1]) & (a.bounds[same_key] == a.bounds[same_key - 1]).all(axis=1)
+    ]
+    for row in maybe.tolist():
+        firsts[row] = not is_same_rings(a, row - 1, row)
+    return firsts
+
+
+def is_same_rings(a: Arrays, i: int, j: int) -> bool:
+    """True if two regions of a column have the same rings in the same order from the same vertices."""
+    ri, rj = a.region_offsets[i : i + 2], a.region_offsets[j : j + 2]
+    first, second = a.ring_offsets[ri[0] : ri[1] + 1], a.ring_offsets[rj[0] : rj[1] + 1]
+    if len(first) != len(second) or (first - first[0] != second - second[0]).any():
+        return False
+    return np.array_equal(a.xy[first[0] : first[-1]], a.xy[second[0] : second[-1]])
+
+
+def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
+    """The seven arrays that match kernels take for a column; points have boxes without rings."""
+    if isinstance(column, RegionArray):
+        return column.kernel_arrays()
+    none = frozen(np.zeros(1, np.int64))
+    chains = frozen(np.full(max(1, len(column)), -1, np.int64))
+    return (
+        column.xy, none, frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)), frozen(boxes_of(column)),
+        np.empty((0, 4)), chains,
+    )  # fmt: skip
+
+
+def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
+    """The arrays of the items as match kernels take them: edge indexes by a list of the items that have one."""
+    *arrays, chains = kernel_arrays(column)
+    large = np.flatnonzero(chains >= 0)
+    most = 1 if isinstance(column, PointArray) else int(np.diff(column.arrays.region_offsets).max(initial=1))
+    return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)

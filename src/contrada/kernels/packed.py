@@ -1,0 +1,160 @@
+"""A packed tree over boxes: items in Hilbert order, FAN children to a node, built bottom-up in one pass.
+
+Level 1 holds the boxes of FAN items each, level 2 of FAN boxes of level 1, up to a level of at most FAN boxes; the
+levels stand one after another in one array. A node of level m covers the items i << (FAN_SHIFT * m) on.
+"""
+
+import numpy as np
+
+from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+
+FAN_SHIFT = 4
+FAN = 1 << FAN_SHIFT
+HILBERT_BITS = 16
+MAX_LEVELS = 16
+
+
+@kernel
+def hilbert_key(x, y):
+    """Position of a cell of a 2**16 by 2**16 grid on the Hilbert curve."""
+    key = np.int64(0)
+    s = np.int64(1) << (HILBERT_BITS - 1)
+    top = (np.int64(1) << HILBERT_BITS) - 1
+    while s > 0:
+        rx = np.int64(1) if x & s else np.int64(0)
+        ry = np.int64(1) if y & s else np.int64(0)
+        key += s * s * ((3 * rx) ^ ry)
+        if ry == 0:
+            if rx == 1:
+                x = top - x
+                y = top - y
+            x, y = y, x
+        s >>= 1
+    return key
+
+
+@entry("f8[2] i8[1]!")
+def hilbert_keys(bounds, keys):
+    """keys[i] = place of the middle of box i on the Hilbert curve over all middles."""
+    x0 = y0 = np.inf
+    x1 = y1 = -np.inf
+    for i in range(len(bounds)):
+        x = 0.5 * bounds[i, 0] + 0.5 * bounds[i, 2]
+        y = 0.5 * bounds[i, 1] + 0.5 * bounds[i, 3]
+        x0 = min(x0, x)
+        y0 = min(y0, y)
+        x1 = max(x1, x)
+        y1 = max(y1, y)
+    top = (1 << HILBERT_BITS) - 1.0
+    sx = top / (x1 - x0) if x1 > x0 else 0.0
+    sy = top / (y1 - y0) if y1 > y0 else 0.0
+    for i in range(len(bounds)):
+        x = (0.5 * bounds[i, 0] + 0.5 * bounds[i, 2] - x0) * sx
+        y = (0.5 * bounds[i, 1] + 0.5 * bounds[i, 3] - y0) * sy
+        keys[i] = hilbert_key(np.int64(min(max(x, 0.0), top)), np.int64(min(max(y, 0.0), top)))
+
+
+@kernel
+def tree_size(items):
+    """Number of nodes on all levels."""
+    total = 0
+    count = items
+    while count > FAN:
+        count = (count + FAN - 1) >> FAN_SHIFT
+        total += count
+    return total
+
+
+@kernel
+def fill_starts(items, starts):
+    """starts[m] = first node of level m (from 1 on); returns the number of levels."""
+    levels = 0
+    count = items
+    at = 0
+    while count > FAN:
+        count = (count + FAN - 1) >> FAN_SHIFT
+        levels += 1
+        starts[levels] = at
+        at += count
+    starts[levels + 1] = at
+    return levels
+
+
+@kernel
+def fill_level(source, s0, count, nodes, n0):
+    """Write the boxes of runs of FAN boxes source[s0:s0 + count] to nodes[n0:]; returns their number."""
+    made = (count + FAN - 1) >> FAN_SHIFT
+    for k in range(made):
+        for axis in range(2):
+            low = np.inf
+            high = -np.inf
+            for c in range(k << FAN_SHIFT, min((k + 1) << FAN_SHIFT, count)):
+                low = min(low, source[s0 + c, axis])
+                high = max(high, source[s0 + c, axis + 2])
+            nodes[n0 + k, axis] = low
+            nodes[n0 + k, axis + 2] = high
+    return made
+
+
+@allocating_kernel
+def make_nodes(bounds):
+    """The boxes of all nodes over items in their order."""
+    nodes = np.empty((tree_size(len(bounds)), 4))
+    if len(bounds) <= FAN:
+        return nodes
+    at = 0
+    count = fill_level(bounds, 0, len(bounds), nodes, 0)
+    while count > FAN:
+        made = fill_level(nodes, at, count, nodes, at + count)
+        at += count
+        count = made
+    return nodes
+
+
+@entry("f8[2]")
+def build_nodes(bounds):
+    """The boxes of all nodes over items in their order."""
+    return make_nodes(bounds)
+
+
+@entry("i4[1] u1[1] i4[1]! u1")
+def build_lists(entry_offsets, masks, rows, bit):
+    """The rows of entries whose mask has a bit, in order (all: the same array), and how many come before each run."""
+    items = len(entry_offsets) - 1
+    runs = (items + FAN - 1) >> FAN_SHIFT
+    before = np.empty(runs + 1, np.int32)
+    count = 0
+    for k in range(runs):
+        before[k] = count
+        for e in range(entry_offsets[k << FAN_SHIFT], entry_offsets[min((k + 1) << FAN_SHIFT, items)]):
+            if masks[e] & bit:
+                count += 1
+    before[runs] = count
+    if count == len(rows):
+        return before, rows
+    listed = np.empty(count, np.int32)
+    count = 0
+    for e in range(len(rows)):
+        if masks[e] & bit:
+            listed[count] = rows[e]
+            count += 1
+    return before, listed
+
+
+@inlined_kernel
+def append_list(before, listed, first, last, out, count):
+    """Append the listed rows of runs first..last to out."""
+    for k in range(before[first], before[last]):
+        out[count] = listed[k]
+        count += 1
+    return count
+
+
+@inlined_kernel
+def append_entries(offsets, masks, rows, item, bit, out, count):
+    """Append the rows of one item's entries whose mask has a bit to out."""
+    for e in range(offsets[item], offsets[item + 1]):
+        if masks[e] & bit:
+            out[count] = rows[e]
+            count += 1
+    return count

@@ -1,0 +1,5 @@
+"""Messages against subscriptions: the forwarding table."""
+
+from contrada.matching.table import ForwardingTable
+
+__all__ = ["ForwardingTable"]

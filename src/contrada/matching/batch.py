@@ -1,0 +1,75 @@
+"""Batches of messages: lists of mappings, or Arrow tables with a column per attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from contrada.errors import ContradaError
+from contrada.geometry import PointArray, RegionArray, Rejection
+from contrada.matching.level import Value
+
+Checked = Callable[[Mapping[str, Any]], dict[str, Value]]
+
+
+def messages_of(messages: Any, check: Checked) -> tuple[list[dict[str, Value] | None], list[Rejection]]:
+    """The messages of a batch, None for those that are rejected, and the rejections by row."""
+    if hasattr(messages, "__arrow_c_stream__"):
+        rows, bad = _rows_of(messages)
+    else:
+        rows, bad = list(messages), {}
+    good: list[dict[str, Value] | None] = []
+    for row, message in enumerate(rows):
+        if row in bad:
+            good.append(None)
+            continue
+        try:
+            if not isinstance(message, Mapping):
+                raise ContradaError(f"a message maps attributes to values, not {type(message).__name__}")
+            good.append(check(message))
+        except ContradaError as error:
+            bad[row] = Rejection(row, str(error), None, None, None)
+            good.append(None)
+    return good, [bad[row] for row in sorted(bad)]
+
+
+def _rows_of(messages: Any) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
+    """The rows of an Arrow table; binary and nested columns are geometry, a null is an absent attribute."""
+    import pyarrow as pa
+
+    table = messages if isinstance(messages, pa.Table) else pa.table(messages)
+    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    bad: dict[int, Rejection] = {}
+    for name in table.column_names:
+        values, rejected = _values_of(table.column(name))
+        for row, value in values.items():
+            rows[row][name] = value
+        for item in rejected:
+            bad.setdefault(item.row, item._replace(reason=f"attribute {name!r}: {item.reason}"))
+    return rows, bad
+
+
+def _values_of(column: Any) -> tuple[dict[int, Any], list[Rejection]]:
+    """The values of one column by row, and the rows that cannot be read."""
+    import pyarrow as pa
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind)):
+        return {row: value for row, value in enumerate(column.to_pylist()) if value is not None}, []
+    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
+        sifted = PointArray.from_arrow(column, on_invalid="reject")
+        return dict(zip(sifted.rows.tolist(), sifted.points, strict=True)), _unless_null(sifted.rejected)
+    regions = RegionArray.from_arrow(column, on_invalid="reject")
+    values: dict[int, Any] = dict(zip(regions.rows.tolist(), regions.regions, strict=True))
+    as_points = [bad.row for bad in regions.rejected if bad.reason.startswith("wrong geometry type Point")]
+    if as_points:
+        points = PointArray.from_arrow(column.take(as_points))
+        values.update(zip(as_points, points, strict=True))
+    taken = set(as_points)
+    return values, _unless_null(bad for bad in regions.rejected if bad.row not in taken)
+
+
+def _unless_null(rejected: Any) -> list[Rejection]:
+    return [bad for bad in rejected if bad.reason != "no geometry (null)"]

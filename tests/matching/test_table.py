@@ -1,0 +1,233 @@
+"""ForwardingTable: answers equal a plain scan, whatever was subscribed, removed and packed before."""
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+import contrada as ct
+from contrada.matching import table as table_module
+from contrada.testing.strategies import points, regions, relation_sets
+
+values = st.one_of(regions(), points())
+constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), values)
+filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
+predicates = st.builds(ct.Predicate, st.lists(filters, min_size=1, max_size=3))
+messages = st.dictionaries(st.sampled_from("abc"), st.one_of(values, st.just(7), st.just(None)), max_size=3)
+
+
+def holds(constraint, message):
+    value = message.get(constraint.attribute)
+    return isinstance(value, (ct.Region, ct.Point)) and ct.relate(value, constraint.value) in constraint.relations
+
+
+def satisfies(predicate, message):
+    return any(all(holds(constraint, message) for constraint in part) for part in predicate)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Random updates and questions against a dictionary."""
+
+    keys = Bundle("keys")
+
+    def __init__(self):
+        super().__init__()
+        self.table = ct.ForwardingTable()
+        self.model = {}
+
+    @rule(target=keys, subscriber=st.integers(0, 3), predicate=predicates)
+    def subscribe(self, subscriber, predicate):
+        key = self.table.subscribe(subscriber, predicate)
+        assert key not in self.model
+        self.model[key] = subscriber, predicate
+        return key
+
+    @rule(key=keys, subscriber=st.integers(0, 3), predicate=predicates)
+    def replace(self, key, subscriber, predicate):
+        if key in self.model:
+            with pytest.raises(ct.KeyInUseError, match="exists already"):
+                self.table.subscribe(subscriber, predicate, key=key)
+        self.table.subscribe(subscriber, predicate, key=key, replace=True)
+        self.model[key] = subscriber, predicate
+
+    @rule(target=keys, mask=relation_sets(), column=st.lists(regions(), min_size=1, max_size=5))
+    def subscribe_many(self, mask, column):
+        first = len(self.table._keys)
+        rows = self.table.subscribe_many(
+            pa.table({"geometry": ct.RegionArray.from_regions(column).to_wkb()}),
+            ct.Constraint("a", mask, ct.Column("geometry")),
+        )
+        assert rows.tolist() == list(range(first, first + len(column)))
+        for row, region in zip(rows.tolist(), column, strict=True):
+            self.model[row] = row, ct.Predicate([ct.Filter([ct.Constraint("a", mask, region)])])
+        return int(rows[0])
+
+    @rule(key=consumes(keys))
+    def unsubscribe(self, key):
+        if key in self.model:
+            self.table.unsubscribe(key)
+            del self.model[key]
+        with pytest.raises(ct.UnknownKeyError, match="no subscription has the key"):
+            self.table.unsubscribe(key)
+
+    @rule(message=messages)
+    def match(self, message):
+        right = {key: who for key, (who, predicate) in self.model.items() if satisfies(predicate, message)}
+        assert self.table.match_keys(message) == set(right)
+        assert self.table.match(message) == set(right.values())
+        many = self.table.match_many([message, 7, message], by="subscriber")
+        assert [bad.row for bad in many.rejected] == [1]
+        assert np.diff(many.offsets).tolist() == [len(set(right.values())), 0, len(set(right.values()))]
+
+    @invariant()
+    def checks(self):
+        self.table.check()
+        assert len(self.table) == len(self.model)
+        assert set(self.table) == set(self.model)
+
+
+@pytest.fixture(autouse=True)
+def _small_levels(monkeypatch):
+    """Levels so small that updates pass through all of them."""
+    monkeypatch.setattr(table_module, "BUFFER", 2)
+    monkeypatch.setattr(table_module, "SMALL", 5)
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+AREA = ct.Region.box(0, 0, 4, 4)
+
+
+def overlapping(value=AREA):
+    return ct.Filter([ct.Constraint("area", ct.Relation.OVERLAPS, value)])
+
+
+def test_answers_pin_what_they_saw():
+    table = ct.ForwardingTable()
+    for who in ("x", "y", "z"):
+        table.subscribe(who, overlapping(), key=f"key of {who}")
+    answer = table.match_keys({"area": ct.Region.box(2, 2, 6, 6)})
+    table.unsubscribe("key of y")
+    assert answer == {"key of x", "key of y", "key of z"}
+    assert "key of y" in answer
+    assert "nobody" not in answer
+    assert answer & {"key of x"} == {"key of x"}
+    assert answer.rows.tolist() == [0, 1, 2]
+    assert table.match_keys({"area": ct.Region.box(2, 2, 6, 6)}) == {"key of x", "key of z"}
+    with pytest.raises(ValueError, match="read-only"):
+        answer.rows[0] = 7
+    assert repr(answer) == "{'key of x', 'key of y', 'key of z'}"
+
+
+def test_readers_never_see_half_an_update():
+    """A subscription is replaced over and over: every reader finds it exactly once."""
+    table = ct.ForwardingTable()
+    table.subscribe("other", overlapping(ct.Region.box(100, 100, 104, 104)))
+    table.subscribe("a", overlapping(), key="k")
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            answer = table.match({"area": ct.Region.box(2, 2, 6, 6)})
+            if len(answer) != 1:
+                wrong.append(list(answer))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for k in range(200):
+        table.subscribe("ab"[k % 2], overlapping(), key="k", replace=True)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    table.check()
+
+
+def test_arrow_messages_and_rejected_rows():
+    table = ct.ForwardingTable()
+    table.subscribe("ops", overlapping())
+    good = ct.Region.box(2, 2, 6, 6).to_wkb()
+    many = table.match_many(pa.table({"area": [good, None, b"rubbish", ct.Point(1, 1).to_wkb(), good]}))
+    assert many.offsets.tolist() == [0, 1, 1, 1, 1, 2]
+    assert [(bad.row, bad.reason) for bad in many.rejected] == [
+        (2, "attribute 'area': malformed or truncated geometry")
+    ]
+    with pytest.raises(ValueError, match='by is "subscription" or "subscriber"'):
+        table.match_many([], by="key")
+
+
+def test_columns_of_keys_and_subscribers():
+    column = ct.RegionArray.from_regions([ct.Region.box(k, 0, k + 2, 2) for k in range(6)])
+    rows = pa.table({"shape": column.to_wkb(), "key": list("abcdef"), "subscriber": ["x", "y", "x", "y", "x", "y"]})
+    table = ct.ForwardingTable()
+    template = ct.Filter(
+        [
+            ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Column("shape")),
+            ct.Constraint("area", ~ct.Relation.MEETS, AREA),
+        ]
+    )
+    table.subscribe_many(rows, template)
+    assert table.match_keys({"area": ct.Region.box(0.5, 0.5, 1.5, 1.5)}) == {"a", "b"}
+    assert table.match({"area": ct.Region.box(0.5, 0.5, 0.75, 1.5)}) == {"x"}
+    table.unsubscribe("a")
+    assert table.match_keys({"area": ct.Region.box(0.5, 0.5, 1.5, 1.5)}) == {"b"}
+    table.subscribe_many(rows.slice(0, 1), template)
+    assert table.match_keys({"area": ct.Region.box(0.5, 0.5, 1.5, 1.5)}) == {"a", "b"}
+    with pytest.raises(ct.KeyInUseError, match="'b' exists already"):
+        table.subscribe_many(rows.slice(1, 2), template)
+    table.check()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda t: t.subscribe("a", "text"), ct.FilterError, "not str"),
+        (lambda t: t.subscribe(1.5, overlapping()), ct.FilterError, "a subscriber is a str or int"),
+        (lambda t: t.subscribe("a", overlapping(), key=True), ct.FilterError, "a key is a str or int"),
+        (lambda t: t.subscribe("a", overlapping(ct.Column("x"))), ct.FilterError, "use subscribe_many"),
+        (lambda t: t.unsubscribe("nobody"), ct.UnknownKeyError, "no subscription has the key 'nobody'"),
+        (
+            lambda t: t.subscribe_many(pa.table({"x": [1]}), ct.Constraint("a", ct.Relation.MEETS, ct.Column("g"))),
+            ct.FilterError,
+            "asks for the column 'g'",
+        ),
+        (
+            lambda t: t.subscribe_many(
+                pa.table({"g": [AREA.to_wkb(), b"x"]}), ct.Constraint("a", ct.Relation.MEETS, ct.Column("g"))
+            ),
+            ct.RegionError,
+            "column 'g', row 1: malformed",
+        ),
+        (
+            lambda t: t.subscribe_many(
+                pa.table({"g": [AREA.to_wkb()] * 2, "key": ["k", "k"]}),
+                ct.Constraint("a", ct.Relation.MEETS, ct.Column("g")),
+            ),
+            ct.FilterError,
+            "'k' stands there more than once",
+        ),
+    ],
+)
+def test_errors_name_what_is_wrong_and_nothing_is_added(call, error, message):
+    table = ct.ForwardingTable()
+    with pytest.raises(error, match=message):
+        call(table)
+    assert len(table) == 0
+    table.check()
+    table.subscribe("a", overlapping())
+    table.check()
+
+
+def test_one_attribute_has_one_crs():
+    table = ct.ForwardingTable()
+    table.subscribe("a", overlapping(ct.Region.box(0, 0, 4, 4, crs="EPSG:25832")))
+    with pytest.raises(ct.CrsError, match="EPSG:25832 and EPSG:4326"):
+        table.subscribe("a", overlapping(ct.Region.box(0, 0, 4, 4, crs="EPSG:4326")))
+    with pytest.raises(ct.CrsError, match="attribute 'area': subscriptions and message"):
+        table.match({"area": ct.Region.box(0, 0, 4, 4, crs="EPSG:4326")})
+    assert table.match({"area": ct.Region.box(2, 2, 6, 6)}) == {"a"}
