@@ -52,13 +52,17 @@ def cell_of(v, origin, scale, size):
 
 @kernel
 def count_links(xy, rings, r0, r1, x0, y0, sx, sy):
-    """An upper bound of the (edge, cell) incidences."""
+    """An upper bound of the (edge, cell) incidences.
+
+    An edge lower than a row can touch three rows over its whole width; a higher one covers its width once, but for
+    the margins, and up to three cells more in every row.
+    """
     total = 0
     for r in range(r0, r1):
         for i in range(rings[r], rings[r + 1] - 1):
-            columns = np.int64(abs(xy[i + 1, 0] - xy[i, 0]) * sx)
-            rows = np.int64(abs(xy[i + 1, 1] - xy[i, 1]) * sy)
-            total += columns + 3 * rows + 12
+            columns = np.int64(abs(xy[i + 1, 0] - xy[i, 0]) * sx) + 1
+            rows = np.int64(abs(xy[i + 1, 1] - xy[i, 1]) * sy) + 1
+            total += 3 * columns + 4 * rows + 16
     return total
 
 
