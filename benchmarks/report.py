@@ -92,7 +92,7 @@ class Report:
     def save(self, path: Path) -> None:
         """Write the JSON file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.as_json(), indent=1) + "\n")
+        path.write_text(json.dumps(self.as_json(), indent=1, default=lambda number: number.item()) + "\n")
 
 
 def commit() -> str:

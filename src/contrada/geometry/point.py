@@ -68,6 +68,29 @@ def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[
     return np.where(usable, array, shapely.Point(np.nan, np.nan))
 
 
+PLAIN_HEADER = b"\x01\x01\x00\x00\x00"  # a little-endian point without Z, M or SRID: 21 bytes in all
+PLAIN_SIZE = 21
+
+
+def plain_points(values: Any) -> NDArray[np.float64] | None:
+    """The coordinates of an Arrow array of plain WKB points without nulls, read in place; None for anything else."""
+    if not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__arrow_c_stream__"):
+        return None
+    from contrada.geometry.sources import arrow_buffers
+
+    try:
+        data, positions, missing = arrow_buffers(values)
+    except RegionError:
+        return None
+    rows = len(missing)
+    if rows == 0 or missing.any() or (np.diff(positions) != PLAIN_SIZE).any():
+        return None
+    records = data[positions[0] : positions[-1]].reshape(rows, PLAIN_SIZE)
+    if (records[:, :5] != np.frombuffer(PLAIN_HEADER, np.uint8)).any():
+        return None
+    return np.ascontiguousarray(records[:, 5:]).view("<f8").astype(np.float64, copy=False)
+
+
 def finish(sifted: SiftedPoints, on_invalid: OnInvalid) -> PointArray | SiftedPoints:
     """What the caller asked for: the column, or the column and the rejected rows."""
     if on_invalid == "reject":
@@ -139,6 +162,9 @@ class PointArray:
         """
         import shapely
 
+        plain = plain_points(values)
+        if plain is not None:
+            return finish(sift_coordinates(plain, crs), on_invalid)
         rows = np.array(values.to_pylist() if hasattr(values, "to_pylist") else list(values), dtype=object)
         array = np.atleast_1d(np.asarray(shapely.from_wkb(rows, on_invalid="ignore"), dtype=object))
         unreadable = shapely.is_missing(array) & np.array([row is not None for row in rows], bool)
@@ -242,11 +268,29 @@ class Point:
     Point(1.0, 2.0)
     """
 
-    __slots__ = ("column",)
-    column: PointArray
+    __slots__ = ("_column", "crs", "x", "y")
+    x: float
+    y: float
+    crs: str | None
+    _column: PointArray | None
 
     def __init__(self, x: float, y: float, *, crs: str | None = None) -> None:
-        object.__setattr__(self, "column", PointArray([(x, y)], crs=crs))
+        x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
+        for v in (x, y):
+            if v != 0.0 and not SMALLEST <= abs(v) <= LARGEST:  # NaN fails too
+                PointArray([(x, y)])  # says what is wrong
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "y", y)
+        object.__setattr__(self, "crs", crs)
+        object.__setattr__(self, "_column", None)
+
+    @property
+    def column(self) -> PointArray:
+        """The point as a column of one, the form that kernels take."""
+        if self._column is None:
+            object.__setattr__(self, "_column", PointArray([(self.x, self.y)], crs=self.crs))
+        assert self._column is not None
+        return self._column
 
     @classmethod
     def from_shapely(cls, point: Any, *, crs: str | None = None) -> Point:
@@ -256,6 +300,9 @@ class Point:
     @classmethod
     def from_wkb(cls, data: bytes, *, crs: str | None = None) -> Point:
         """The point of a WKB or EWKB Point; an SRID becomes the CRS."""
+        if len(data) == PLAIN_SIZE and data[:5] == PLAIN_HEADER:
+            x, y = struct.unpack_from("<dd", data, 5)
+            return cls(x, y, crs=crs)
         return PointArray.from_wkb([data], crs=crs)[0]
 
     @classmethod
@@ -296,21 +343,6 @@ class Point:
     @property
     def __geo_interface__(self) -> dict[str, Any]:
         return self.to_geojson()
-
-    @property
-    def x(self) -> float:
-        """The first coordinate."""
-        return float(self.column.xy[0, 0])
-
-    @property
-    def y(self) -> float:
-        """The second coordinate."""
-        return float(self.column.xy[0, 1])
-
-    @property
-    def crs(self) -> str | None:
-        """The coordinate reference system, if known."""
-        return self.column.crs
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Point) and (self.x, self.y) == (other.x, other.y)

@@ -20,7 +20,7 @@ from contrada.geometry.sources import (
     raw_from_wkb,
     raw_from_wkt,
 )
-from contrada.geometry.validation import sift
+from contrada.geometry.validation import read_one, sift
 
 Coordinates = Iterable[Sequence[float]]
 
@@ -76,6 +76,10 @@ class Region:
     @classmethod
     def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
         """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
+        if crs is None and isinstance(data, bytes):
+            arrays = read_one(data)
+            if arrays is not None:
+                return cls.from_column(RegionArray(arrays))
         return cls._from_raw(raw_from_wkb([data]), crs, repair)
 
     @classmethod

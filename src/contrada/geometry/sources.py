@@ -46,7 +46,7 @@ def raw_from_wkb(values: Any) -> Raw:
 def _buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
     """Bytes, row offsets and missing marks; Arrow's own buffers where possible."""
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
-        return _arrow_buffers(values)
+        return arrow_buffers(values)
     rows = [_as_bytes(value, row) for row, value in enumerate(values)]
     missing = np.array([row is None for row in rows], np.uint8)
     filled = [row or b"" for row in rows]
@@ -67,7 +67,8 @@ def _as_bytes(value: Any, row: int) -> bytes | None:
     raise RegionError(f"row {row}: WKB is bytes or hex text, not {type(value).__name__}", row=row)
 
 
-def _arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Bytes, row offsets and missing marks of an Arrow array of binary values."""
     import pyarrow as pa
 
     array = values if isinstance(values, pa.Array) else pa.chunked_array(values).combine_chunks()

@@ -67,6 +67,41 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
     return arrays, reports, places
 
 
+def read_one(data: bytes) -> Arrays | None:
+    """The arrays of the region of one WKB value without an SRID; None if it needs a closer look.
+
+    The same kernels as for a batch, with as little around them as possible: messages come one at a time.
+    """
+    size = len(data)
+    one = np.empty((4, 1), np.int64)
+    faults, kinds, srids, _ = one
+    regions, totals = np.empty(2, np.int64), np.empty(3, np.int64)
+    buffer, positions = np.frombuffer(data, np.uint8), np.array([0, size])
+    kernels.count_wkb(buffer, positions, _PRESENT, faults, kinds, srids, regions, totals)
+    if faults[0] != GOOD or srids[0] > 0:
+        return None
+    n_rings, n_vertices = int(totals[1]), int(totals[2])
+    parts, raw_rings = np.empty(totals[0] + 1, np.int64), np.empty(n_rings + 1, np.int64)
+    bits = np.empty((n_vertices, 2), np.uint64)
+    kernels.fill_wkb(buffer, positions, faults, bits, raw_rings, parts)
+    xy, rings = np.empty((n_vertices + n_rings, 2)), np.empty(n_rings + 1, np.int64)
+    flags, ring_bounds = np.empty(n_rings, np.uint8), np.empty((n_rings, 4))
+    offsets, bounds = np.empty(2, np.int32), np.empty((1, 4))
+    outputs = (xy, rings, flags, ring_bounds)
+    kept = kernels.validate_regions(
+        bits.view(np.float64), raw_rings, parts, regions, *outputs, offsets, bounds,
+        *(_read_only(array) for array in outputs), faults, np.empty((1, 3), np.int64), np.empty((1, 2)),
+    )  # fmt: skip
+    if kept != 1:
+        return None
+    end = int(offsets[1])
+    return Arrays(xy[: rings[end]], rings[: end + 1], offsets, flags[:end], bounds)
+
+
+_PRESENT = np.zeros(1, np.uint8)
+_PRESENT.setflags(write=False)
+
+
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.setflags(write=False)

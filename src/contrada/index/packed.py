@@ -59,19 +59,40 @@ class PackedTree:
 
     def match(self, value: Region | Point) -> NDArray[np.int32]:
         """Rows of the constraints that a message's value satisfies, in no order."""
-        candidates, out = self._scratch()
-        count = kernels.match_packed(
-            *kernel_arrays(value.column), *self._arrays, self.nodes, self.union, self.offsets, self.masks, self.rows,
-            *self.lists, isinstance(value, Point), self.is_points, candidates, out,
-        )  # fmt: skip
-        answer: NDArray[np.int32] = out[:count].copy()
+        candidates, out, ends = self._scratch()
+        self._call(kernel_arrays(value.column), isinstance(value, Point), 0, 1, candidates, out, ends)
+        answer: NDArray[np.int32] = out[: ends[0]].copy()
         return answer
 
-    def _scratch(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Room for every item and every entry, one per thread."""
-        made: tuple[NDArray[np.int32], NDArray[np.int32]] | None = getattr(self._local, "arrays", None)
+    def match_many(
+        self, column: RegionArray | PointArray, start: int, stop: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The same for rows start..stop of a column: how many rows each satisfies, and these one after another."""
+        message = kernel_arrays(column)
+        candidates = np.empty(len(self.column), np.int32)
+        out = np.empty(max(4 * len(self), 1 << 18), np.int32)
+        ends = np.zeros(len(column), np.int64)
+        counts, answers = [], []
+        while start < stop:
+            done = self._call(message, isinstance(column, PointArray), start, stop, candidates, out, ends)
+            counts.append(np.diff(ends[start:done], prepend=0))
+            answers.append(out[: ends[done - 1]].copy())
+            start = done
+        return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
+
+    def _call(self, message: tuple[Any, ...], is_point: bool, start: int, stop: int, *scratch: Any) -> int:
+        done: int = kernels.match_packed(
+            *message, *self._arrays, self.nodes, self.union, self.offsets, self.masks, self.rows,
+            *self.lists, is_point, self.is_points, start, stop, *scratch,
+        )  # fmt: skip
+        return done
+
+    def _scratch(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Room for every item, every entry and one end, one per thread."""
+        made: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]] | None
+        made = getattr(self._local, "arrays", None)
         if made is None:
-            made = np.empty(len(self.column), np.int32), np.empty(len(self), np.int32)
+            made = np.empty(len(self.column), np.int32), np.empty(len(self), np.int32), np.empty(1, np.int64)
             self._local.arrays = made
         return made
 
@@ -85,6 +106,10 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+_NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
+_NO_CHAINS = frozen(np.full(1, -1, np.int64))
 
 
 def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
@@ -138,17 +163,14 @@ def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
     """The seven arrays that match kernels take for a column; points have boxes without rings."""
     if isinstance(column, RegionArray):
         return column.kernel_arrays()
-    none = frozen(np.zeros(1, np.int64))
-    chains = frozen(np.full(max(1, len(column)), -1, np.int64))
-    return (
-        column.xy, none, frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)), frozen(boxes_of(column)),
-        np.empty((0, 4)), chains,
-    )  # fmt: skip
+    boxes = np.concatenate([column.xy, column.xy], axis=1)
+    boxes.setflags(write=False)
+    return column.xy, *_NO_RINGS, boxes, np.empty((0, 4)), _NO_CHAINS
 
 
 def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
     """The arrays of the items as match kernels take them: edge indexes by a list of the items that have one."""
     *arrays, chains = kernel_arrays(column)
-    large = np.flatnonzero(chains >= 0)
+    large = np.flatnonzero(chains >= 0)  # points have none
     most = 1 if isinstance(column, PointArray) else int(np.diff(column.arrays.region_offsets).max(initial=1))
     return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)

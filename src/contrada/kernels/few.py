@@ -72,14 +72,14 @@ def first_contact_blocks(j, first, last, a, b, boxes):
 
 
 @inlined_kernel
-def relate_few(a, rings, r, bounds, b, first, last, bits):
-    """Bits of ring r of a, few vertices within the box bounds[0], and the ring first..last of b; or UNDECIDED."""
+def relate_few(a, rings, r, bounds, row, b, first, last, bits):
+    """Bits of ring r of a, few vertices within the box bounds[row], and the ring first..last of b; or UNDECIDED."""
     start = rings[r]
     stop = rings[r + 1] - 1
-    x0 = bounds[0, 0]
-    y0 = bounds[0, 1]
-    x1 = bounds[0, 2]
-    y1 = bounds[0, 3]
+    x0 = bounds[row, 0]
+    y0 = bounds[row, 1]
+    x1 = bounds[row, 2]
+    y1 = bounds[row, 3]
     x = a[start, 0]
     y = a[start, 1]
     inside = False  # the first vertex of a in b, so far

@@ -126,12 +126,12 @@ def fill_labels(size, labels, sums):
 
 
 @allocating_kernel
-def build_grid(xy, rings, r0, r1, bounds, size):
-    """The grid over the region of rings r0..r1, whose box is the first row of bounds."""
-    x0 = bounds[0, 0]
-    y0 = bounds[0, 1]
-    sx = (size - 2) / (bounds[0, 2] - x0)
-    sy = (size - 2) / (bounds[0, 3] - y0)
+def build_grid(xy, rings, r0, r1, bounds, row, size):
+    """The grid over the region of rings r0..r1, whose box is a row of bounds."""
+    x0 = bounds[row, 0]
+    y0 = bounds[row, 1]
+    sx = (size - 2) / (bounds[row, 2] - x0)
+    sy = (size - 2) / (bounds[row, 3] - y0)
     labels = np.empty(size * size, np.uint8)
     for cell in range(size * size):
         labels[cell] = 0
@@ -149,4 +149,4 @@ def build_grid(xy, rings, r0, r1, bounds, size):
             )  # fmt: skip
     sums = np.empty((size + 1) * (size + 1), np.int32)
     fill_labels(size, labels, sums)
-    return Grid(size, x0, y0, bounds[0, 2], bounds[0, 3], sx, sy, labels, sums, heads, links, edges)
+    return Grid(size, x0, y0, bounds[row, 2], bounds[row, 3], sx, sy, labels, sums, heads, links, edges)

@@ -22,8 +22,9 @@ from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, rela
 from contrada.kernels.rings import IN, ON, locate
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
-ENOUGH = 48  # candidates for which a grid over the message pays
-MANY = 20000  # and for which a finer one does
+ENOUGH = np.int64(48)  # candidates for which a grid over the message pays
+MANY = 20000  # items for which a finer one does
+COARSE, FINE = np.int64(64), np.int64(128)  # cells per side
 UNKNOWN, APART, WITHIN = 0, 1, 2
 
 # For each relation of two boxes, the relations of their regions that it allows (Table 2, corrected, transposed).
@@ -90,12 +91,11 @@ def is_admitted(bounds, k, box, mask):
 
 
 @kernel
-def search(tree, box, is_point, grid, stack, starts, candidates, room, out):
+def search(tree, box, is_point, grid, stack, starts, candidates, room, out, count):
     """Walk the tree: rows decided by boxes go to out, items to be looked at to candidates.
 
-    Returns the numbers of both; stops, with the second number above the room, when there are more candidates.
+    Returns the ends of both; stops, with the second above the room, when there are more candidates.
     """
-    count = np.int64(0)
     found = np.int64(0)
     items = len(tree.bounds)
     runs = len(tree.disjoint_before) - 1
@@ -161,13 +161,8 @@ def base_of(c, c0, c1, large, bases, item):
 
 
 @kernel
-def evaluate(
-    m, m_regions, m_bounds, m_chains, c, regions, large, bases, tree, grid, candidates, found, out, count, work
-):
-    """Relate the message region to every candidate region and append the rows that ask for what holds."""
-    i = np.int64(0)
-    m0 = np.int64(m_regions[0])
-    m1 = np.int64(m_regions[1])
+def evaluate(m, m0, m1, m_base, m_bounds, i, c, regions, large, bases, tree, grid, candidates, found, out, count, work):
+    """Relate the message region i to every candidate region and append the rows that ask for what holds."""
     few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
     for k in range(found):
         item = np.int64(candidates[k])
@@ -177,40 +172,38 @@ def evaluate(
         bits = UNDECIDED
         if few and c1 - c0 == 1 and base < 0:
             bits = box_bits(m_bounds, i, tree.bounds, item)
-            bits = relate_few(m.xy, m.rings, m0, m_bounds, c.xy, c.rings[c0], c.rings[c1] - 1, bits)
+            bits = relate_few(m.xy, m.rings, m0, m_bounds, i, c.xy, c.rings[c0], c.rings[c1] - 1, bits)
         elif grid.size > 0:
             bits = box_bits(m_bounds, i, tree.bounds, item)
-            bits = relate_gridded(m, m0, m1, m_chains[0], c, c0, c1, base, grid, bits, work)
+            bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, work)
             if bits & SETTLED != SETTLED:
-                bits = finish(m, m0, m1, m_chains[0], m_bounds, i, c, c0, c1, base, tree.bounds, item, bits, work)
+                bits = finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, tree.bounds, item, bits, work)
         if bits == UNDECIDED:
-            bits = relate_bits(m, m0, m1, m_chains[0], m_bounds, i, c, c0, c1, base, tree.bounds, item, work)
+            bits = relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, tree.bounds, item, work)
         count = append_related(tree, item, RELATION[bits & 15], out, count)
     return count
 
 
 @kernel
 def evaluate_points(
-    point, items_are_points, m, m_regions, m_chains, c, regions, large, bases, tree, candidates, found, out, count, work
+    point, items_are_points, m, m0, m1, m_base, i, c, regions, large, bases, tree, candidates, found, out, count, work
 ):
     """The same where the message, the items or both are points."""
     for k in range(found):
         item = np.int64(candidates[k])
         if point and items_are_points:
-            same = c.xy[item, 0] == m.xy[0, 0] and c.xy[item, 1] == m.xy[0, 1]
+            same = c.xy[item, 0] == m.xy[i, 0] and c.xy[item, 1] == m.xy[i, 1]
             relation = 3 if same else 0
         elif point:
             c0 = np.int64(regions[item])
             c1 = np.int64(regions[item + 1])
             base = base_of(c, c0, c1, large, bases, item)
-            side = locate(m.xy[0, 0], m.xy[0, 1], c.xy, c.rings, c0, c1, c.boxes, base, work.stack, work.found)
+            side = locate(m.xy[i, 0], m.xy[i, 1], c.xy, c.rings, c0, c1, c.boxes, base, work.stack, work.found)
             relation = 4 if side == IN else (1 if side == ON else 0)
         else:
-            m0 = np.int64(m_regions[0])
-            m1 = np.int64(m_regions[1])
-            side = locate(
-                c.xy[item, 0], c.xy[item, 1], m.xy, m.rings, m0, m1, m.boxes, m_chains[0], work.stack, work.found
-            )
+            x = c.xy[item, 0]
+            y = c.xy[item, 1]
+            side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
             relation = 5 if side == IN else (1 if side == ON else 0)
         count = append_related(tree, item, relation, out, count)
     return count
@@ -218,18 +211,20 @@ def evaluate_points(
 
 @entry(
     "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 "
-    "f8[2] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] b1 b1 i4[1]! i4[1]!"
+    "f8[2] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] b1 b1 i8 i8 i4[1]! i4[1]! i8[1]!"
 )
 def match_packed(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
     xy, rings, regions, flags, bounds, boxes, large, bases, ring_count,
     nodes, masks, entry_offsets, entry_masks, entry_rows,
     disjoint_before, disjoint_rows, contains_before, contains_rows,
-    is_point, items_are_points, candidates, out,
+    is_point, items_are_points, start, stop, candidates, out, ends,
 ):  # fmt: skip
-    """Rows of the entries whose constraints the message satisfies, to out; returns their number.
+    """Rows of the entries whose constraints the messages start..stop satisfy, one message after another, to out.
 
-    candidates has room for every item, out for every entry; no item has more rings than ring_count.
+    ends[i] gets the end of message i's rows. Returns the first message that was not matched, stop if all were: a
+    message is only tried while out has room for every entry. candidates has room for every item; no item has more
+    rings than ring_count.
     """
     m = Column(m_xy, m_rings, m_flags, m_boxes)
     c = Column(xy, rings, flags, boxes)
@@ -237,30 +232,37 @@ def match_packed(
         bounds, nodes, masks, entry_offsets, entry_masks, entry_rows,
         disjoint_before, disjoint_rows, contains_before, contains_rows,
     )  # fmt: skip
-    box = (m_bounds[0, 0], m_bounds[0, 1], m_bounds[0, 2], m_bounds[0, 3])
     stack = np.empty((MAX_LEVELS * FAN, 2), np.int64)
     starts = np.empty(MAX_LEVELS, np.int64)
-    items = len(bounds)
+    items = np.int64(len(bounds))
+    room = items if is_point else min(items, ENOUGH)
     nothing = np.int64(0)
-    grid = build_grid(m.xy, m.rings, nothing, nothing, m_bounds, nothing)
-    room = np.int64(items) if is_point else np.int64(min(items, ENOUGH))
-    count, found = search(tree, box, is_point, grid, stack, starts, candidates, room, out)
-    if found == 0:
-        return count
+    no_grid = build_grid(m.xy, m.rings, nothing, nothing, m_bounds, start, nothing)
     work = make_work(most_rings(m_regions), ring_count)
-    if found > room:
-        size = np.int64(64 if items < MANY else 128)
-        m0 = np.int64(m_regions[0])
-        m1 = np.int64(m_regions[1])
-        grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, size)
-        if m_chains[0] < 0:
-            fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
-        count, found = search(tree, box, is_point, grid, stack, starts, candidates, np.int64(items), out)
-    if is_point or items_are_points:
-        return evaluate_points(
-            is_point, items_are_points, m, m_regions, m_chains, c, regions, large, bases,
-            tree, candidates, found, out, count, work,
-        )  # fmt: skip
-    return evaluate(
-        m, m_regions, m_bounds, m_chains, c, regions, large, bases, tree, grid, candidates, found, out, count, work
-    )
+    used = np.int64(0)
+    for i in range(start, stop):
+        if len(out) - used < len(entry_rows):
+            return i
+        m0 = np.int64(0) if is_point else np.int64(m_regions[i])
+        m1 = np.int64(0) if is_point else np.int64(m_regions[i + 1])
+        m_base = NO_INDEX if is_point else m_chains[i]
+        box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
+        grid = no_grid
+        count, found = search(tree, box, is_point, grid, stack, starts, candidates, room, out, used)
+        if found > room:
+            grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, FINE if items >= MANY else COARSE)
+            if m_base < 0:
+                fill_chain(m.xy, m.rings, m0, m1, work.boxes, nothing)
+            count, found = search(tree, box, is_point, grid, stack, starts, candidates, items, out, used)
+        if is_point or items_are_points:
+            used = evaluate_points(
+                is_point, items_are_points, m, m0, m1, m_base, i, c, regions, large, bases,
+                tree, candidates, found, out, count, work,
+            )  # fmt: skip
+        else:
+            used = evaluate(
+                m, m0, m1, m_base, m_bounds, i, c, regions, large, bases,
+                tree, grid, candidates, found, out, count, work,
+            )  # fmt: skip
+        ends[i] = used
+    return stop

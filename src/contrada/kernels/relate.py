@@ -132,7 +132,7 @@ def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, sta
         b0 = np.int64(b_regions[k])
         b1 = np.int64(b_regions[k + 1])
         if b1 - b0 == 1 and b_chains[k] < 0:
-            bits = relate_few(a.xy, a.rings, a0, a_bounds, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+            bits = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
         else:
             bits = UNDECIDED
         if bits == UNDECIDED:
@@ -143,10 +143,10 @@ def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, sta
 @allocating_kernel
 def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
     """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
-    grid = build_grid(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), a_bounds, size)
+    i = np.int64(0)
+    grid = build_grid(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), a_bounds, i, size)
     if a_chains[0] < 0:
         fill_chain(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), work.boxes, np.int64(0))
-    i = np.int64(0)
     for k in range(start, stop):
         bits = box_bits(a_bounds, i, b_bounds, k)
         if bits < 0:

@@ -33,11 +33,16 @@ def messages_of(messages: Any, check: Checked) -> tuple[list[dict[str, Value] | 
     return good, [bad[row] for row in sorted(bad)]
 
 
-def _rows_of(messages: Any) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
-    """The rows of an Arrow table; binary and nested columns are geometry, a null is an absent attribute."""
+def as_table(messages: Any) -> Any:
+    """An Arrow table of what offers the Arrow stream interface."""
     import pyarrow as pa
 
-    table = messages if isinstance(messages, pa.Table) else pa.table(messages)
+    return messages if isinstance(messages, pa.Table) else pa.table(messages)
+
+
+def _rows_of(messages: Any) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
+    """The rows of an Arrow table; binary and nested columns are geometry, a null is an absent attribute."""
+    table = as_table(messages)
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     bad: dict[int, Rejection] = {}
     for name in table.column_names:
@@ -71,5 +76,10 @@ def _values_of(column: Any) -> tuple[dict[int, Any], list[Rejection]]:
     return values, _unless_null(bad for bad in regions.rejected if bad.row not in taken)
 
 
+def is_null(rejected: Rejection) -> bool:
+    """True if there was nothing to read: an absent attribute, which is no fault."""
+    return rejected.reason == "no geometry (null)"
+
+
 def _unless_null(rejected: Any) -> list[Rejection]:
-    return [bad for bad in rejected if bad.reason != "no geometry (null)"]
+    return [bad for bad in rejected if not is_null(bad)]

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import CrsError, FilterError, KeyInUseError, UnknownKeyError
-from contrada.geometry import Point, Region
+from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
-from contrada.matching.batch import messages_of
+from contrada.matching.batch import as_table, is_null, messages_of
+from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
 from contrada.matching.level import EMPTY, Level, Value, merge_levels
 from contrada.matching.names import Name, Names
 from contrada.matching.packing import constraints_of
@@ -126,6 +127,8 @@ class ForwardingTable:
         if by not in ("subscription", "subscriber"):
             raise ValueError(f'by is "subscription" or "subscriber", not {by!r}')
         snapshot = self._snapshot
+        if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
+            return self._match_table(snapshot, messages, by, threads)
         ask = snapshot.subscriptions if by == "subscription" else snapshot.subscribers
         good, rejected = messages_of(messages, self._checked)
         answers = map_threaded(
@@ -134,6 +137,35 @@ class ForwardingTable:
         offsets = np.zeros(len(answers) + 1, np.int64)
         np.cumsum([len(answer) for answer in answers], out=offsets[1:])
         return ManyMatches(offsets, np.concatenate([*answers, np.empty(0, np.int64)]), tuple(rejected))
+
+    def _match_table(self, snapshot: Snapshot, messages: Any, by: str, threads: int | None) -> ManyMatches:
+        """Match the rows of an Arrow table column by column."""
+        table = as_table(messages)
+        columns: dict[str, list[Part]] = {}
+        rejected: dict[int, Rejection] = {}
+        for name in {place[0] for level in snapshot.levels for place in level.trees} & set(table.column_names):
+            columns[name], bad = self._checked_column(table, name)
+            rejected.update({item.row: item for item in bad})
+        if rejected:  # a message with one bad attribute is rejected whole
+            good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
+            columns = {name: [kept_rows(part, good) for part in parts] for name, parts in columns.items()}
+        counts, answer = match_columns(snapshot, columns, table.num_rows, threads)
+        if by == "subscriber" and snapshot.subscription_subscriber is not None:
+            owners = np.repeat(np.arange(table.num_rows), counts)
+            subscribers = snapshot.subscription_subscriber[answer].astype(np.int64)
+            counts, answer = count_pairs(owners, subscribers, table.num_rows, len(self._subscribers), True)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return ManyMatches(offsets, answer, tuple(rejected[row] for row in sorted(rejected)))
+
+    def _checked_column(self, table: Any, name: str) -> tuple[list[Part], list[Rejection]]:
+        """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
+        parts, bad = parts_of(table.column(name))
+        for part in parts:
+            try:
+                common_crs(self._crs.get(name), part.column.crs)
+            except CrsError as error:
+                raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
+        return parts, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad if not is_null(item)]
 
     def stats(self) -> Stats:
         """Sizes, for people."""

@@ -1,0 +1,103 @@
+"""Batches by columns: where every filter has one constraint, whole columns of messages go to the kernel at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import PointArray, RegionArray, Rejection
+from contrada.geometry.point import plain_points, sift_coordinates
+from contrada.geometry.pool import cores, map_threaded
+from contrada.index.packed import PackedTree, reordered
+from contrada.matching.snapshot import Snapshot
+
+Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
+
+
+NOT_A_REGION = "wrong geometry type Point"
+
+
+class Part(NamedTuple):
+    """Values of one kind of an attribute, and the messages they belong to."""
+
+    column: RegionArray | PointArray
+    rows: NDArray[np.int64]
+
+
+def is_plain(snapshot: Snapshot) -> bool:
+    """True if no filter has a further constraint: then attributes can be matched one after another."""
+    return not any(level.checks for level in snapshot.levels)
+
+
+def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
+    """A geometry column of messages as columns of regions and of points with their rows; the rest with reasons."""
+    xy = plain_points(values)
+    if xy is not None:
+        plain = sift_coordinates(xy, None)
+        return [Part(plain.points, plain.rows)], list(plain.rejected)
+    regions = RegionArray.from_arrow(values, on_invalid="reject")
+    parts = [Part(regions.regions, regions.rows)]
+    rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
+    others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
+    if others.size:
+        points = PointArray.from_arrow(values.take(others), on_invalid="reject")
+        parts.append(Part(points.points, others[points.rows]))
+        rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
+    return [part for part in parts if len(part.rows)], rejected
+
+
+def match_columns(
+    snapshot: Snapshot, columns: Mapping[str, Sequence[Part]], messages: int, threads: int | None
+) -> Counted:
+    """How many subscriptions each of so many messages satisfies, and their rows, sorted within each message."""
+    found = []
+    for level in snapshot.levels:
+        for (attribute, _), tree in level.trees.items():
+            for column, rows in columns.get(attribute, ()):
+                answers = map_threaded(partial(_match_slice, tree, column), slices(len(column), threads), threads)
+                counts = np.concatenate([answer[0] for answer in answers])
+                found.append((np.repeat(rows, counts), np.concatenate([answer[1] for answer in answers])))
+    owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
+    filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int32)])
+    return sorted_rows(snapshot, owners, filters, messages)
+
+
+def _match_slice(tree: PackedTree, column: RegionArray | PointArray, limits: tuple[int, int]) -> Any:
+    return tree.match_many(column, *limits)
+
+
+def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
+    """The part of a column whose rows are good."""
+    kept = np.isin(part.rows, good)
+    return part if kept.all() else Part(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
+
+
+def slices(rows: int, threads: int | None) -> list[tuple[int, int]]:
+    """Limits of about four slices per thread, each of at least a few rows."""
+    count = max(1, min(4 * (threads or cores()), rows // 16))
+    limits = [rows * k // count for k in range(count + 1)]
+    return list(pairwise(limits))
+
+
+def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[np.int32], messages: int) -> Counted:
+    """Filters that messages satisfy as living subscriptions, sorted by message and row, each once."""
+    rows = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
+    if snapshot.died is not None:
+        alive = snapshot.is_alive(rows)
+        owners, rows = owners[alive], rows[alive]
+    return count_pairs(owners, rows.astype(np.int64), messages, max(1, snapshot.rows), snapshot.several_filters)
+
+
+def count_pairs(
+    owners: NDArray[np.int64], rows: NDArray[np.int64], messages: int, width: int, repeated: bool
+) -> Counted:
+    """Pairs of messages and rows, sorted; repeated ones once."""
+    pairs = owners * width + rows
+    pairs = np.unique(pairs) if repeated else np.sort(pairs)
+    owners, rows = np.divmod(pairs, width)
+    return np.bincount(owners, minlength=messages), rows
