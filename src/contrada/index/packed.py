@@ -8,6 +8,7 @@ that whole subtrees are answered by copying a run of a list.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,10 @@ class PackedTree:
             self._local.arrays = made
         return made
 
+    def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
+        """The same constraints with other rows."""
+        return PackedTree(self.values(), self.masks, number(self.rows))
+
     def values(self) -> RegionArray | PointArray:
         """The value of every entry, for packing again together with others."""
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
@@ -174,3 +179,36 @@ def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
     large = np.flatnonzero(chains >= 0)  # points have none
     most = 1 if isinstance(column, PointArray) else int(np.diff(column.arrays.region_offsets).max(initial=1))
     return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)
+
+
+TREE_PARTS = ("nodes", "union", "offsets", "masks", "rows")
+LIST_PARTS = ("disjoint_before", "disjoint_rows", "contains_before", "contains_rows")
+
+
+def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
+    """All arrays of a tree by name, the edge indexes of its large items included."""
+    made = {name: getattr(tree, name) for name in TREE_PARTS} | dict(zip(LIST_PARTS, tree.lists, strict=True))
+    if isinstance(tree.column, PointArray):
+        return made | {"xy": tree.column.xy}
+    boxes, large, bases, _ = tree._arrays[5:]
+    return made | dict(tree.column.arrays._asdict()) | {"boxes": boxes, "large": large, "bases": bases}
+
+
+def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
+    """A tree over arrays that `tree_arrays` gave, wherever they are now; nothing is computed anew."""
+    tree = PackedTree.__new__(PackedTree)
+    tree.is_points = is_points
+    for name in TREE_PARTS:
+        setattr(tree, name, arrays[name])
+    tree.lists = tuple(arrays[name] for name in LIST_PARTS)
+    tree._local = threading.local()
+    if is_points:
+        tree.column = PointArray(arrays["xy"])
+        tree._arrays = item_arrays(tree.column)
+        return tree
+    own = Arrays(*(arrays[name] for name in Arrays._fields))
+    tree.column = RegionArray(own)
+    most = int(np.diff(own.region_offsets).max(initial=1))
+    # Kernels take the boxes as an array that could be written to; these are few, so they are copied.
+    tree._arrays = (*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most)
+    return tree

@@ -121,3 +121,16 @@ def joined_constraints(parts: list[Constraints]) -> Constraints:
         np.concatenate([part.masks for part in parts]),
         joined([part.column for part in parts]),
     )
+
+
+def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
+    """The same level with filter filters[k] called k."""
+    if np.array_equal(filters, np.arange(len(filters))):
+        return level
+
+    def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.searchsorted(filters, rows).astype(np.int32)
+
+    trees = {place: tree.with_rows(number) for place, tree in level.trees.items()}
+    checks = {place: part._replace(filters=number(part.filters)) for place, part in level.checks.items()}
+    return Level(trees, checks, level.filters)

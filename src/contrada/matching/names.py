@@ -55,6 +55,13 @@ class Names:
         name: Name = value if isinstance(value, (str, int)) else value.as_py()
         return name
 
+    def chosen(self, rows: NDArray[np.int64]) -> Any:
+        """The names of chosen rows: an Arrow array where all of them came in one, else a list."""
+        if len(self._segments) == 1 and not isinstance(self._segments[0], list):
+            whole = len(rows) == self._count and np.array_equal(rows, np.arange(self._count))
+            return self._segments[0] if whole else self._segments[0].take(rows)
+        return [self[int(row)] for row in rows]
+
     def row(self, name: object) -> int | None:
         """The row of a name, None if it is not there."""
         if not isinstance(name, (str, int)) or isinstance(name, bool):

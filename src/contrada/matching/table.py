@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -16,10 +17,11 @@ from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import as_table, is_null, messages_of
 from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
-from contrada.matching.level import EMPTY, Level, Value, merge_levels
+from contrada.matching.level import EMPTY, Level, Value, merge_levels, renumbered
 from contrada.matching.names import Name, Names
 from contrada.matching.packing import constraints_of
 from contrada.matching.snapshot import Snapshot
+from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
 from contrada.matching.template import bind_template
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
@@ -167,6 +169,46 @@ class ForwardingTable:
                 raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
         return parts, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad if not is_null(item)]
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a new directory of plain arrays; keys are kept, rows are numbered anew."""
+        save_table(self._packed(), path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ForwardingTable:
+        """A saved table, memory-mapped: processes share its pages, and it can be updated further in memory."""
+        saved = open_table(path)
+        table = cls()
+        table._crs = dict(saved.crs)
+        table._keys, table._subscribers = names_from(saved.keys), names_from(saved.subscribers)
+        table._live = saved.rows
+        owners = (saved.filter_subscription, saved.subscription_subscriber)
+        levels = (saved.level, EMPTY, EMPTY, EMPTY)
+        table._snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+        return table
+
+    @staticmethod
+    def verify(path: str | os.PathLike[str]) -> None:
+        """Read a saved table against its checksums; a damaged file is an error that names it."""
+        verify_table(path)
+
+    def _packed(self) -> Saved:
+        """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on."""
+        with self._lock:
+            snapshot = self._snapshot
+            rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
+            filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+            packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
+            level = snapshot.levels[0] if packed else merge_levels(snapshot.levels, snapshot.is_filter_alive)
+            owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
+            whose = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
+            named, to_subscriber = np.unique(whose, return_inverse=True)
+            return Saved(
+                renumbered(level, filters), dict(self._crs),
+                self._keys.chosen(rows), self._subscribers.chosen(named),
+                _extended(None, 0, np.searchsorted(rows, owners)), _extended(None, 0, to_subscriber),
+                len(rows), len(filters), snapshot.several_filters,
+            )  # fmt: skip
+
     def stats(self) -> Stats:
         """Sizes, for people."""
         snapshot = self._snapshot
@@ -310,7 +352,7 @@ def _extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> N
         if np.array_equal(values, np.arange(start, stop)):
             return None
         array = np.arange(_capacity(stop), dtype=np.int32)
-    elif len(array) < stop:
+    elif len(array) < stop or not array.flags.writeable:  # a mapped array is read-only
         array = np.concatenate([array[:start], np.empty(_capacity(stop) - start, array.dtype)])
     array[start:stop] = values
     return array

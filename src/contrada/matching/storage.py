@@ -1,0 +1,230 @@
+"""A saved table: an immutable directory of plain arrays under a header, mapped when opened.
+
+`header.json` names the format, its version, and for every array its type, shape and checksum. The directory is written
+under another name and renamed, so it is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import TableError
+from contrada.geometry import PointArray, RegionArray
+from contrada.geometry.arrays import Arrays
+from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
+from contrada.matching.level import Constraints, Level, Place
+from contrada.matching.names import Names
+
+FORMAT = "contrada.ForwardingTable"
+VERSION = 1
+CHUNK = 1 << 24
+
+
+class Saved(NamedTuple):
+    """What a saved table holds: one level, and the names and owners of its rows."""
+
+    level: Level
+    crs: dict[str, str | None]
+    keys: Any
+    subscribers: Any
+    filter_subscription: NDArray[np.int32] | None
+    subscription_subscriber: NDArray[np.int32] | None
+    rows: int
+    filters: int
+    several_filters: bool
+
+
+def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
+    """Write a table to a new directory."""
+    target = Path(directory)
+    if target.exists():
+        raise TableError(f"{target} exists already")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
+        made = Path(temporary) / "table"
+        made.mkdir()
+        arrays = _arrays_of(saved)
+        described = {name: _write(made / f"{name}.npy", array) for name, array in arrays.items()}
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "rows": saved.rows,
+            "filters": saved.filters,
+            "several_filters": saved.several_filters,
+            "crs": saved.crs,
+            "trees": [list(place) for place in saved.level.trees],
+            "checks": [list(place) for place in saved.level.checks],
+            "arrays": described,
+        }
+        (made / "header.json").write_text(json.dumps(header, indent=1))
+        made.rename(target)
+
+
+def open_table(directory: str | os.PathLike[str]) -> Saved:
+    """The saved table, mapped and hardly read; a foreign, damaged or truncated directory is a TableError."""
+    source = Path(directory)
+    header = _read_header(source)
+    try:
+        arrays = {name: _map(source, name, what) for name, what in header["arrays"].items()}
+        trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1]) for k, p in enumerate(header["trees"])}
+        checks = {_place(p): _checks_of(f"check{k}", arrays, p[1]) for k, p in enumerate(header["checks"])}
+        level = Level(trees, checks, sum(map(len, trees.values())))
+        return Saved(
+            level, header["crs"], _names_of("keys", arrays), _names_of("subscribers", arrays),
+            arrays.get("filter_subscription"), arrays.get("subscription_subscriber"),
+            header["rows"], header["filters"], header["several_filters"],
+        )  # fmt: skip
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{source} is damaged: {error}") from error
+
+
+def verify_table(directory: str | os.PathLike[str]) -> None:
+    """Read everything against the checksums; the first file that differs is a TableError that names it."""
+    source = Path(directory)
+    for name, what in _read_header(source)["arrays"].items():
+        _map(source, name, what)
+        if _checksum(source / f"{name}.npy") != what["crc32"]:
+            raise TableError(f"{source}: {name}.npy is damaged: its checksum differs")
+
+
+def _read_header(source: Path) -> dict[str, Any]:
+    try:
+        header: Any = json.loads((source / "header.json").read_text())
+    except (OSError, ValueError) as error:
+        raise TableError(f"{source} is not a saved table: {error}") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise TableError(f"{source} is not a saved table: its header is another's")
+    if header.get("version") != VERSION:
+        raise TableError(f"{source} has version {header.get('version')}; this release reads version {VERSION}")
+    checked: dict[str, Any] = header
+    return checked
+
+
+def _write(path: Path, array: NDArray[Any]) -> dict[str, Any]:
+    np.save(path, np.ascontiguousarray(array))
+    return {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "crc32": _checksum(path),
+        "bytes": path.stat().st_size,
+    }
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(CHUNK):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _map(source: Path, name: str, what: dict[str, Any]) -> NDArray[Any]:
+    path = source / f"{name}.npy"
+    try:
+        if path.stat().st_size != what["bytes"]:
+            raise TableError(f"{source}: {name}.npy has {path.stat().st_size} bytes, not {what['bytes']}")
+        empty = 0 in what["shape"]  # nothing to map
+        array = np.asarray(np.load(path) if empty else np.load(path, mmap_mode="r"))
+    except (OSError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{source}: {name}.npy cannot be read: {error}") from error
+    if array.dtype.str != what["dtype"] or list(array.shape) != what["shape"]:
+        raise TableError(f"{source}: {name}.npy is {array.dtype.str} {list(array.shape)}, the header says otherwise")
+    array.setflags(write=False)
+    return array
+
+
+def _place(pair: list[Any]) -> Place:
+    return str(pair[0]), bool(pair[1])
+
+
+def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, tree in enumerate(saved.level.trees.values()):
+        arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
+    for k, checks in enumerate(saved.level.checks.values()):
+        arrays.update({f"check{k}-filters": checks.filters, f"check{k}-masks": checks.masks})
+        arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
+    for name, names in (("keys", saved.keys), ("subscribers", saved.subscribers)):
+        arrays.update({f"{name}-{part}": array for part, array in _name_arrays(names).items()})
+    for name in ("filter_subscription", "subscription_subscriber"):
+        array = getattr(saved, name)
+        if array is not None:
+            arrays[name] = array
+    return arrays
+
+
+def _column_arrays(column: RegionArray | PointArray) -> dict[str, NDArray[Any]]:
+    return {"xy": column.xy} if isinstance(column, PointArray) else dict(column.arrays._asdict())
+
+
+def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
+    own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
+    return tree_from_arrays(own, is_points)
+
+
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> Constraints:
+    if is_points:
+        column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
+    else:
+        column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
+    return Constraints(arrays[f"{prefix}-filters"], arrays[f"{prefix}-masks"], column)
+
+
+def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
+    """Names, a list or an Arrow array, as text with a mark for those that are integers."""
+    import pyarrow as pa
+
+    if not isinstance(names, list):
+        if pa.types.is_integer(names.type):
+            return {"numbers": np.asarray(names.cast(pa.int64()))}
+        whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
+        _, offsets, text = whole.buffers()
+        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
+        return {"text": used, "offsets": ends - ends[0], "is_number": np.zeros(len(whole), np.uint8)}
+    if all(isinstance(name, int) for name in names) and all(-(2**63) <= name < 2**63 for name in names):
+        return {"numbers": np.array(names, np.int64)}
+    texts = [str(name).encode() for name in names]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    return {
+        "text": np.frombuffer(b"".join(texts), np.uint8),
+        "offsets": np.concatenate([np.zeros(1, np.int64), ends]),
+        "is_number": np.array([isinstance(name, int) for name in names], np.uint8),
+    }
+
+
+def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Names as an Arrow array over the mapped files, or as a list where text and integers mix."""
+    import pyarrow as pa
+
+    if f"{prefix}-numbers" in arrays:
+        return pa.array(arrays[f"{prefix}-numbers"])
+    text, offsets = arrays[f"{prefix}-text"], arrays[f"{prefix}-offsets"]
+    array = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+    is_number = arrays[f"{prefix}-is_number"]
+    if not is_number.any():
+        return array
+    return [int(name) if number else name for name, number in zip(array.to_pylist(), is_number.tolist(), strict=True)]
+
+
+def names_from(values: Any) -> Names:
+    """Names with look-up, from an Arrow array or a list."""
+    names = Names()
+    if isinstance(values, list):
+        for name in values:
+            names.append(name)
+    elif len(values):
+        names.extend(values)
+    return names

@@ -1,0 +1,123 @@
+"""Saved tables: same answers, shared pages, further updates; damage is an error and never a crash."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import contrada as ct
+from contrada.errors import TableError
+
+QUESTION = {"area": ct.Region.box(3, 3, 12, 12)}
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(3)
+    made = ct.ForwardingTable()
+    boxes = [ct.Region.box(x, y, x + 3, y + 2) for x, y in rng.integers(0, 20, (60, 2)).tolist()]
+    rows = pa.table({"geometry": ct.RegionArray.from_regions(boxes).to_wkb(), "key": [f"k{k}" for k in range(60)]})
+    made.subscribe_many(rows, ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Column("geometry")))
+    both = [
+        ct.Constraint("area", ct.Relation.CONTAINS, ct.Point(5, 5)),
+        ct.Constraint("area", ~ct.Relation.MEETS, boxes[0]),
+    ]
+    made.subscribe("points", ct.Predicate([ct.Filter(both), ct.Filter(both[:1])]), key=7)
+    for k in range(0, 60, 4):
+        made.unsubscribe(f"k{k}")
+    return made
+
+
+def test_an_opened_table_answers_alike_and_can_be_updated(table, tmp_path):
+    table.save(tmp_path / "saved")
+    opened = ct.ForwardingTable.open(tmp_path / "saved")
+    opened.check()
+    ct.ForwardingTable.verify(tmp_path / "saved")
+    assert set(opened) == set(table)
+    assert 7 in opened.match_keys(QUESTION)
+    for message in (QUESTION, {"area": ct.Point(5, 5)}, {"area": ct.Region.box(0, 0, 30, 30)}, {}):
+        assert set(opened.match_keys(message)) == set(table.match_keys(message))
+        assert set(opened.match(message)) == set(table.match(message))
+    for either in (opened, table):
+        either.unsubscribe("k1")
+        either.subscribe("late", ct.Constraint("area", ct.Relation.OVERLAPS, ct.Region.box(0, 0, 5, 5)), key="k0")
+        either.check()
+    assert set(opened.match_keys(QUESTION)) == set(table.match_keys(QUESTION))
+    opened.save(tmp_path / "again")
+    assert set(ct.ForwardingTable.open(tmp_path / "again").match(QUESTION)) == set(table.match(QUESTION))
+
+
+def test_an_empty_table_is_saved_too(tmp_path):
+    ct.ForwardingTable().save(tmp_path / "empty")
+    opened = ct.ForwardingTable.open(tmp_path / "empty")
+    assert len(opened) == 0
+    assert opened.match(QUESTION) == set()
+    opened.subscribe("a", ct.Constraint("area", ct.Relation.OVERLAPS, ct.Region.box(0, 0, 5, 5)))
+    assert opened.match(QUESTION) == {"a"}
+
+
+def test_another_process_reads_it(table, tmp_path):
+    table.save(tmp_path / "saved")
+    code = (
+        "import sys, contrada as ct; table = ct.ForwardingTable.open(sys.argv[1]); "
+        "print(sorted(map(str, table.match_keys({'area': ct.Region.box(3, 3, 12, 12)}))))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "saved")], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == str(sorted(map(str, table.match_keys(QUESTION))))
+
+
+def test_arrays_are_mapped_and_not_read(table, tmp_path):
+    table.save(tmp_path / "saved")
+    opened = ct.ForwardingTable.open(tmp_path / "saved")
+    tree = opened._snapshot.levels[0].trees["area", False]
+    assert isinstance(tree.column.arrays.xy.base, np.memmap)
+    assert not tree.rows.flags.writeable
+
+
+def test_every_damage_is_an_error(table, tmp_path):
+    with pytest.raises(TableError, match="not a saved table"):
+        ct.ForwardingTable.open(tmp_path)
+    table.save(tmp_path / "saved")
+    with pytest.raises(TableError, match="exists already"):
+        table.save(tmp_path / "saved")
+    for file in sorted((tmp_path / "saved").glob("*.npy")):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        with pytest.raises(TableError, match=f"{file.name} has {len(whole) - 1} bytes"):
+            ct.ForwardingTable.open(tmp_path / "saved")
+        file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+        with pytest.raises(TableError, match=f"{file.name} cannot be read"):
+            ct.ForwardingTable.open(tmp_path / "saved")
+        file.unlink()
+        with pytest.raises(TableError, match=f"{file.name} cannot be read"):
+            ct.ForwardingTable.open(tmp_path / "saved")
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(TableError, match=f"{file.name} (is damaged: its checksum differs|cannot be read)"):
+            ct.ForwardingTable.verify(tmp_path / "saved")
+        file.write_bytes(whole)
+    ct.ForwardingTable.verify(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 99}, "has version 99; this release reads version 1"),
+        ({"format": "other"}, "its header is another's"),
+        ({"trees": [["area", False]] * 9}, "is damaged"),
+        ({"arrays": {}}, "is damaged"),
+    ],
+)
+def test_foreign_headers_are_errors(table, tmp_path, change, message):
+    table.save(tmp_path / "saved")
+    path = tmp_path / "saved" / "header.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(TableError, match=message):
+        ct.ForwardingTable.open(tmp_path / "saved")
+    path.write_text("{")
+    with pytest.raises(TableError, match="not a saved table"):
+        ct.ForwardingTable.open(tmp_path / "saved")
