@@ -83,6 +83,11 @@ class TableMachine(RuleBasedStateMachine):
         assert [bad.row for bad in many.rejected] == [1]
         assert np.diff(many.offsets).tolist() == [len(set(right.values())), 0, len(set(right.values()))]
 
+    @rule()
+    def settle(self):
+        self.table.settle()
+        assert self.table._rebuild is None
+
     @invariant()
     def checks(self):
         self.table.check()
@@ -145,7 +150,9 @@ def test_readers_never_see_half_an_update():
     for reader in readers:
         reader.join()
     assert wrong == []
+    table.settle()
     table.check()
+    assert table.stats().levels[1] == 0
 
 
 def test_arrow_messages_and_rejected_rows():

@@ -27,8 +27,11 @@ from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 
 ALIVE = np.iinfo(np.int64).max
-BUFFER, SMALL = 64, 4096  # filters that the two youngest levels hold before they are packed into the next
-SHARE = 8  # the middle level is packed into the base when it holds this fraction of it
+# Levels, oldest first: the base; a level that is being packed into it; the middle, small and youngest ones. The two
+# youngest hold so many filters before they are packed into the next, the middle one this fraction of the base.
+LEVELS = 5
+BUFFER, SMALL = 64, 4096
+SHARE = 8
 
 
 class Stats(NamedTuple):
@@ -57,7 +60,8 @@ class ForwardingTable:
         self._subscribers = Names()
         self._crs: dict[str, str | None] = {}
         self._live = 0
-        self._snapshot = Snapshot(0, (EMPTY, EMPTY, EMPTY, EMPTY), 0, 0, None, None, None, False)
+        self._rebuild: threading.Thread | None = None
+        self._snapshot = Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
 
     # Updates
 
@@ -98,7 +102,7 @@ class ForwardingTable:
             added = bound.split(self._snapshot.filters)
             base = merge_levels(draft.levels, draft.is_filter_alive, added)
             self._live += bound.rows
-            self._publish(draft, (base, EMPTY, EMPTY, EMPTY))
+            self._publish(draft, (base, *(EMPTY,) * (LEVELS - 1)))
             return np.arange(first, first + bound.rows)
 
     def unsubscribe(self, key: Name) -> None:
@@ -182,7 +186,7 @@ class ForwardingTable:
         table._keys, table._subscribers = names_from(saved.keys), names_from(saved.subscribers)
         table._live = saved.rows
         owners = (saved.filter_subscription, saved.subscription_subscriber)
-        levels = (saved.level, EMPTY, EMPTY, EMPTY)
+        levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
         table._snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
         return table
 
@@ -201,7 +205,7 @@ class ForwardingTable:
             level = snapshot.levels[0] if packed else merge_levels(snapshot.levels, snapshot.is_filter_alive)
             owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
             whose = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
-            named, to_subscriber = np.unique(whose, return_inverse=True)
+            named, to_subscriber = np.unique(whose.astype(np.int64), return_inverse=True)
             return Saved(
                 renumbered(level, filters), dict(self._crs),
                 self._keys.chosen(rows), self._subscribers.chosen(named),
@@ -290,7 +294,7 @@ class ForwardingTable:
         first = draft.filters
         draft = _grown(draft, row, 1, np.array([who], np.int32), len(predicate))
         self._live += 1
-        base, middle, small, buffer = draft.levels
+        base, frozen, middle, small, buffer = draft.levels
         alive = draft.is_filter_alive
         added = constraints_of([(first + k, part) for k, part in enumerate(predicate)])
         buffer = merge_levels([buffer], alive, added)
@@ -298,9 +302,29 @@ class ForwardingTable:
             small, buffer = merge_levels([small, buffer], alive), EMPTY
         if small.filters > SMALL:
             middle, small = merge_levels([middle, small], alive), EMPTY
-        if middle.filters * SHARE > max(base.filters, SMALL * SHARE):
-            base, middle = merge_levels([base, middle], alive), EMPTY
-        self._publish(draft, (base, middle, small, buffer))
+        if middle.filters * SHARE > max(base.filters, SMALL * SHARE) and not frozen.filters:
+            frozen, middle = middle, EMPTY
+        self._publish(draft, (base, frozen, middle, small, buffer))
+        if frozen.filters and self._rebuild is None:
+            self._rebuild = threading.Thread(target=self._merge_into_base, name="contrada-rebuild", daemon=True)
+            self._rebuild.start()
+
+    def _merge_into_base(self) -> None:
+        """Pack the frozen level into the base while readers and writers go on."""
+        snapshot = self._snapshot
+        base, frozen = snapshot.levels[:2]
+        merged = merge_levels([base, frozen], snapshot.is_filter_alive)
+        with self._lock:
+            levels = self._snapshot.levels
+            if levels[0] is base and levels[1] is frozen:  # else a batch has packed everything meanwhile
+                self._publish(self._snapshot, (merged, EMPTY, *levels[2:]))
+            self._rebuild = None
+
+    def settle(self) -> None:
+        """Wait until no rebuild is under way; readers and writers need not."""
+        rebuild = self._rebuild
+        if rebuild is not None:
+            rebuild.join()
 
     def _without(self, draft: Snapshot, row: int) -> Snapshot:
         """The snapshot after a subscription has died, for the version to come."""
