@@ -41,7 +41,7 @@ class Level(NamedTuple):
 
     def match(self, message: Mapping[str, Value]) -> NDArray[np.int32]:
         """The filters that a message satisfies, each once."""
-        found = [tree.match(message[place[0]]) for place, tree in self.trees.items() if place[0] in message]
+        found = [tree.match(message[name]) for (name, _), tree in self.trees.items() if name in message]
         filters = found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, np.int32)])
         if not self.checks or not len(filters):
             return filters

@@ -33,7 +33,10 @@ class Snapshot(NamedTuple):
         filters = found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, np.int32)])
         rows = filters if self.filter_subscription is None else self.filter_subscription[filters]
         rows = rows[self.is_alive(rows)] if self.died is not None else rows
-        return (np.unique(rows) if self.several_filters else np.sort(rows)).astype(np.int64)
+        if self.several_filters:
+            return np.unique(rows).astype(np.int64)
+        rows.sort()  # a copy already
+        return rows.astype(np.int64)
 
     def is_alive(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Which subscriptions are alive."""
