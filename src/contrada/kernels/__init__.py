@@ -21,6 +21,12 @@ _MODULES = {
     "build_nodes": "packed",
     "build_lists": "packed",
     "match_packed": "match",
+    "split_quadratic": "split",
+    "split_linear": "split",
+    "split_rstar": "split",
+    "insert_constraint": "crtree",
+    "delete_constraint": "crtree",
+    "search_constraints": "crtree",
 }
 
 

@@ -1,0 +1,253 @@
+"""CRTree: answers equal a plain scan and every invariant holds, whatever was inserted and deleted before."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+import contrada as ct
+from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
+from contrada.index.crtree import CRTree
+from contrada.testing.strategies import regions, relation_sets
+
+pytestmark = pytest.mark.jitless
+
+SPLITS = ["quadratic", "linear", "rstar"]
+every_split = pytest.mark.parametrize("split", SPLITS)
+ANYWHERE = st.builds(
+    lambda x, y, w, h: ct.Region.box(x, y, x + w, y + h),
+    *(st.integers(0, 40) for _ in range(2)),
+    *(st.integers(1, 6) for _ in range(2)),
+)
+anything = regions() | ANYWHERE
+
+
+def scan(model, message):
+    return sorted(row for row, (relations, region) in model.items() if ct.relate(message, region) in relations)
+
+
+class TreeMachine(RuleBasedStateMachine):
+    """Random updates and questions against a dictionary."""
+
+    split = "quadratic"
+    rows = Bundle("rows")
+
+    @initialize(sizes=st.sampled_from([(2, 3), (2, 4), (3, 6), (4, 10)]))
+    def start(self, sizes):
+        self.tree = CRTree(self.split, *sizes)
+        self.model = {}
+        self.next_row = 0
+
+    def _insert(self, relations, region):
+        row = self.next_row
+        self.next_row += 1
+        self.tree.insert(row, relations, region)
+        self.model[row] = relations, region
+        return row
+
+    @rule(target=rows, relations=relation_sets(), region=anything)
+    def insert(self, relations, region):
+        return self._insert(relations, region)
+
+    @rule(seed=st.integers(0, 99), count=st.integers(1, 40))
+    def insert_boxes(self, seed, count):
+        rng = np.random.default_rng(seed)
+        for x, y, w, h, mask in rng.integers([0, 0, 1, 1, 0], [40, 40, 7, 7, 256], (count, 5)).tolist():
+            self._insert(ct.RelationSet.from_mask(mask), ct.Region.box(x, y, x + w, y + h))
+
+    @rule(row=consumes(rows))
+    def delete(self, row):
+        if row in self.model:
+            self.tree.delete(row)
+            del self.model[row]
+        with pytest.raises(ct.UnknownKeyError, match="not in the tree"):
+            self.tree.delete(row)
+
+    @rule(seed=st.integers(0, 99), share=st.floats(0, 1))
+    def delete_some(self, seed, share):
+        rows = np.random.default_rng(seed).permutation(list(self.model))
+        for row in rows[: int(len(rows) * share)].tolist():
+            self.tree.delete(row)
+            del self.model[row]
+
+    @rule(message=anything)
+    def match(self, message):
+        assert self.tree.match(message).tolist() == scan(self.model, message)
+
+    @invariant()
+    def holds(self):
+        if hasattr(self, "tree"):
+            self.tree.check()
+            assert len(self.tree) == len(self.model)
+
+
+class LinearMachine(TreeMachine):
+    """The same with linear splits."""
+
+    split = "linear"
+
+
+class RStarMachine(TreeMachine):
+    """The same with R* splits."""
+
+    split = "rstar"
+
+
+STEPS = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestQuadratic, TestLinear, TestRStar = (m.TestCase for m in (TreeMachine, LinearMachine, RStarMachine))
+TestQuadratic.settings = TestLinear.settings = TestRStar.settings = STEPS
+
+
+def random_boxes(rng, count, universe=100.0, side=6.0):
+    low = rng.uniform(0, universe, (count, 2))
+    boxes = np.concatenate([low, low + rng.uniform(0.1, side, (count, 2))], axis=1)
+    return [ct.Region.box(*box) for box in boxes.tolist()]
+
+
+def filled(split, count, seed=1):
+    rng = np.random.default_rng(seed)
+    tree, model = CRTree(split), {}
+    for row, region in enumerate(random_boxes(rng, count)):
+        model[row] = ct.RelationSet(ct.Relation(int(rng.integers(8)))), region
+        tree.insert(row, *model[row])
+    return tree, model
+
+
+@every_split
+def test_a_large_tree_shrinks_to_nothing_and_grows_again(split):
+    tree, model = filled(split, 1500)
+    tree.check()
+    rng = np.random.default_rng(2)
+    for k, row in enumerate(rng.permutation(1500).tolist()):
+        tree.delete(row)
+        relations, region = model.pop(row)
+        if k % 100 == 0:
+            tree.check()
+            assert tree.match(region).tolist() == scan(model, region)
+    assert len(tree) == 0
+    tree.check()
+    assert tree.match(region).tolist() == []
+    tree.insert(3, relations, region)
+    tree.check()
+
+
+@every_split
+def test_nodes_apart_are_taken_wholesale(split):
+    """Only constraints whose boxes come near the message are evaluated."""
+    tree, model = filled(split, 2000)
+    message = ct.Region.box(50, 50, 53, 53)
+    decided, candidates = tree.search(message)
+    near = relate_boxes(np.array([message.bounds]), np.array([region.bounds for _, region in model.values()])) > 0
+    apart = sum(ct.Relation.DISJOINT in relations for relations, _ in model.values()) - len(decided)
+    assert len(candidates) <= near.sum() < 40
+    assert 0 <= apart <= near.sum()
+    assert tree.match(message).tolist() == scan(model, message)
+
+
+def area(boxes):
+    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+
+
+def chosen_leaf(arrays, box):
+    """Guttman's ChooseLeaf: down by least enlargement, then by smallest area, then by order."""
+    node = int(arrays.state[0])
+    while arrays.levels[node] > 0:
+        below = arrays.children[node, : arrays.counts[node]]
+        boxes = arrays.boxes[below]
+        joint = np.concatenate([np.minimum(boxes[:, :2], box[:2]), np.maximum(boxes[:, 2:], box[2:])], axis=1)
+        node = int(below[np.lexsort((area(boxes), area(joint) - area(boxes)))[0]])
+    return node
+
+
+@every_split
+def test_constraints_go_to_the_leaf_of_least_enlargement(split):
+    tree, _ = filled(split, 500)
+    unsplit = 0
+    for row, region in enumerate(random_boxes(np.random.default_rng(3), 200), start=500):
+        arrays, box = tree._tree, np.array(region.bounds)
+        leaf, slot = chosen_leaf(arrays, box), tree._free[-1] if tree._free else len(tree)
+        full = arrays.counts[leaf] == tree.maximum
+        tree.insert(row, ct.Relation.MEETS, region)
+        unsplit += not full
+        assert full or tree._tree.slot_parents[slot] == leaf
+    assert unsplit > 100
+
+
+@every_split
+@pytest.mark.parametrize("relation", [ct.Relation.COVERED_BY, ct.Relation.COVERS])
+def test_what_table_2_as_printed_misses_is_found(split, relation):
+    a = ct.Region.from_wkt("POLYGON ((2 1, 8 1, 8 2, 5 4, 2 2, 2 1))")
+    b = ct.Region.from_wkt("POLYGON ((0 0, 10 0, 10 10, 6 10, 6 4, 4 4, 4 10, 0 10, 0 0))")
+    message, region = (a, b) if relation == ct.Relation.COVERED_BY else (b, a)
+    (boxes,) = relate_boxes(np.array([message.bounds]), np.array([region.bounds]))
+    printed = {ct.Relation.COVERED_BY: 0b10001000, ct.Relation.COVERS: 0b01001000}[relation]
+    assert not printed >> boxes & 1
+    assert BOX_RELATIONS[relation] >> boxes & 1
+    tree, _ = filled(split, 60)
+    tree.insert(1000, relation, region)
+    tree.check()
+    assert 1000 in tree.match(message).tolist()
+
+
+def test_boxes_that_touch_are_not_apart():
+    tree = CRTree()
+    tree.insert(1, ct.Relation.MEETS, ct.Region.box(0, 0, 2, 2))
+    tree.insert(2, ct.Relation.DISJOINT, ct.Region.box(0, 0, 2, 2))
+    assert tree.match(ct.Region.box(2, 0, 4, 2)).tolist() == [1]
+    assert tree.match(ct.Region.box(2, 2, 4, 4)).tolist() == [1]
+    assert tree.match(ct.Region.box(2.5, 2, 4, 4)).tolist() == [2]
+
+
+@every_split
+def test_algorithm_1_at_the_leaves(split):
+    tree, model = filled(split, 300)
+    for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
+        column = ct.RegionArray.from_regions([region for _, region in model.values()])
+        sampled = ct.relate_sampled(message, column, 2.0).tolist()
+        boxes = relate_boxes(message.column.bounds, column.bounds).tolist()
+        expected = []
+        for row, (relations, _) in model.items():
+            admitted = any(BOX_RELATIONS[relation] >> boxes[row] & 1 for relation in relations)
+            relation = ct.Relation(sampled[row] if boxes[row] else 0)
+            if admitted and relation in relations:
+                expected.append(row)
+        assert tree.match(message, density=2.0).tolist() == expected
+
+
+def test_masks_as_numbers_and_copies():
+    tree = CRTree("rstar", 2, 4)
+    for row, mask in enumerate([1, 0b110, 255, 0]):
+        tree.insert(10 * row - 10, mask, ct.Region.box(0, 0, 4, 4))
+    copy = pickle.loads(pickle.dumps(tree))
+    copy.check()
+    copy.delete(0)
+    assert tree.match(ct.Region.box(2, 2, 6, 6)).tolist() == [0, 10]
+    assert copy.match(ct.Region.box(2, 2, 6, 6)).tolist() == [10]
+    assert tree.match(ct.Region.box(7, 7, 8, 8)).tolist() == [-10, 10]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda _: CRTree("cubic"), ValueError, "quadratic, linear, rstar; got 'cubic'"),
+        (lambda _: CRTree(minimum=1), ValueError, "got 1 and 10"),
+        (lambda _: CRTree(minimum=6), ValueError, "got 6 and 10"),
+        (lambda t: t.insert(1, 256, ct.Region.box(0, 0, 1, 1)), ValueError, "eight bits"),
+        (lambda t: t.insert(1.5, 1, ct.Region.box(0, 0, 1, 1)), TypeError, "float"),
+        (lambda t: t.insert(0, 1, ct.Region.box(0, 0, 1, 1)), ct.KeyInUseError, "row 0 is in the tree already"),
+        (lambda t: t.insert(1, 1, ct.Point(0, 0)), TypeError, "not on a Point"),
+        (lambda t: t.match(ct.Point(0, 0)), TypeError, "not a Point"),
+        (lambda t: t.match(ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
+        (lambda t: t.insert(1, 1, ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
+    ],
+)
+def test_errors_name_what_is_wrong_and_nothing_is_added(call, error, message):
+    tree = CRTree()
+    tree.insert(0, 1, ct.Region.box(0, 0, 1, 1, crs="EPSG:25832"))
+    with pytest.raises(error, match=message):
+        call(tree)
+    assert len(tree) == 1
+    tree.check()
