@@ -78,8 +78,9 @@ format: $(READY)  ## let ruff mend what it can
 verify: $(READY)  ## a million pairs of regions against rational arithmetic and Shapely
 	$(BIN)/python -m contrada.testing.verify
 
-bench: $(READY)  ## speed against Shapely and against the sampled relation
+bench: $(READY)  ## speed against Shapely, the sampled relation and, where they are installed, databases
 	$(BIN)/python benchmarks/relate.py
+	$(BIN)/python benchmarks/match.py
 
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,8 +1,8 @@
-"""The two pictures of the README: the eight relations, and how fast they are found.
+"""The pictures of the README and the docs: the eight relations, how fast they are found, and how fast messages match.
 
     python benchmarks/pictures.py
 
-The relations in the first picture are computed, not assumed; the second shows build/bench/relate.json.
+The relations in the first picture are computed, not assumed; the others show build/bench/relate.json and match.json.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import match_pictures
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
@@ -186,12 +187,16 @@ def save(figure: Any, name: str) -> None:
 
 
 def main() -> None:
-    """Draw both."""
+    """Draw all for which there are numbers."""
     draw_relations()
     if RESULT.exists():
         draw_speed()
     else:
         print(f"no {RESULT.relative_to(ROOT)}: run benchmarks/relate.py first for relate_speed.png")
+    if match_pictures.RESULT.exists():
+        save(match_pictures.draw_match(), "match_speed.png")
+    else:
+        print(f"no {match_pictures.RESULT.relative_to(ROOT)}: run benchmarks/match.py first for match_speed.png")
 
 
 if __name__ == "__main__":

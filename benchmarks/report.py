@@ -50,7 +50,8 @@ class Row:
         """The bar in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:g}"
-        return f"at most {self.at_most:g} s" if self.at_most is not None else ""
+        unit = "" if self.unit.startswith("times") else f" {self.unit}"
+        return f"at most {self.at_most:g}{unit}" if self.at_most is not None else ""
 
 
 @dataclass(frozen=True)

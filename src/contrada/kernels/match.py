@@ -24,7 +24,7 @@ from contrada.kernels.rings import IN, ON, locate
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 ENOUGH = np.int64(48)  # candidates for which a grid over the message pays
 MANY = 20000  # items for which a finer one does
-COARSE, FINE = np.int64(64), np.int64(128)  # cells per side
+COARSE, FINE = np.int64(64), np.int64(256)  # cells per side
 UNKNOWN, APART, WITHIN = 0, 1, 2
 
 # For each relation of two boxes, the relations of their regions that it allows (Table 2, corrected, transposed).

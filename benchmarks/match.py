@@ -1,0 +1,62 @@
+"""How fast messages find their subscriptions, against Shapely, DuckDB, PostGIS and Koncorde, in one run.
+
+    python benchmarks/match.py [--quick] [--only large,small] [--seed 7] [--write-docs]
+
+Both sides are timed from WKB in to an array of integers out, and answers are compared. Writes
+build/bench/match.json. Real polygons are read from the directory that CONTRADA_DATA names. With --write-docs the
+tables replace those of docs/performance.md, so that no number is typed by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+
+import match_engines
+import match_large
+import match_live
+import match_points
+import match_scale
+import match_small
+from match_report import MatchReport
+from report import ROOT, Row, show, write_docs
+from timing import say
+
+RESULT = ROOT / "build" / "bench" / "match.json"
+SECTIONS: dict[str, Callable[[MatchReport], Iterator[Row]]] = {
+    "large": match_large.run,
+    "engines": match_engines.run,
+    "small": match_small.run,
+    "points": match_points.run,
+    "scale": match_scale.run,
+    "live": match_live.run,
+}
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
+    arguments = parser.parse_args()
+    chosen = arguments.only.split(",")
+    if unknown := set(chosen) - set(SECTIONS):
+        parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    if arguments.write_docs and set(chosen) != set(SECTIONS):
+        parser.error("--write-docs needs a run of all sections")
+    report = MatchReport(arguments.seed, arguments.quick)
+    for name, run in SECTIONS.items():
+        if name in chosen:
+            report.rows += run(report)
+    show(report)
+    report.save(RESULT)
+    say(f"wrote {RESULT.relative_to(ROOT)}")
+    if arguments.write_docs:
+        write_docs(report, ROOT / "docs" / "performance.md", "match")
+        say("wrote docs/performance.md")
+
+
+if __name__ == "__main__":
+    main()

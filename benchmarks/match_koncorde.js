@@ -1,0 +1,22 @@
+// Koncorde's side of benchmarks/match.py: polygons and points as JSON in; seconds per point and matches out.
+const path = require('path');
+const modules = path.join(process.argv[2], 'node_modules');
+const { Koncorde } = require(path.join(modules, 'koncorde'));
+const asked = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const koncorde = new Koncorde();
+const rowOf = new Map();
+asked.polygons.forEach((ring, row) => {
+  const points = ring.map(([lon, lat]) => ({ lat, lon }));
+  rowOf.set(koncorde.register({ geoPolygon: { location: { points } } }), row);
+});
+const documents = asked.points.map(([lon, lat]) => ({ location: { lat, lon } }));
+documents.forEach((document) => koncorde.test(document));
+const times = [];
+let found = [];
+for (let repeat = 0; repeat < 5; repeat += 1) {
+  const start = process.hrtime.bigint();
+  found = documents.map((document) => koncorde.test(document));
+  times.push(Number(process.hrtime.bigint() - start) / 1e9 / documents.length);
+}
+times.sort((a, b) => a - b);
+process.stdout.write(JSON.stringify({ seconds: times[2], rows: found.map((ids) => ids.map((id) => rowOf.get(id))) }));
