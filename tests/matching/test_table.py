@@ -238,3 +238,36 @@ def test_one_attribute_has_one_crs():
     with pytest.raises(ct.CrsError, match="attribute 'area': subscriptions and message"):
         table.match({"area": ct.Region.box(0, 0, 4, 4, crs="EPSG:4326")})
     assert table.match({"area": ct.Region.box(2, 2, 6, 6)}) == {"a"}
+
+
+@pytest.mark.jitless
+def test_regions_and_points_against_a_scan_with_many_candidates():
+    """Enough subscriptions for nodes above nodes, and for a grid over the message; equal regions share one item."""
+    rng = np.random.default_rng(8)
+    corners = rng.integers(0, 24, (330, 2)).tolist()
+    boxes = [ct.Region.box(x, y, x + 1 + k % 3, y + 2) for k, (x, y) in enumerate(corners)]
+    places = [ct.Point(x, y) for x, y in corners]
+    masks = [ct.RelationSet.from_mask(int(mask)) for mask in rng.integers(1, 256, 330)]
+    table = ct.ForwardingTable()
+    for mask in set(masks):
+        rows = [k for k in range(330) if masks[k] == mask]
+        for name, values in (("region", boxes), ("point", places)):
+            template = ct.Constraint("a", mask, ct.Column("geometry"))
+            data = pa.table({"geometry": [values[k].to_wkb() for k in rows], "key": [f"{name} {k}" for k in rows]})
+            table.subscribe_many(data, template)
+    ring = ct.Region([(2, 2), (20, 2), (20, 20), (2, 20)], [[(6, 6), (16, 6), (16, 16), (6, 16)]])
+    star = ct.Region([(11 + r * np.cos(t), 11 + r * np.sin(t)) for t, r in zip(np.linspace(0, 6, 31), [9, 4] * 16)])  # noqa: B905
+    for message in (
+        ring,
+        star,
+        ct.Region.box(3, 3, 19, 21),
+        ct.Region.box(5, 5, 6, 6),
+        ct.Point(5, 5),
+        ct.Point(-1, 0),
+    ):
+        right = {f"region {k}" for k in range(330) if ct.relate(message, boxes[k]) in masks[k]}
+        right |= {f"point {k}" for k in range(330) if ct.relate(message, places[k]) in masks[k]}
+        assert table.match_keys({"a": message}) == right
+    many = table.match_many(pa.table({"a": [ring.to_wkb(), ct.Point(5, 5).to_wkb()]}), threads=1)
+    assert many.rows[: many.offsets[1]].tolist() == table.match_keys({"a": ring}).rows.tolist()
+    assert many.rows[many.offsets[1] :].tolist() == table.match_keys({"a": ct.Point(5, 5)}).rows.tolist()

@@ -130,8 +130,8 @@ def build_grid(xy, rings, r0, r1, bounds, row, size):
     """The grid over the region of rings r0..r1, whose box is a row of bounds."""
     x0 = bounds[row, 0]
     y0 = bounds[row, 1]
-    sx = (size - 2) / (bounds[row, 2] - x0)
-    sy = (size - 2) / (bounds[row, 3] - y0)
+    sx = (size - 2) / (bounds[row, 2] - x0) if bounds[row, 2] > x0 else 0.0  # a point has no grid
+    sy = (size - 2) / (bounds[row, 3] - y0) if bounds[row, 3] > y0 else 0.0
     labels = np.empty(size * size, np.uint8)
     for cell in range(size * size):
         labels[cell] = 0
