@@ -50,9 +50,5 @@ class UnknownKeyError(ContradaError, KeyError):
         return str(self.args[0])
 
 
-class MessageError(ContradaError, ValueError):
-    """A message cannot be matched: the attribute and the reason are named."""
-
-
 class TableError(ContradaError, ValueError):
     """A saved table cannot be opened: the directory and what is wrong with it are named."""

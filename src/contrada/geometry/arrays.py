@@ -67,6 +67,13 @@ def concatenate(parts: Sequence[Arrays]) -> Arrays:
     )
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
     """Offsets of runs of the given lengths: 0, c0, c0 + c1, ..."""
     made = np.zeros(len(counts) + 1, np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.point import Point, PointArray
@@ -121,18 +122,12 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     >>> relate_boxes(np.array([[0.0, 0, 4, 4]]), np.array([[1.0, 1, 2, 2], [0, 0, 4, 4]])).tolist()
     [5, 3]
     """
-    first, second = (_read_only(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
+    first, second = (frozen(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
     if len(first) != len(second) and len(first) != 1 and len(second) != 1:
         raise ValueError(f"{len(first)} and {len(second)} boxes do not go together")
     out = np.empty(len(second) if len(first) == 1 else len(first), np.uint8)
     kernels.box_relations(first, second, out)
     return out
-
-
-def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 __all__ = ["BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.geometry.arrays import Arrays, concatenate, take
+from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import common_crs, is_geographic
 from contrada.geometry.faults import Rejection, is_mendable, rejection
@@ -51,7 +51,7 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
         *outputs,
         regions,
         bounds,
-        *(_read_only(array) for array in outputs),
+        *(frozen(array) for array in outputs),
         raw.faults,
         reports,
         places,
@@ -90,7 +90,7 @@ def read_one(data: bytes) -> Arrays | None:
     outputs = (xy, rings, flags, ring_bounds)
     kept = kernels.validate_regions(
         bits.view(np.float64), raw_rings, parts, regions, *outputs, offsets, bounds,
-        *(_read_only(array) for array in outputs), faults, np.empty((1, 3), np.int64), np.empty((1, 2)),
+        *(frozen(array) for array in outputs), faults, np.empty((1, 3), np.int64), np.empty((1, 2)),
     )  # fmt: skip
     if kept != 1:
         return None
@@ -100,12 +100,6 @@ def read_one(data: bytes) -> Arrays | None:
 
 _PRESENT = np.zeros(1, np.uint8)
 _PRESENT.setflags(write=False)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:

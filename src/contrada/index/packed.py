@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray
-from contrada.geometry.arrays import Arrays, concatenate, take
+from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 
@@ -104,13 +104,6 @@ class PackedTree:
     def values(self) -> RegionArray | PointArray:
         """The value of every entry, for packing again together with others."""
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
