@@ -233,9 +233,10 @@ class Entry:
     _lock = threading.Lock()
     _announced = False
 
-    def __init__(self, function: Callable[..., Any], signature: str) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, checked: bool) -> None:
         self.py_func = function
         self.signature = signature
+        self.checked = checked
         self._ready: Callable[..., Any] | None = None
 
     def ready(self) -> Callable[..., Any]:
@@ -264,7 +265,7 @@ class Entry:
                     dispatcher.compile(arguments)
             _remove_stale(cache_directory())
         dispatcher.disable_compile()
-        compiled: Callable[..., Any] = dispatcher
+        compiled: Callable[..., Any] = dispatcher if self.checked else dispatcher.overloads[arguments].entry_point
         return compiled
 
     @staticmethod
@@ -279,9 +280,13 @@ class Entry:
             )
 
 
-def entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
-    """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`)."""
-    return lambda function: Entry(function, signature)
+def entry(signature: str, checked: bool = True) -> Callable[[Callable[..., Any]], Entry]:
+    """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`).
+
+    Where calls are many and short, with arguments that one place in our code makes, they need not be checked: looking
+    at the types of thirty arrays takes as long as matching a point.
+    """
+    return lambda function: Entry(function, signature, checked)
 
 
 class _CacheMissError(Exception):

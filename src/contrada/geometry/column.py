@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 LARGE = 64  # regions with more vertices get an edge index, as in kernels/chains.py
 
 
+_NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # the edge index of one small region
+_NO_CHAINS[1].setflags(write=False)
+
+
 class Sifted(NamedTuple):
     """The good rows of a batch as a column, and the rest with reasons; nothing is lost.
 
@@ -59,6 +63,15 @@ class RegionArray:
         object.__setattr__(self, "_arrays", arrays)
         object.__setattr__(self, "_crs", crs)
         object.__setattr__(self, "_chains", None)
+
+    @classmethod
+    def of_small_region(cls, arrays: Arrays) -> RegionArray:
+        """Wrap the read-only arrays of one region of at most LARGE vertices; they are not checked."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_arrays", arrays)
+        object.__setattr__(made, "_crs", None)
+        object.__setattr__(made, "_chains", _NO_CHAINS)
+        return made
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a RegionArray cannot be changed")

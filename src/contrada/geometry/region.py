@@ -77,9 +77,9 @@ class Region:
     def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
         """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
         if crs is None and isinstance(data, bytes):
-            arrays = read_one(data)
-            if arrays is not None:
-                return cls.from_column(RegionArray(arrays))
+            column = read_one(data)
+            if column is not None:
+                return cls.from_column(column)
         return cls._from_raw(raw_from_wkb([data]), crs, repair)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
-from contrada.geometry.column import RegionArray, Sifted
+from contrada.geometry.column import LARGE, RegionArray, Sifted
 from contrada.geometry.crs import common_crs, is_geographic
 from contrada.geometry.faults import Rejection, is_mendable, rejection
 from contrada.geometry.sources import GOOD, Raw, raw_from_shapely
@@ -67,39 +68,35 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
     return arrays, reports, places
 
 
-def read_one(data: bytes) -> Arrays | None:
-    """The arrays of the region of one WKB value without an SRID; None if it needs a closer look.
+class _Scratch(threading.local):
+    """Room for one small ring, one per thread; views show the same memory."""
 
-    The same kernels as for a batch, with as little around them as possible: messages come one at a time.
+    def __init__(self) -> None:
+        self.bits = np.empty((LARGE, 2), np.uint64)
+        self.raw = frozen(self.bits.view(np.float64))
+        self.xy = np.empty((LARGE, 2))
+        self.xy_view = frozen(self.xy)
+        self.bounds = np.empty((1, 4))
+
+
+_scratch = _Scratch()
+_ONE_REGION, _ONE_SHELL = frozen(np.array([0, 1], np.int32)), frozen(np.zeros(1, np.uint8))
+_ONE_RING = [frozen(np.array([0, end])) for end in range(LARGE + 1)]  # by its number of vertices
+
+
+def read_one(data: bytes) -> RegionArray | None:
+    """The column of the region of one WKB value, if it is a small simple polygon; None if it needs a closer look.
+
+    Messages come one at a time, and most are small: this does with little more than the time of the kernel.
     """
-    size = len(data)
-    one = np.empty((4, 1), np.int64)
-    faults, kinds, srids, _ = one
-    regions, totals = np.empty(2, np.int64), np.empty(3, np.int64)
-    buffer, positions = np.frombuffer(data, np.uint8), np.array([0, size])
-    kernels.count_wkb(buffer, positions, _PRESENT, faults, kinds, srids, regions, totals)
-    if faults[0] != GOOD or srids[0] > 0:
+    s = _scratch
+    end = kernels.read_polygon(np.frombuffer(data, np.uint8), s.bits, s.raw, s.xy, s.xy_view, s.bounds)
+    if end < 0:
         return None
-    n_rings, n_vertices = int(totals[1]), int(totals[2])
-    parts, raw_rings = np.empty(totals[0] + 1, np.int64), np.empty(n_rings + 1, np.int64)
-    bits = np.empty((n_vertices, 2), np.uint64)
-    kernels.fill_wkb(buffer, positions, faults, bits, raw_rings, parts)
-    xy, rings = np.empty((n_vertices + n_rings, 2)), np.empty(n_rings + 1, np.int64)
-    flags, ring_bounds = np.empty(n_rings, np.uint8), np.empty((n_rings, 4))
-    offsets, bounds = np.empty(2, np.int32), np.empty((1, 4))
-    outputs = (xy, rings, flags, ring_bounds)
-    kept = kernels.validate_regions(
-        bits.view(np.float64), raw_rings, parts, regions, *outputs, offsets, bounds,
-        *(frozen(array) for array in outputs), faults, np.empty((1, 3), np.int64), np.empty((1, 2)),
-    )  # fmt: skip
-    if kept != 1:
-        return None
-    end = int(offsets[1])
-    return Arrays(xy[: rings[end]], rings[: end + 1], offsets, flags[:end], bounds)
-
-
-_PRESENT = np.zeros(1, np.uint8)
-_PRESENT.setflags(write=False)
+    xy, bounds = s.xy[:end].copy(), s.bounds.copy()
+    xy.setflags(write=False)
+    bounds.setflags(write=False)
+    return RegionArray.of_small_region(Arrays(xy, _ONE_RING[end], _ONE_REGION, _ONE_SHELL, bounds))
 
 
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:

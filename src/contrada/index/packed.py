@@ -19,12 +19,17 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
+STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
+WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed
 
 
 class PackedTree:
     """Constraints on one attribute against regions, or against points; answers which a message satisfies."""
 
-    __slots__ = ("_arrays", "_local", "column", "is_points", "lists", "masks", "nodes", "offsets", "rows", "union")
+    __slots__ = (
+        "_fixed", "_items", "_local", "column", "disjoint_map", "first_row", "is_points", "lists", "masks",
+        "node_masks", "nodes", "offsets", "rows", "union",
+    )  # fmt: skip
 
     def __init__(self, column: RegionArray | PointArray, masks: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
         """Pack constraints: masks[k] against value k of the column; rows[k] is reported when it holds."""
@@ -41,11 +46,22 @@ class PackedTree:
         ordered = rows[order].astype(np.int32, copy=False)
         self.union = self.masks if len(starts) == len(order) else frozen(np.bitwise_or.reduceat(self.masks, starts))
         self.nodes = frozen(kernels.build_nodes(frozen(boxes_of(self.column))))
+        self.node_masks = frozen(kernels.build_node_masks(self.union, len(self.nodes)))
         disjoint = kernels.build_lists(self.offsets, self.masks, ordered, DISJOINT_BIT)
         contains = kernels.build_lists(self.offsets, self.masks, ordered, CONTAINS_BIT)
         self.rows = frozen(ordered)
         self.lists = tuple(map(frozen, (*disjoint, *contains)))
-        self._arrays = item_arrays(self.column)
+        self.disjoint_map = frozen(bitmap_of(self.lists[1], self.rows))
+        self._finish(item_arrays(self.column))
+
+    def _finish(self, items: tuple[Any, ...]) -> None:
+        """Put together what every call of a kernel takes."""
+        self._items = items
+        self.first_row = int(self.rows.min(initial=0)) if len(self.disjoint_map) else 0
+        self._fixed = (
+            *items, self.is_points, self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows,
+            *self.lists,
+        )  # fmt: skip
         self._local = threading.local()
 
     def __len__(self) -> int:
@@ -54,47 +70,51 @@ class PackedTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays but the coordinates; arrays that serve twice count once."""
-        arrays = [self.nodes, self.union, self.offsets, self.masks, self.rows, *self.lists]
-        arrays += [array for array in self._arrays[1:] if isinstance(array, np.ndarray)]
-        return sum({array.ctypes.data: array.nbytes for array in arrays}.values())
+        arrays = [array for array in (*self._fixed[1:], self.disjoint_map) if isinstance(array, np.ndarray)]
+        return sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
 
-    def match(self, value: Region | Point) -> NDArray[np.int32]:
-        """Rows of the constraints that a message's value satisfies, in no order."""
-        candidates, out, ends = self._scratch()
-        self._call(kernel_arrays(value.column), isinstance(value, Point), 0, 1, candidates, out, ends)
-        answer: NDArray[np.int32] = out[: ends[0]].copy()
+    def match(self, value: Region | Point) -> NDArray[np.int64]:
+        """Rows of the constraints that a message's value satisfies, sorted."""
+        scratch = self._scratch()
+        if len(self.disjoint_map):
+            np.copyto(scratch.bitmap, self.disjoint_map)
+        if isinstance(value, Point):
+            scratch.point[0, 0] = value.x
+            scratch.point[0, 1] = value.y
+            kernels.match_points(scratch.point_view, *self._fixed, 0, 1, *scratch.room)
+        else:
+            kernels.match_regions(*value.column.kernel_arrays(), *self._fixed, 0, 1, *scratch.room)
+        count = int(scratch.ends[0])
+        if len(self.disjoint_map):
+            answer = np.empty(count + 8, np.int64)
+            kernels.list_marks(scratch.bitmap_view, self.first_row, answer)
+            return answer[:count]
+        answer = scratch.out[:count].astype(np.int64)
+        answer.sort()
         return answer
 
     def match_many(
         self, column: RegionArray | PointArray, start: int, stop: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The same for rows start..stop of a column: how many rows each satisfies, and these one after another."""
-        message = kernel_arrays(column)
-        candidates = np.empty(len(self.column), np.int32)
-        out = np.empty(max(4 * len(self), 1 << 18), np.int32)
-        ends = np.zeros(len(column), np.int64)
+        """For rows start..stop of a column: how many rows each satisfies, and these one after another, in no order."""
+        scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), stop - start, 0, 0)
+        is_point = isinstance(column, PointArray)
+        message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
+        match = kernels.match_points if is_point else kernels.match_regions
         counts, answers = [], []
         while start < stop:
-            done = self._call(message, isinstance(column, PointArray), start, stop, candidates, out, ends)
-            counts.append(np.diff(ends[start:done], prepend=0))
-            answers.append(out[: ends[done - 1]].copy())
+            done = match(*message, *self._fixed, start, stop, *scratch.room)
+            counts.append(np.diff(scratch.ends[: done - start], prepend=0))
+            answers.append(scratch.out[: scratch.ends[done - start - 1]].copy())
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
 
-    def _call(self, message: tuple[Any, ...], is_point: bool, start: int, stop: int, *scratch: Any) -> int:
-        done: int = kernels.match_packed(
-            *message, *self._arrays, self.nodes, self.union, self.offsets, self.masks, self.rows,
-            *self.lists, is_point, self.is_points, start, stop, *scratch,
-        )  # fmt: skip
-        return done
-
-    def _scratch(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Room for every item, every entry and one end, one per thread."""
-        made: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]] | None
-        made = getattr(self._local, "arrays", None)
+    def _scratch(self) -> Scratch:
+        """Scratch space for one message, one per thread."""
+        made: Scratch | None = getattr(self._local, "scratch", None)
         if made is None:
-            made = np.empty(len(self.column), np.int32), np.empty(len(self), np.int32), np.empty(1, np.int64)
-            self._local.arrays = made
+            made = Scratch(len(self.column), len(self), 1, len(self.disjoint_map), self.first_row)
+            self._local.scratch = made
         return made
 
     def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
@@ -104,6 +124,32 @@ class PackedTree:
     def values(self) -> RegionArray | PointArray:
         """The value of every entry, for packing again together with others."""
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
+
+
+class Scratch:
+    """What one thread writes to while it matches; read-only views are for kernels that read only."""
+
+    __slots__ = ("bitmap", "bitmap_view", "ends", "out", "point", "point_view", "room")
+
+    def __init__(self, items: int, entries: int, messages: int, map_size: int, first_row: int) -> None:
+        self.bitmap = np.empty(map_size, np.uint8)
+        self.bitmap_view = frozen(self.bitmap)
+        self.point = np.empty((1, 2))
+        self.point_view = frozen(self.point)
+        self.ends = np.empty(messages, np.int64)
+        self.out = np.empty(entries, np.int32)
+        candidates, stack = np.empty(items, np.int32), np.empty((STACK, 2), np.int64)
+        self.room = stack, candidates, self.out, self.bitmap, first_row, self.ends
+
+
+def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """A bit for every row from the least of `rows` on, set for the chosen; empty if these are too few for one."""
+    first, last = int(rows.min(initial=0)), int(rows.max(initial=0))
+    if len(chosen) < WORTH_A_MAP or len(chosen) * WORTH_A_MAP < last - first:
+        return np.empty(0, np.uint8)
+    marks = np.zeros(last - first + 1, bool)
+    marks[chosen - first] = True
+    return np.packbits(marks, bitorder="little")
 
 
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
@@ -174,7 +220,7 @@ def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
     return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)
 
 
-TREE_PARTS = ("nodes", "union", "offsets", "masks", "rows")
+TREE_PARTS = ("nodes", "node_masks", "union", "offsets", "masks", "rows", "disjoint_map")
 LIST_PARTS = ("disjoint_before", "disjoint_rows", "contains_before", "contains_rows")
 
 
@@ -183,7 +229,7 @@ def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
     made = {name: getattr(tree, name) for name in TREE_PARTS} | dict(zip(LIST_PARTS, tree.lists, strict=True))
     if isinstance(tree.column, PointArray):
         return made | {"xy": tree.column.xy}
-    boxes, large, bases, _ = tree._arrays[5:]
+    boxes, large, bases, _ = tree._items[5:]
     return made | dict(tree.column.arrays._asdict()) | {"boxes": boxes, "large": large, "bases": bases}
 
 
@@ -194,14 +240,13 @@ def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> Packed
     for name in TREE_PARTS:
         setattr(tree, name, arrays[name])
     tree.lists = tuple(arrays[name] for name in LIST_PARTS)
-    tree._local = threading.local()
     if is_points:
         tree.column = PointArray(arrays["xy"])
-        tree._arrays = item_arrays(tree.column)
+        tree._finish(item_arrays(tree.column))
         return tree
     own = Arrays(*(arrays[name] for name in Arrays._fields))
     tree.column = RegionArray(own)
     most = int(np.diff(own.region_offsets).max(initial=1))
     # Kernels take the boxes as an array that could be written to; these are few, so they are copied.
-    tree._arrays = (*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most)
+    tree._finish((*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most))
     return tree

@@ -5,11 +5,13 @@ import numpy as np
 from contrada.jit import kernel
 from contrada.kernels.chains import FANOUT, SHIFT, chain_levels, join_chains, ring_of
 from contrada.kernels.contacts import CROSSING, contact_bits, edge_contact
-from contrada.kernels.nodes import SETTLED, TOUCH
+from contrada.kernels.nodes import SETTLED, TOUCH, is_decided
 
 
 @kernel
-def scan_edges(a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j_stop, x0, y0, x1, y1, bits, work):
+def scan_edges(
+    a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j_stop, x0, y0, x1, y1, bits, stops, work
+):
     """Bits from all pairs of edges i_first..i_stop of a and j_first..j_stop of b within the window."""
     rb = ring_of(b.rings, b0, b1, j_first)
     for j in range(j_first, j_stop):
@@ -40,7 +42,7 @@ def scan_edges(a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j
                 if contact == CROSSING:
                     return bits | SETTLED | TOUCH
                 bits |= contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work)
-                if bits & SETTLED == SETTLED:
+                if is_decided(bits, stops):
                     return bits
             start = stop + 1
             ra += 1
@@ -48,7 +50,7 @@ def scan_edges(a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j
 
 
 @kernel
-def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, work):
+def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work):
     """Bits from all pairs of edges whose index blocks meet."""
     a_first = a.rings[a0]
     b_first = b.rings[b0]
@@ -68,8 +70,8 @@ def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, work):
             bits = scan_edges(
                 a, a0, a1, a_base, a_first + i, a_first + min(i + FANOUT, a_slots),
                 b, b0, b1, b_base, b_first + j, b_first + min(j + FANOUT, b_slots),
-                a.boxes[box, 0], a.boxes[box, 1], a.boxes[box, 2], a.boxes[box, 3], bits, work,
+                a.boxes[box, 0], a.boxes[box, 1], a.boxes[box, 2], a.boxes[box, 3], bits, stops, work,
             )  # fmt: skip
-            if bits & SETTLED == SETTLED:
+            if is_decided(bits, stops):
                 return bits
     return bits

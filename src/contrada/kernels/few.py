@@ -7,7 +7,7 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import FANOUT, SHIFT
-from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, SETTLED, TOUCH
+from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, MEET, SETTLED, TOUCH
 from contrada.kernels.orientation import orient
 from contrada.kernels.rings import CROSSED, IN, ON_EDGE, cross_edge, locate_scanned
 
@@ -105,7 +105,7 @@ def relate_few(a, rings, r, bounds, row, b, first, last, bits):
     if inside:
         return bits | BOUNDARY_A_IN_B
     bits |= A_LEAVES
-    if bits & B_LEAVES:
+    if bits & (B_LEAVES | MEET):
         return bits
     side = locate_scanned(b[first, 0], b[first, 1], a, rings, r, r + 1)
     return bits | (BOUNDARY_B_IN_A if side == IN else B_LEAVES)

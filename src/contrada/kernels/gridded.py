@@ -8,14 +8,14 @@ from contrada.kernels.contacts import clear_marks, half, pair_bits
 from contrada.kernels.edges import scan_edges
 from contrada.kernels.few import CROSSED_OVER, NOTHING, first_contact_blocks
 from contrada.kernels.grid import cell_of
-from contrada.kernels.nodes import SETTLED, TOUCH
+from contrada.kernels.nodes import SETTLED, TOUCH, is_decided
 from contrada.kernels.orientation import orient
 
 FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
 
 
 @inlined_kernel
-def label_bits(b, b0, b1, grid, bits, marks):
+def label_bits(b, b0, b1, grid, bits, stops, marks):
     """Bits from the labels of b's vertices; marks the rings that have a labelled vertex."""
     size = grid.size
     x0 = grid.x0
@@ -28,8 +28,8 @@ def label_bits(b, b0, b1, grid, bits, marks):
             column = cell_of(b.xy[k, 0], x0, sx, size)
             row = cell_of(b.xy[k, 1], y0, sy, size)
             seen |= grid.labels[row * size + column]
-            if (bits | seen) & SETTLED == SETTLED:
-                return SETTLED
+            if is_decided(bits | seen, stops):
+                return bits | seen
         bits |= seen
         marks[half(marks) + r - b0] = seen != 0
     return bits
@@ -67,7 +67,7 @@ def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
 
 
 @kernel
-def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
+def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work):
     """Bits from edge j of b and all edges of a, which is small: only those that reach both sides of its line count."""
     px = b.xy[j, 0]
     py = b.xy[j, 1]
@@ -82,16 +82,16 @@ def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
             if u_side * v_side > 0 or not touches_box(a.xy, i, lx, ly, hx, hy):
                 continue
             bits |= pair_bits(i, j, a, a0, a1, NO_INDEX, b, b0, b1, b_base, work)
-            if bits & SETTLED == SETTLED:
+            if is_decided(bits, stops):
                 return bits
     return bits
 
 
 @kernel
-def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work):
+def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work):
     """Bits from an edge of b that spans many cells: a's edges by their index, or all of them."""
     if a_base < 0:
-        return line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
+        return line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)
     first = a.rings[a0]
     last = a.rings[a1] - 1
     floor = np.int64(0)
@@ -115,21 +115,23 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
         for c in range(count):
             start = first + (work.found[c, 0] << SHIFT)
             stop = min(start + FANOUT, last)
-            bits = scan_edges(a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, work)
-            if bits & SETTLED == SETTLED:
+            bits = scan_edges(
+                a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, stops, work
+            )
+            if is_decided(bits, stops):
                 return bits
     return bits
 
 
 @inlined_kernel
-def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
+def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, stops, work):
     """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
 
     If a is a small simple polygon, its edge index stands in work.boxes.
     """
     clear_marks(a1 - a0, b1 - b0, work.marks)
-    bits = label_bits(b, b0, b1, grid, bits, work.marks)
-    if bits & SETTLED == SETTLED:
+    bits = label_bits(b, b0, b1, grid, bits, stops, work.marks)
+    if is_decided(bits, stops):
         return bits
     size = grid.size
     width = size + 1
@@ -165,12 +167,12 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, work):
                 if i == CROSSED_OVER:
                     return bits | SETTLED | TOUCH
                 if i != NOTHING:
-                    bits = line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
+                    bits = line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)
             elif count < 0:
-                bits = long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, work)
+                bits = long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)
             else:
                 for c in range(count):
                     bits |= pair_bits(work.found[c, 0], j, a, a0, a1, a_base, b, b0, b1, b_base, work)
-            if bits & SETTLED == SETTLED:
+            if is_decided(bits, stops):
                 return bits
     return bits

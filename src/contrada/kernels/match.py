@@ -1,147 +1,43 @@
 """Which constraints of a packed tree does a message satisfy?
 
-The tree takes part in the evaluation: a node apart from the message decides `disjoint` for all below it, a node within
-the message's interior decides `contains`, both by copying a list. Only items whose boxes come near the message's
-boundary are looked at one by one. Whether a grid is made over the message is decided once enough of them are seen.
+A walk through the tree (search.py) leaves the items whose boxes come near the message's boundary. Their relations are
+looked into no further than what is asked of each needs; their number decides how the message is prepared for that.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.boxes import box_relation
-from contrada.kernels.chains import LARGE, NO_INDEX, fill_chain
+from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, fill_chain
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
-from contrada.kernels.grid import build_grid, cell_of
+from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import relate_gridded
-from contrada.kernels.nodes import B_LEAVES, SETTLED
-from contrada.kernels.packed import FAN, FAN_SHIFT, MAX_LEVELS, append_entries, append_list, fill_starts
+from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, TOUCH, is_decided
+from contrada.kernels.packed import MAX_LEVELS
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
 from contrada.kernels.rings import IN, ON, locate
+from contrada.kernels.search import BY_BOXES, Sink, Tree, report, search
 
-DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
-ENOUGH = np.int64(48)  # candidates for which a grid over the message pays
-MANY = 20000  # items for which a finer one does
-COARSE, FINE = np.int64(64), np.int64(256)  # cells per side
-UNKNOWN, APART, WITHIN = 0, 1, 2
-
-# For each relation of two boxes, the relations of their regions that it allows (Table 2, corrected, transposed).
-ADMITS = np.array(
-    [
-        0b00000001,  # disjoint: disjoint
-        0b00000011,  # meets: disjoint, meets
-        0b00000111,  # overlaps: disjoint, meets, overlaps
-        0b11001111,  # equals: all but inside and contains (disjoint with several parts)
-        0b10010111,  # inside: disjoint, meets, overlaps, inside, covered-by
-        0b01100111,  # contains: disjoint, meets, overlaps, contains, covers
-        0b01000111,  # covers: disjoint, meets, overlaps, covers
-        0b10000111,  # covered-by: disjoint, meets, overlaps, covered-by
-    ],
-    np.uint8,
-)
+# Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates.
+GRIDS = np.array([0, 16, 64, 256])
+ROOMS = np.array([6, 40, 600, 1 << 31])
+DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
+OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
 
-class Tree(NamedTuple):
-    """A packed tree of constraints: boxes of items and nodes, masks, entries, and the two lists."""
-
-    bounds: Any
-    nodes: Any
-    masks: Any
-    entry_offsets: Any
-    entry_masks: Any
-    entry_rows: Any
-    disjoint_before: Any
-    disjoint_rows: Any
-    contains_before: Any
-    contains_rows: Any
+def _stops():
+    """For each set of relations that is asked for, the states of the four bits (nodes.py) that decide it."""
+    whole = [0b0110, 0b1110, 0b1111, 0b1001, 0b0101, 0b0011, 0b1011, 0b1101]  # the bits of each relation, all known
+    stops = np.zeros(256, np.int64)
+    for state in range(16):
+        possible = sum(1 << relation for relation in range(8) if whole[relation] & state == state)
+        for asked in range(256):
+            if possible & asked == 0 or possible & ~asked == 0:
+                stops[asked] |= 1 << state
+    return stops
 
 
-@inlined_kernel
-def grid_state(b0, b1, b2, b3, grid):
-    """Where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
-    size = grid.size
-    c0 = cell_of(b0, grid.x0, grid.sx, size)
-    c1 = cell_of(b2, grid.x0, grid.sx, size)
-    r0 = cell_of(b1, grid.y0, grid.sy, size)
-    r1 = cell_of(b3, grid.y0, grid.sy, size)
-    top = r0 * (size + 1)
-    end = (r1 + 1) * (size + 1)
-    if grid.sums[end + c1 + 1] - grid.sums[top + c1 + 1] - grid.sums[end + c0] + grid.sums[top + c0] != 0:
-        return UNKNOWN
-    return APART if grid.labels[r0 * size + c0] == B_LEAVES else WITHIN
-
-
-@inlined_kernel
-def box_state(boxes, k, box, grid):
-    """Where box k lies to the message: APART, WITHIN or UNKNOWN."""
-    if boxes[k, 0] > box[2] or boxes[k, 2] < box[0] or boxes[k, 1] > box[3] or boxes[k, 3] < box[1]:
-        return APART
-    if grid.size == 0:
-        return UNKNOWN
-    return grid_state(boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], grid)
-
-
-@inlined_kernel
-def is_admitted(bounds, k, box, mask):
-    """True if the boxes allow item k a relation that its constraints ask for."""
-    relation = box_relation(box[0], box[1], box[2], box[3], bounds[k, 0], bounds[k, 1], bounds[k, 2], bounds[k, 3])
-    return mask & ADMITS[relation] != 0
-
-
-@kernel
-def search(tree, box, is_point, grid, stack, starts, candidates, room, out, count):
-    """Walk the tree: rows decided by boxes go to out, items to be looked at to candidates.
-
-    Returns the ends of both; stops, with the second above the room, when there are more candidates.
-    """
-    found = np.int64(0)
-    items = len(tree.bounds)
-    runs = len(tree.disjoint_before) - 1
-    levels = fill_starts(items, starts)
-    depth = 1
-    stack[0, 0] = levels + 1
-    stack[0, 1] = 0
-    while depth > 0:
-        depth -= 1
-        level = stack[depth, 0] - 1
-        parent = stack[depth, 1]
-        below = items if level == 0 else starts[level + 1] - starts[level]
-        for c in range(parent << FAN_SHIFT, min((parent + 1) << FAN_SHIFT, below)):
-            if level > 0:
-                state = box_state(tree.nodes, starts[level] + c, box, grid)
-                if state == UNKNOWN:
-                    stack[depth, 0] = level
-                    stack[depth, 1] = c
-                    depth += 1
-                    continue
-                shift = FAN_SHIFT * (level - 1)
-                first = c << shift
-                last = min((c + 1) << shift, runs)
-                if state == APART:
-                    count = append_list(tree.disjoint_before, tree.disjoint_rows, first, last, out, count)
-                else:
-                    count = append_list(tree.contains_before, tree.contains_rows, first, last, out, count)
-                continue
-            state = box_state(tree.bounds, c, box, grid)
-            if state != UNKNOWN:
-                bit = DISJOINT_BIT if state == APART else CONTAINS_BIT
-                if tree.masks[c] & bit:
-                    count = append_entries(tree.entry_offsets, tree.entry_masks, tree.entry_rows, c, bit, out, count)
-            elif is_point or is_admitted(tree.bounds, c, box, tree.masks[c]):
-                if found == room:
-                    return count, found + 1
-                candidates[found] = c
-                found += 1
-    return count, found
-
-
-@inlined_kernel
-def append_related(tree, item, relation, out, count):
-    """Append the rows of one item's entries that ask for a relation."""
-    bit = np.uint8(1 << relation)
-    return append_entries(tree.entry_offsets, tree.entry_masks, tree.entry_rows, item, bit, out, count)
+STOPS = _stops()
 
 
 @inlined_kernel
@@ -160,109 +56,191 @@ def base_of(c, c0, c1, large, bases, item):
     return bases[low]
 
 
+@inlined_kernel
+def stops_of(tree, item):
+    """The states that decide every entry of an item."""
+    first = tree.entry_offsets[item]
+    stops = STOPS[tree.entry_masks[first]]
+    for e in range(first + 1, tree.entry_offsets[item + 1]):
+        stops &= STOPS[tree.entry_masks[e]]
+    return stops
+
+
 @kernel
-def evaluate(m, m0, m1, m_base, m_bounds, i, c, regions, large, bases, tree, grid, candidates, found, out, count, work):
-    """Relate the message region i to every candidate region and append the rows that ask for what holds."""
-    few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
+    """Bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
+    if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
+        return outside
+    side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
+    return inside if side == IN else (TOUCH if side == ON else outside)
+
+
+@inlined_kernel
+def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, grid, stops, work):
+    """What relates message region i to an item's region, as far as it matters."""
+    bits = box_bits(m_bounds, i, bounds, item)
+    if is_decided(bits, stops):
+        return bits
+    if grid.size > 0:
+        bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
+        return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+    v = c.rings[c0]
+    bits |= vertex_bits(
+        c.xy[v, 0], c.xy[v, 1], m, m0, m1, m_base, m_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, work
+    )  # fmt: skip
+    if is_decided(bits, stops):
+        return bits
+    if is_few and c1 - c0 == 1 and base < 0:
+        few_bits = relate_few(m.xy, m.rings, m0, m_bounds, i, c.xy, c.rings[c0], c.rings[c1] - 1, bits)
+        if few_bits != UNDECIDED:
+            return few_bits
+    else:
+        v = m.rings[m0]
+        bits |= vertex_bits(
+            m.xy[v, 0], m.xy[v, 1], c, c0, c1, base, bounds, item, BOUNDARY_A_IN_B, A_LEAVES, work
+        )  # fmt: skip
+        if is_decided(bits, stops):
+            return bits
+    return relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+
+
+@kernel
+def evaluate(
+    m, m0, m1, m_base, m_bounds, i, c, regions, large, bases, tree, grid, candidates, found, sink, count, work
+):
+    """Relate message region i to every candidate region and report the rows that ask for what holds."""
+    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
     for k in range(found):
         item = np.int64(candidates[k])
         c0 = np.int64(regions[item])
         c1 = np.int64(regions[item + 1])
         base = base_of(c, c0, c1, large, bases, item)
-        bits = UNDECIDED
-        if few and c1 - c0 == 1 and base < 0:
-            bits = box_bits(m_bounds, i, tree.bounds, item)
-            bits = relate_few(m.xy, m.rings, m0, m_bounds, i, c.xy, c.rings[c0], c.rings[c1] - 1, bits)
-        elif grid.size > 0:
-            bits = box_bits(m_bounds, i, tree.bounds, item)
-            bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, work)
-            if bits & SETTLED != SETTLED:
-                bits = finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, tree.bounds, item, bits, work)
-        if bits == UNDECIDED:
-            bits = relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, tree.bounds, item, work)
-        count = append_related(tree, item, RELATION[bits & 15], out, count)
+        stops = stops_of(tree, item)
+        bits = candidate_bits(
+            m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, tree.bounds, item, grid, stops, work
+        )
+        count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
     return count
 
 
 @kernel
-def evaluate_points(
-    point, items_are_points, m, m0, m1, m_base, i, c, regions, large, bases, tree, candidates, found, out, count, work
-):
-    """The same where the message, the items or both are points."""
+def locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, work):
+    """The same where the items are points."""
     for k in range(found):
         item = np.int64(candidates[k])
-        if point and items_are_points:
-            same = c.xy[item, 0] == m.xy[i, 0] and c.xy[item, 1] == m.xy[i, 1]
-            relation = 3 if same else 0
-        elif point:
-            c0 = np.int64(regions[item])
-            c1 = np.int64(regions[item + 1])
-            base = base_of(c, c0, c1, large, bases, item)
-            side = locate(m.xy[i, 0], m.xy[i, 1], c.xy, c.rings, c0, c1, c.boxes, base, work.stack, work.found)
-            relation = 4 if side == IN else (1 if side == ON else 0)
-        else:
-            x = c.xy[item, 0]
-            y = c.xy[item, 1]
-            side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
-            relation = 5 if side == IN else (1 if side == ON else 0)
-        count = append_related(tree, item, relation, out, count)
+        x = c.xy[item, 0]
+        y = c.xy[item, 1]
+        side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
+        count = report(tree, item, CONTAINS if side == IN else (MEETS if side == ON else DISJOINT), sink, count)
     return count
 
 
 @entry(
-    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 "
-    "f8[2] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] b1 b1 i8 i8 i4[1]! i4[1]! i8[1]!"
+    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
+    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8 i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    checked=False,
 )
-def match_packed(
+def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    xy, rings, regions, flags, bounds, boxes, large, bases, ring_count,
-    nodes, masks, entry_offsets, entry_masks, entry_rows,
+    xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
+    nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
     disjoint_before, disjoint_rows, contains_before, contains_rows,
-    is_point, items_are_points, start, stop, candidates, out, ends,
+    start, stop, stack, candidates, out, bitmap, first_row, ends,
 ):  # fmt: skip
     """Rows of the entries whose constraints the messages start..stop satisfy, one message after another, to out.
 
-    ends[i] gets the end of message i's rows. Returns the first message that was not matched, stop if all were: a
-    message is only tried while out has room for every entry. candidates has room for every item; no item has more
-    rings than ring_count.
+    ends[i - start] gets the end of message i's rows. Returns the first message that was not matched, stop if all were:
+    a message is only tried while out has room for every entry. If there is a bit map, with all `disjoint` rows marked,
+    the rows that match the one message are marked there, and that end is their number. candidates and stack have room
+    for every item and level; no item has more rings than ring_count.
     """
     m = Column(m_xy, m_rings, m_flags, m_boxes)
     c = Column(xy, rings, flags, boxes)
     tree = Tree(
-        bounds, nodes, masks, entry_offsets, entry_masks, entry_rows,
+        bounds, nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
         disjoint_before, disjoint_rows, contains_before, contains_rows,
     )  # fmt: skip
-    stack = np.empty((MAX_LEVELS * FAN, 2), np.int64)
+    sink = Sink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
-    items = np.int64(len(bounds))
-    room = items if is_point else min(items, ENOUGH)
-    nothing = np.int64(0)
-    no_grid = build_grid(m.xy, m.rings, nothing, nothing, m_bounds, start, nothing)
     work = make_work(most_rings(m_regions), ring_count)
-    used = np.int64(0)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
+    items = np.int64(len(bounds))
+    possible = OF_REGION_TO_POINT if is_points else BY_BOXES
+    used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
     for i in range(start, stop):
-        if len(out) - used < len(entry_rows):
+        if len(bitmap) == 0 and len(out) - used < len(entry_rows):
             return i
-        m0 = np.int64(0) if is_point else np.int64(m_regions[i])
-        m1 = np.int64(0) if is_point else np.int64(m_regions[i + 1])
-        m_base = NO_INDEX if is_point else m_chains[i]
+        m0 = np.int64(m_regions[i])
+        m1 = np.int64(m_regions[i + 1])
+        m_base = m_chains[i]
         box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
         grid = no_grid
-        count, found = search(tree, box, is_point, grid, stack, starts, candidates, room, out, used)
-        if found > room:
-            grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, FINE if items >= MANY else COARSE)
-            if m_base < 0:
-                fill_chain(m.xy, m.rings, m0, m1, work.boxes, nothing)
-            count, found = search(tree, box, is_point, grid, stack, starts, candidates, items, out, used)
-        if is_point or items_are_points:
-            used = evaluate_points(
-                is_point, items_are_points, m, m0, m1, m_base, i, c, regions, large, bases,
-                tree, candidates, found, out, count, work,
-            )  # fmt: skip
+        count = used
+        found = np.int64(0)
+        for k in range(len(GRIDS)):
+            if k == 1 and m_base < 0:
+                fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
+            if k > 0:
+                grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
+            room = min(items, ROOMS[k])
+            # A list is begun anew, marks in a bit map stay right and counted.
+            begun = count if len(bitmap) > 0 else used
+            count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
+            if found <= room:
+                break
+        if is_points:
+            used = locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, work)
         else:
             used = evaluate(
                 m, m0, m1, m_base, m_bounds, i, c, regions, large, bases,
-                tree, grid, candidates, found, out, count, work,
+                tree, grid, candidates, found, sink, count, work,
             )  # fmt: skip
-        ends[i] = used
+        ends[i - start] = used
+    return stop
+
+
+@entry(
+    "f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
+    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8 i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    checked=False,
+)
+def match_points(
+    points,
+    xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
+    nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
+    disjoint_before, disjoint_rows, contains_before, contains_rows,
+    start, stop, stack, candidates, out, bitmap, first_row, ends,
+):  # fmt: skip
+    """The same for messages that are points."""
+    c = Column(xy, rings, flags, boxes)
+    tree = Tree(
+        bounds, nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
+        disjoint_before, disjoint_rows, contains_before, contains_rows,
+    )  # fmt: skip
+    sink = Sink(out, bitmap, first_row)
+    starts = np.empty(MAX_LEVELS, np.int64)
+    chain_stack = np.empty((STACK if len(large) > 0 else 0, 4), np.int64)
+    chain_found = np.empty((FOUND if len(large) > 0 else 0, 2), np.int64)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
+    possible = OF_POINTS if is_points else OF_POINT_TO_REGION
+    used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
+    for i in range(start, stop):
+        if len(bitmap) == 0 and len(out) - used < len(entry_rows):
+            return i
+        x = points[i, 0]
+        y = points[i, 1]
+        room = np.int64(len(candidates))
+        used, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, used)
+        for k in range(found):
+            item = np.int64(candidates[k])
+            if is_points:
+                relation = EQUALS if xy[item, 0] == x and xy[item, 1] == y else DISJOINT
+            else:
+                c0 = np.int64(regions[item])
+                c1 = np.int64(regions[item + 1])
+                base = base_of(c, c0, c1, large, bases, item)
+                side = locate(x, y, xy, rings, c0, c1, boxes, base, chain_stack, chain_found)
+                relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
+            used = report(tree, item, relation, sink, used)
+        ends[i - start] = used
     return stop

@@ -15,7 +15,7 @@ ever taken back:
 
 import numpy as np
 
-from contrada.jit import kernel
+from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import (
     FANOUT,
     FOUND,
@@ -31,6 +31,7 @@ from contrada.kernels.orientation import orient
 # NumPy integers, not Python's: Numba compiles a function anew for every literal that is passed to it.
 MEET, A_LEAVES, B_LEAVES, TOUCH, SHARED = (np.int64(1 << k) for k in range(5))
 SETTLED = MEET | A_LEAVES | B_LEAVES  # nothing can change any more: the regions overlap
+UNTIL_SETTLED = np.int64(1 << SETTLED | 1 << (SETTLED | TOUCH))  # see is_decided
 
 BOUNDARY_A_IN_B = MEET | B_LEAVES  # near such a point A's interior meets B's, and part of B is left out
 BOUNDARY_B_IN_A = MEET | A_LEAVES
@@ -38,6 +39,12 @@ SAME_SIDE = MEET | TOUCH | SHARED  # a shared piece of boundary with both interi
 OPPOSITE_SIDES = A_LEAVES | B_LEAVES | TOUCH | SHARED
 
 TOUCHING = 2  # ring flag: another ring of the same region passes through a point of this one
+
+
+@inlined_kernel
+def is_decided(bits, stops):
+    """True if the bits are among those at which the asker stops: stops has a bit for each of the 16 states."""
+    return (stops >> (bits & 15)) & 1 != 0
 
 
 @kernel

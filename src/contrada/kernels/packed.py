@@ -6,7 +6,7 @@ levels stand one after another in one array. A node of level m covers the items 
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.jit import allocating_kernel, entry, kernel
 
 FAN_SHIFT = 4
 FAN = 1 << FAN_SHIFT
@@ -141,20 +141,48 @@ def build_lists(entry_offsets, masks, rows, bit):
     return before, listed
 
 
-@inlined_kernel
-def append_list(before, listed, first, last, out, count):
-    """Append the listed rows of runs first..last to out."""
-    for k in range(before[first], before[last]):
-        out[count] = listed[k]
-        count += 1
-    return count
+@entry("u1[1] i8")
+def build_node_masks(masks, count):
+    """For every one of so many nodes, the union of the masks of the items below it."""
+    made = np.empty(count, np.uint8)
+    at = 0
+    below = len(masks)
+    first = 0  # of the level below; the items are no level
+    while below > FAN:
+        nodes = (below + FAN - 1) >> FAN_SHIFT
+        for k in range(nodes):
+            union = np.uint8(0)
+            for c in range(k << FAN_SHIFT, min((k + 1) << FAN_SHIFT, below)):
+                union |= masks[c] if at == 0 else made[first + c]
+            made[at + k] = union
+        first = at
+        at += nodes
+        below = nodes
+    return made
 
 
-@inlined_kernel
-def append_entries(offsets, masks, rows, item, bit, out, count):
-    """Append the rows of one item's entries whose mask has a bit to out."""
-    for e in range(offsets[item], offsets[item + 1]):
-        if masks[e] & bit:
-            out[count] = rows[e]
-            count += 1
+def _positions():
+    """The places of the bits that are set in each byte, and their number last."""
+    table = np.zeros((256, 9), np.uint8)
+    for byte in range(256):
+        places = [k for k in range(8) if byte >> k & 1]
+        table[byte, : len(places)] = places
+        table[byte, 8] = len(places)
+    return table
+
+
+POSITIONS = _positions()
+
+
+@entry("u1[1] i8 i8[1]!")
+def list_marks(bitmap, first_row, out):
+    """The rows whose bits are set, in order, to out, which has room for 8 more; returns their number."""
+    count = 0
+    for k in range(len(bitmap)):
+        byte = bitmap[k]
+        if byte != 0:
+            row = first_row + (k << 3)
+            for place in range(8):
+                out[count + place] = row + np.int64(POSITIONS[byte, place])
+            count += np.int64(POSITIONS[byte, 8])
     return count

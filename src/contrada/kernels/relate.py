@@ -23,6 +23,8 @@ from contrada.kernels.nodes import (
     MEET,
     SETTLED,
     TOUCH,
+    UNTIL_SETTLED,
+    is_decided,
 )
 from contrada.kernels.rings import IN, locate
 
@@ -35,7 +37,7 @@ RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
 
 
 @kernel
-def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, work):
+def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, stops, work):
     """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
     for r in range(a0, a1):
         if work.marks[first_mark + r - a0]:
@@ -47,26 +49,26 @@ def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, 
         else:
             side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
             bits |= inside if side == IN else outside
-        if bits & SETTLED == SETTLED:
+        if is_decided(bits, stops):
             return bits
     return bits
 
 
 @kernel
-def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, work):
+def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
     """The bits once all contacts are known: rings without a contact are located by one point each."""
-    if bits & SETTLED == SETTLED:
+    if is_decided(bits, stops):
         return bits
     # Of two simple polygons without contact, one that leaves the other cannot lie in it.
     single = a1 - a0 == 1 and b1 - b0 == 1
     if not (single and bits & (TOUCH | A_LEAVES)):
         bits = untouched_bits(
-            a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, work
+            a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, stops, work
         )
-    if bits & SETTLED == SETTLED or (single and bits & (TOUCH | B_LEAVES)):
+    if is_decided(bits, stops) or (single and bits & (TOUCH | B_LEAVES)):
         return bits
     return untouched_bits(
-        b, b0, b1, half(work.marks), a, a0, a1, a_base, a_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, bits, work
+        b, b0, b1, half(work.marks), a, a0, a1, a_base, a_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, bits, stops, work
     )
 
 
@@ -84,16 +86,18 @@ def box_bits(a, i, b, j):
 
 
 @kernel
-def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work):
-    """All that relates the region of rings a0..a1 of a and the region of rings b0..b1 of b, as bits."""
-    bits = box_bits(a_bounds, i, b_bounds, j)
+def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """What relates the region of rings a0..a1 of a and that of rings b0..b1 of b, given what their boxes tell.
+
+    Stops early at bits that suffice the asker (is_decided); with UNTIL_SETTLED all bits are found.
+    """
     if bits < 0:
         return 0
     clear_marks(a1 - a0, b1 - b0, work.marks)
     if a.rings[a1] - a.rings[a0] <= LARGE and b.rings[b1] - b.rings[b0] <= LARGE:
         bits = scan_edges(
             a, a0, a1, NO_INDEX, a.rings[a0], a.rings[a1] - 1, b, b0, b1, NO_INDEX, b.rings[b0], b.rings[b1] - 1,
-            a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, work,
+            a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, stops, work,
         )  # fmt: skip
     else:
         if a_base < 0:
@@ -104,10 +108,10 @@ def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, 
             b_base = chain_size(LARGE)
             b = Column(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
-        bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, work)
-    if bits & SETTLED == SETTLED:
+        bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)
+    if is_decided(bits, stops):
         return bits
-    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, work)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
 
 
 @kernel
@@ -136,7 +140,10 @@ def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, sta
         else:
             bits = UNDECIDED
         if bits == UNDECIDED:
-            bits = relate_bits(a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, work)
+            bits = relate_bits(
+                a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k,
+                box_bits(a_bounds, i, b_bounds, k), UNTIL_SETTLED, work,
+            )  # fmt: skip
         out[k] = RELATION[bits & 15]
 
 
@@ -156,9 +163,10 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
         a1 = np.int64(a_regions[1])
         b0 = np.int64(b_regions[k])
         b1 = np.int64(b_regions[k + 1])
-        bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, work)
-        if bits & SETTLED != SETTLED:
-            bits = finish(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, work)
+        bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, UNTIL_SETTLED, work)
+        bits = finish(
+            a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, UNTIL_SETTLED, work
+        )
         out[k] = RELATION[bits & 15]
 
 
@@ -185,6 +193,6 @@ def relate_pairs(
         bits = relate_bits(
             a, np.int64(a_regions[i]), np.int64(a_regions[i + 1]), a_chains[i], a_bounds, i,
             b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j,
-            work,
+            box_bits(a_bounds, i, b_bounds, j), UNTIL_SETTLED, work,
         )  # fmt: skip
         out[k] = RELATION[bits & 15]

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, chain_size, fill_chain
-from contrada.kernels.clean import clean_ring, meeting_point, reverse_ring, ring_fault
+from contrada.kernels.clean import clean_ring, meeting_point, reverse_ring, ring_fault, scan_ring
 from contrada.kernels.contacts import CROSSING, Column, edge_contact, half, make_work
 from contrada.kernels.faults import (
     DISCONNECTED,
@@ -21,10 +21,11 @@ from contrada.kernels.faults import (
     SELF_INTERSECTION,
     SHARED_EDGE,
 )
-from contrada.kernels.nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING
+from contrada.kernels.nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING, UNTIL_SETTLED
 from contrada.kernels.orientation import orient
-from contrada.kernels.relate import relate_bits
+from contrada.kernels.relate import box_bits, relate_bits
 from contrada.kernels.touches import is_disconnected
+from contrada.kernels.wkb import POLYGON, read_bits, read_header, read_u4
 
 HOLE = 1  # ring flag
 LONG_SEARCH = 4_000_000  # pairs of edges that may be tried to name the place of a fault
@@ -105,8 +106,9 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
     rings = column.rings
     for r in range(shell + 1, stop):
         bits = relate_bits(
-            column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell, work
-        )
+            column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell,
+            box_bits(bounds, r, bounds, shell), UNTIL_SETTLED, work,
+        )  # fmt: skip
         if bits & (MEET | A_LEAVES | SHARED) != MEET:
             x, y = conflict_place(xy, rings, r, shell)
             return HOLE_CROSSES if bits & (MEET | SHARED) else HOLE_OUTSIDE, r, x, y
@@ -121,7 +123,10 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
             s = holes[order[m]]
             if bounds[s, 0] > bounds[r, 2]:
                 break
-            bits = relate_bits(column, r, r + 1, bases[r], bounds, r, column, s, s + 1, bases[s], bounds, s, work)
+            bits = relate_bits(
+                column, r, r + 1, bases[r], bounds, r, column, s, s + 1, bases[s], bounds, s,
+                box_bits(bounds, r, bounds, s), UNTIL_SETTLED, work,
+            )  # fmt: skip
             if bits & (MEET | SHARED):
                 x, y = conflict_place(xy, rings, max(r, s), min(r, s))
                 return HOLES_OVERLAP, max(r, s), x, y
@@ -148,7 +153,10 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
             s1 = part_rings[q + 1]
             if bounds[s0, 0] > bounds[r0, 2]:
                 break
-            bits = relate_bits(column, r0, r1, bases[p], bounds, r0, column, s0, s1, bases[q], bounds, s0, work)
+            bits = relate_bits(
+                column, r0, r1, bases[p], bounds, r0, column, s0, s1, bases[q], bounds, s0,
+                box_bits(bounds, r0, bounds, s0), UNTIL_SETTLED, work,
+            )  # fmt: skip
             if bits & (MEET | SHARED):
                 x, y = conflict_place(column.xy, column.rings, max(r0, s0), min(r0, s0))
                 return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
@@ -306,3 +314,30 @@ def validate_regions(
             kept += 1
             regions[kept] = end
     return kept
+
+
+@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2] f8[2]!", checked=False)
+def read_polygon(data, bits, raw, xy, xy_view, bounds):
+    """One WKB value, if it is a valid polygon of one ring that fits into xy, to xy and bounds.
+
+    Returns its number of vertices; -1 for anything else, which needs a closer look. raw is bits once more, as doubles,
+    xy_view is xy, read-only; both have at most LARGE rows.
+    """
+    size = np.int64(len(data))
+    kind, width, srid, order, at = read_header(data, np.int64(0), size)
+    if kind != POLYGON or srid > 0 or size - at < 8 or read_u4(data, at, order) != 1:
+        return np.int64(-1)
+    vertices = read_u4(data, at + 4, order)
+    at += 8
+    if vertices * width != size - at or vertices >= len(xy):  # a ring that is open gets one more
+        return np.int64(-1)
+    for k in range(vertices):
+        bits[k, 0] = read_bits(data, at, order)
+        bits[k, 1] = read_bits(data, at + 8, order)
+        at += width
+    start = np.int64(0)
+    fault, end, _, _ = clean_ring(raw, start, vertices, xy, start)
+    if fault != GOOD or scan_ring(xy_view, start, end, start, end - 1, start, end - 1)[0] >= 0:
+        return np.int64(-1)
+    ring_box(xy, start, end, bounds, start)
+    return end

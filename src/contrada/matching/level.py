@@ -39,15 +39,14 @@ class Level(NamedTuple):
     checks: Mapping[Place, Constraints]  # sorted by filter
     filters: int
 
-    def match(self, message: Mapping[str, Value]) -> NDArray[np.int32]:
-        """The filters that a message satisfies, each once."""
-        found = [tree.match(message[name]) for (name, _), tree in self.trees.items() if name in message]
-        filters = found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, np.int32)])
+    def match(self, message: Mapping[str, Value]) -> NDArray[np.int64]:
+        """The filters that a message satisfies, each once, sorted."""
+        filters = merged([tree.match(message[name]) for (name, _), tree in self.trees.items() if name in message])
         if not self.checks or not len(filters):
             return filters
         return self._check(filters, message)
 
-    def _check(self, filters: NDArray[np.int32], message: Mapping[str, Value]) -> NDArray[np.int32]:
+    def _check(self, filters: NDArray[np.int64], message: Mapping[str, Value]) -> NDArray[np.int64]:
         """Those of the filters whose further constraints hold."""
         for (attribute, _), checks in self.checks.items():
             if not len(filters):
@@ -70,6 +69,15 @@ class Level(NamedTuple):
 
 
 EMPTY = Level({}, {}, 0)
+
+
+def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Several sorted arrays without common elements as one."""
+    if len(found) == 1:
+        return found[0]
+    whole = np.concatenate([*found, np.empty(0, np.int64)])
+    whole.sort(kind="stable")  # which makes use of sorted pieces
+    return whole
 
 
 def _pack(reached: Mapping[Place, list[Constraints]], further: Mapping[Place, list[Constraints]]) -> Level:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.level import Level, Value
+from contrada.matching.level import Level, Value, merged
+
+DENSE = 64  # of so many subscribers one is found: then marking them all beats sorting
 
 
 class Snapshot(NamedTuple):
@@ -28,15 +30,18 @@ class Snapshot(NamedTuple):
     several_filters: bool
 
     def subscriptions(self, message: Mapping[str, Value]) -> NDArray[np.int64]:
-        """Rows of the subscriptions that a message satisfies, sorted."""
-        found = [level.match(message) for level in self.levels if level.filters]
-        filters = found[0] if len(found) == 1 else np.concatenate([*found, np.empty(0, np.int32)])
-        rows = filters if self.filter_subscription is None else self.filter_subscription[filters]
-        rows = rows[self.is_alive(rows)] if self.died is not None else rows
-        if self.several_filters:
-            return np.unique(rows).astype(np.int64)
-        rows.sort()  # a copy already
-        return rows.astype(np.int64)
+        """Rows of the subscriptions that a message satisfies, sorted.
+
+        Filters and the subscriptions they belong to are numbered in the same order, so what is sorted stays so.
+        """
+        rows = merged([level.match(message) for level in self.levels if level.filters])
+        if self.filter_subscription is not None:
+            rows = self.filter_subscription[rows].astype(np.int64)
+        if self.died is not None:
+            rows = rows[self.is_alive(rows)]
+        if self.several_filters and len(rows) > 1:
+            rows = rows[np.append(True, rows[1:] != rows[:-1])]
+        return rows
 
     def is_alive(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Which subscriptions are alive."""
@@ -54,4 +59,10 @@ class Snapshot(NamedTuple):
         rows = self.subscriptions(message)
         if self.subscription_subscriber is None:
             return rows
-        return np.unique(self.subscription_subscriber[rows]).astype(np.int64)
+        subscribers = self.subscription_subscriber[rows]
+        most = int(subscribers.max(initial=0))
+        if len(rows) * DENSE < most:
+            return np.unique(subscribers).astype(np.int64)
+        marks = np.zeros(most + 1, bool)
+        marks[subscribers] = True
+        return np.flatnonzero(marks[: most + 1 if len(rows) else 0])

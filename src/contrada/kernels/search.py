@@ -1,0 +1,205 @@
+"""The walk through a packed tree of constraints: what boxes decide, and which items must be looked at.
+
+The tree takes part in the evaluation: a node apart from the message decides `disjoint` for all below it, a node within
+the message's interior decides `contains`. Rows that match are either listed, or marked in a bit map that starts as
+that of all `disjoint` constraints: then what is far from the message costs nothing, and the answer comes out sorted.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.boxes import box_relation
+from contrada.kernels.grid import cell_of
+from contrada.kernels.nodes import B_LEAVES
+from contrada.kernels.packed import FAN_SHIFT, fill_starts
+
+DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
+CONTAINS = np.int64(5)
+BY_BOXES = np.uint8(0)  # of two regions the boxes tell which relations are possible
+NOT_WITHIN = np.uint8(0b01100111)  # relations of a region to another whose box does not hold its own
+UNKNOWN, APART, WITHIN = 0, 1, 2
+
+# For each relation of two boxes, the relations of their regions that it allows (Table 2, corrected, transposed).
+ADMITS = np.array(
+    [
+        0b00000001,  # disjoint: disjoint
+        0b00000011,  # meets: disjoint, meets
+        0b00000111,  # overlaps: disjoint, meets, overlaps
+        0b11001111,  # equals: all but inside and contains (disjoint with several parts)
+        0b10010111,  # inside: disjoint, meets, overlaps, inside, covered-by
+        0b01100111,  # contains: disjoint, meets, overlaps, contains, covers
+        0b01000111,  # covers: disjoint, meets, overlaps, covers
+        0b10000111,  # covered-by: disjoint, meets, overlaps, covered-by
+    ],
+    np.uint8,
+)
+
+
+class Tree(NamedTuple):
+    """A packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
+
+    bounds: Any
+    nodes: Any
+    node_masks: Any
+    masks: Any
+    entry_offsets: Any
+    entry_masks: Any
+    entry_rows: Any
+    disjoint_before: Any
+    disjoint_rows: Any
+    contains_before: Any
+    contains_rows: Any
+
+
+class Sink(NamedTuple):
+    """Where rows that match go: to a list; or, if there is a map, to its bits, the first of which is first_row."""
+
+    out: Any
+    bitmap: Any
+    first_row: Any
+
+
+@inlined_kernel
+def mark(sink, row, is_match):
+    """Note in the bit map whether a row matches; returns by how many more rows do."""
+    k = row - sink.first_row
+    bit = np.uint8(1 << (k & 7))
+    was_match = sink.bitmap[k >> 3] & bit != 0
+    if was_match != is_match:
+        sink.bitmap[k >> 3] ^= bit
+    return np.int64(is_match) - np.int64(was_match)
+
+
+@inlined_kernel
+def report_apart(tree, first, last, sink, count):
+    """All items of runs first..last are disjoint from the message; the bit map says so from the start."""
+    if len(sink.bitmap) > 0:
+        return count
+    for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
+        sink.out[count] = tree.disjoint_rows[k]
+        count += 1
+    return count
+
+
+@inlined_kernel
+def report_within(tree, first, last, sink, count):
+    """The message contains all items of runs first..last."""
+    if len(sink.bitmap) > 0:
+        for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
+            count += mark(sink, tree.disjoint_rows[k], False)
+        for k in range(tree.contains_before[first], tree.contains_before[last]):
+            count += mark(sink, tree.contains_rows[k], True)
+        return count
+    for k in range(tree.contains_before[first], tree.contains_before[last]):
+        sink.out[count] = tree.contains_rows[k]
+        count += 1
+    return count
+
+
+@inlined_kernel
+def report(tree, item, relation, sink, count):
+    """The message stands in a relation to one item: its entries that ask for it match."""
+    for e in range(tree.entry_offsets[item], tree.entry_offsets[item + 1]):
+        is_match = (tree.entry_masks[e] >> relation) & 1 != 0
+        if len(sink.bitmap) > 0:
+            count += mark(sink, tree.entry_rows[e], is_match)
+        elif is_match:
+            sink.out[count] = tree.entry_rows[e]
+            count += 1
+    return count
+
+
+@inlined_kernel
+def grid_state(b0, b1, b2, b3, grid):
+    """Where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
+    size = grid.size
+    c0 = cell_of(b0, grid.x0, grid.sx, size)
+    c1 = cell_of(b2, grid.x0, grid.sx, size)
+    r0 = cell_of(b1, grid.y0, grid.sy, size)
+    r1 = cell_of(b3, grid.y0, grid.sy, size)
+    top = r0 * (size + 1)
+    end = (r1 + 1) * (size + 1)
+    if grid.sums[end + c1 + 1] - grid.sums[top + c1 + 1] - grid.sums[end + c0] + grid.sums[top + c0] != 0:
+        return UNKNOWN
+    return APART if grid.labels[r0 * size + c0] == B_LEAVES else WITHIN
+
+
+@inlined_kernel
+def box_state(boxes, k, box, grid):
+    """Where box k lies to the message: APART, WITHIN or UNKNOWN."""
+    if boxes[k, 0] > box[2] or boxes[k, 2] < box[0] or boxes[k, 1] > box[3] or boxes[k, 3] < box[1]:
+        return APART
+    if grid.size == 0:
+        return UNKNOWN
+    return grid_state(boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], grid)
+
+
+@inlined_kernel
+def is_admitted(bounds, k, box, possible, mask):
+    """True if item k can stand in a relation that its constraints ask for."""
+    if possible == BY_BOXES:
+        relation = box_relation(box[0], box[1], box[2], box[3], bounds[k, 0], bounds[k, 1], bounds[k, 2], bounds[k, 3])
+        return mask & ADMITS[relation] != 0
+    return mask & possible != 0
+
+
+@inlined_kernel
+def is_hopeless(nodes, k, box, mask):
+    """True if everything below node k asks the message to lie in regions that cannot hold it."""
+    return mask & NOT_WITHIN == 0 and not (
+        nodes[k, 0] <= box[0] and nodes[k, 1] <= box[1] and nodes[k, 2] >= box[2] and nodes[k, 3] >= box[3]
+    )
+
+
+@kernel
+def search(tree, box, possible, grid, stack, starts, candidates, room, sink, count):
+    """Walk the tree: rows decided by boxes go to the sink, items to be looked at to candidates.
+
+    Returns the ends of both; stops, with the second above the room, when there are more candidates.
+    """
+    found = np.int64(0)
+    items = len(tree.bounds)
+    runs = len(tree.disjoint_before) - 1
+    levels = fill_starts(items, starts) if len(tree.nodes) > 0 else 0  # without nodes all items are scanned
+    depth = 1
+    stack[0, 0] = levels + 1
+    stack[0, 1] = 0
+    while depth > 0:
+        depth -= 1
+        level = stack[depth, 0] - 1
+        parent = stack[depth, 1]
+        below = items if level == 0 else starts[level + 1] - starts[level]
+        end = below if levels == 0 else min((parent + 1) << FAN_SHIFT, below)
+        for c in range(parent << FAN_SHIFT, end):
+            if level > 0:
+                node = starts[level] + c
+                state = box_state(tree.nodes, node, box, grid)
+                if state == UNKNOWN:
+                    if not is_hopeless(tree.nodes, node, box, tree.node_masks[node]):
+                        stack[depth, 0] = level
+                        stack[depth, 1] = c
+                        depth += 1
+                    continue
+                shift = FAN_SHIFT * (level - 1)
+                first = c << shift
+                last = min((c + 1) << shift, runs)
+                if state == APART:
+                    count = report_apart(tree, first, last, sink, count)
+                else:
+                    count = report_within(tree, first, last, sink, count)
+                continue
+            state = box_state(tree.bounds, c, box, grid)
+            if state == APART:
+                if tree.masks[c] & DISJOINT_BIT and len(sink.bitmap) == 0:
+                    count = report(tree, c, np.int64(0), sink, count)
+            elif state == WITHIN:
+                if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
+                    count = report(tree, c, CONTAINS, sink, count)
+            elif is_admitted(tree.bounds, c, box, possible, tree.masks[c]):
+                if found == room:
+                    return count, found + 1
+                candidates[found] = c
+                found += 1
+    return count, found

@@ -1,0 +1,84 @@
+"""Matching against a scan: packed trees of the families' regions, asked with the regions that are hard for them.
+
+    python -m contrada.testing.matching --seed 3 --items 400 --messages 40
+
+The scan takes the relation of the message to every region, which `contrada.testing.verify` holds against other
+oracles; here the tree, its lists, bit maps, grids and early decisions must give the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import Point, PointArray, Region, RegionArray, relate
+from contrada.index.packed import PackedTree
+from contrada.testing.families import FAMILIES, Family
+
+Masks = NDArray[np.uint8]
+
+
+def mask_choices(rng: np.random.Generator, count: int) -> Iterator[Masks]:
+    """Ways to ask: one relation each, any set each, mostly `disjoint`, and one set for all."""
+    yield (1 << rng.integers(0, 8, count)).astype(np.uint8)
+    yield rng.integers(1, 256, count).astype(np.uint8)
+    yield np.where(rng.random(count) < 0.9, 1, 1 << rng.integers(0, 8, count)).astype(np.uint8)
+    yield np.full(count, rng.choice([0b11111110, 0b10110000, 0b01100000, 1, 2, 4, 8, 16, 32, 64, 128]), np.uint8)
+
+
+def check_family(chosen: Family, rng: np.random.Generator, items: int, messages: int) -> int:
+    """Ask trees of a family's regions, and of their vertices, with regions and points; returns the rows compared."""
+    a, b = (RegionArray.from_shapely(side) for side in chosen.pairs(rng, items))
+    asked = [*(a[int(k)] for k in rng.integers(0, len(a), messages)), *b[: messages // 4]]
+    vertices = PointArray(a.arrays.xy[rng.integers(0, len(a.arrays.xy), items)])
+    asked_points = [vertices[int(k)] for k in rng.integers(0, len(vertices), messages)]
+    compared = 0
+    for column in (b, vertices):
+        for masks in mask_choices(rng, len(column)):
+            rows = rng.permutation(int(len(column) * rng.choice([1, 1.5, 90])))[: len(column)].astype(np.int32)
+            tree = PackedTree(column, masks, rows)
+            for message in [*asked, *asked_points]:
+                check_message(tree, column, masks, rows, message)
+                compared += len(rows)
+            check_batch(tree, RegionArray.from_regions(asked))
+            check_batch(tree, vertices[:messages])
+    return compared
+
+
+def check_message(
+    tree: PackedTree, column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], message: Region | Point
+) -> None:
+    """One message: the rows of the tree are those of the scan."""
+    codes = np.asarray(relate(message.column, column, threads=1))
+    right = np.sort(rows[(masks >> codes) & 1 == 1])
+    found = tree.match(message)
+    if not np.array_equal(found, right):
+        row = int(np.setxor1d(found, right)[0]) if len(np.setxor1d(found, right)) else None
+        raise AssertionError(f"{message}: rows {found.tolist()} in place of {right.tolist()}, as row {row}")
+
+
+def check_batch(tree: PackedTree, column: RegionArray | PointArray) -> None:
+    """Messages together get the same rows as one by one."""
+    counts, rows = tree.match_many(column, 0, len(column))
+    ends = np.cumsum(counts)
+    for k in range(len(column)):
+        assert np.array_equal(np.sort(rows[ends[k] - counts[k] : ends[k]]), tree.match(column[k])), f"message {k}"
+
+
+def main() -> None:
+    """Check every family."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--items", type=int, default=400)
+    parser.add_argument("--messages", type=int, default=40)
+    asked = parser.parse_args()
+    for number, chosen in enumerate(FAMILIES):
+        compared = check_family(chosen, np.random.default_rng((asked.seed, number)), asked.items, asked.messages)
+        print(f"{chosen.name}: {compared:,} answers compared, all right", flush=True)
+
+
+if __name__ == "__main__":
+    main()

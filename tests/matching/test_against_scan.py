@@ -1,0 +1,44 @@
+"""Packed trees answer as a scan does, for all families of regions that are hard to relate."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import contrada as ct
+from contrada.index.packed import PackedTree
+from contrada.testing.families import FAMILIES
+from contrada.testing.matching import check_family, check_message
+
+
+@pytest.mark.parametrize("number", range(len(FAMILIES)), ids=[chosen.name for chosen in FAMILIES])
+def test_every_family(number):
+    assert check_family(FAMILIES[number], np.random.default_rng((7, number)), items=300, messages=20) > 50_000
+
+
+@pytest.mark.jitless
+def test_a_few_families_without_compilation():
+    for number in (2, 4, 7):
+        assert check_family(FAMILIES[number], np.random.default_rng((8, number)), items=24, messages=3) > 100
+
+
+def test_a_wrong_row_is_seen():
+    column = ct.RegionArray.from_regions([ct.Region.box(0, 0, 2, 2), ct.Region.box(9, 9, 10, 10)])
+    masks, rows = np.array([4, 1], np.uint8), np.array([0, 1], np.int32)
+    tree = PackedTree(column, masks, rows)
+    check_message(tree, column, masks, rows, ct.Region.box(1, 1, 3, 3))
+    with pytest.raises(AssertionError, match=r"rows \[0, 1\] in place of \[0\]"):
+        check_message(tree, column, np.array([4, 2], np.uint8), rows, ct.Region.box(1, 1, 3, 3))
+
+
+@pytest.mark.slow
+def test_no_index_is_out_of_bounds(tmp_path_factory):
+    """The same through kernels compiled with bounds checks, in a process and a cache of their own."""
+    cache = tmp_path_factory.getbasetemp() / "bounds-checked"
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "CONTRADA_CACHE_DIR": str(cache)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    command = [sys.executable, "-m", "contrada.testing.matching", "--items", "300", "--messages", "20", "--seed", "5"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
