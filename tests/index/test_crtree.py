@@ -1,4 +1,4 @@
-"""CRTree: answers equal a plain scan and every invariant holds, whatever was inserted and deleted before."""
+"""CRTree: answers equal those of a plain scan and of a PackedTree, whatever was inserted and deleted before."""
 
 import pickle
 
@@ -11,7 +11,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
 from contrada.index.crtree import CRTree
-from contrada.testing.strategies import regions, relation_sets
+from contrada.index.packed import PackedTree
+from contrada.testing.strategies import points, regions, relation_sets
+from contrada.testing.synthetic import coastline
 
 pytestmark = pytest.mark.jitless
 
@@ -23,14 +25,23 @@ ANYWHERE = st.builds(
     *(st.integers(1, 6) for _ in range(2)),
 )
 anything = regions() | ANYWHERE
+HOLED = ct.Region([(1, 1), (30, 1), (30, 30), (1, 30)], [[(4, 4), (4, 20), (20, 20), (20, 4)]])
+PROBES = [HOLED, ct.Region.box(2, 2, 5, 5), ct.Point(3, 3)]
 
 
 def scan(model, message):
     return sorted(row for row, (relations, region) in model.items() if ct.relate(message, region) in relations)
 
 
+def packed(model):
+    """The other form of the tree, over the same constraints."""
+    column = ct.RegionArray.from_regions([region for _, region in model.values()])
+    masks = [relations.mask for relations, _ in model.values()]
+    return PackedTree(column, np.array(masks, np.uint8), np.array(list(model), np.int32))
+
+
 class TreeMachine(RuleBasedStateMachine):
-    """Random updates and questions against a dictionary."""
+    """Random updates and questions; a dictionary, scanned, and a packed tree of it must give the same."""
 
     split = "quadratic"
     rows = Bundle("rows")
@@ -73,15 +84,33 @@ class TreeMachine(RuleBasedStateMachine):
             self.tree.delete(row)
             del self.model[row]
 
-    @rule(message=anything)
-    def match(self, message):
-        assert self.tree.match(message).tolist() == scan(self.model, message)
+    @rule(row=rows, relations=relation_sets(), region=anything)
+    def replace(self, row, relations, region):
+        """A row that was in the tree may come again with another constraint."""
+        if row in self.model:
+            self.tree.delete(row)
+        self.tree.insert(row, relations, region)
+        self.model[row] = relations, region
+
+    @rule(messages=st.lists(anything | points(), min_size=1, max_size=4))
+    def match(self, messages):
+        other = packed(self.model)
+        for message in messages:
+            right = scan(self.model, message)
+            assert self.tree.match(message).tolist() == right
+            assert sorted(other.match(message).tolist()) == right
 
     @invariant()
     def holds(self):
-        if hasattr(self, "tree"):
-            self.tree.check()
-            assert len(self.tree) == len(self.model)
+        if not hasattr(self, "tree"):
+            return
+        self.tree.check()
+        assert len(self.tree) == len(self.model)
+        column = ct.RegionArray.from_regions([region for _, region in self.model.values()])
+        masks = np.array([relations.mask for relations, _ in self.model.values()], np.uint8)
+        for probe in PROBES:
+            matched = (masks >> ct.relate(probe, column, threads=1) & 1).astype(bool)
+            assert self.tree.match(probe).tolist() == sorted(np.array(list(self.model), np.int64)[matched].tolist())
 
 
 class LinearMachine(TreeMachine):
@@ -202,6 +231,41 @@ def test_boxes_that_touch_are_not_apart():
 
 
 @every_split
+def test_large_regions_few_and_many_at_a_time(split):
+    """Regions with edge indexes among small ones, while the store of regions is compacted; any kind of message."""
+    rng = np.random.default_rng(7)
+    islands = [coastline(rng, 80, centre=tuple(rng.uniform(0, 100, 2)), radius=8.0) for _ in range(60)]
+    tree, model = filled(split, 120)
+    for row, region in enumerate(islands, start=200):
+        model[row] = ct.RelationSet.from_mask(int(rng.integers(1, 256))), region
+        tree.insert(row, *model[row])
+    messages = [
+        islands[3],
+        coastline(rng, 30, centre=(50, 50), radius=40.0),
+        coastline(rng, 8, centre=(30, 60), radius=9),
+    ]
+    messages += [HOLED, ct.Region.box(0, 0, 100, 100)]
+    while model:
+        for message in messages:
+            assert tree.match(message).tolist() == scan(model, message)
+        for row in rng.permutation(list(model))[:45].tolist():
+            tree.delete(row)
+            del model[row]
+        tree.check()
+
+
+@every_split
+def test_points_inside_on_and_off(split):
+    tree, model = filled(split, 300)
+    corners = [(x, y) for _, region in model.values() for x, y in [region.bounds[:2]]]
+    rng, other = np.random.default_rng(6), packed(model)
+    for x, y in [*corners[:40], *rng.uniform(-5, 110, (40, 2)).tolist()]:
+        point = ct.Point(x, y)
+        assert tree.match(point).tolist() == scan(model, point)
+        assert sorted(other.match(point).tolist()) == scan(model, point)
+
+
+@every_split
 def test_algorithm_1_at_the_leaves(split):
     tree, model = filled(split, 300)
     for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
@@ -239,7 +303,8 @@ def test_masks_as_numbers_and_copies():
         (lambda t: t.insert(1.5, 1, ct.Region.box(0, 0, 1, 1)), TypeError, "float"),
         (lambda t: t.insert(0, 1, ct.Region.box(0, 0, 1, 1)), ct.KeyInUseError, "row 0 is in the tree already"),
         (lambda t: t.insert(1, 1, ct.Point(0, 0)), TypeError, "not on a Point"),
-        (lambda t: t.match(ct.Point(0, 0)), TypeError, "not a Point"),
+        (lambda t: t.match("POINT (0 0)"), TypeError, "not a str"),
+        (lambda t: t.match(ct.Point(0, 0), density=1.0), TypeError, "a Point has none"),
         (lambda t: t.match(ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
         (lambda t: t.insert(1, 1, ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
     ],

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.errors import KeyInUseError, UnknownKeyError
-from contrada.geometry import Region, RegionArray, Relation, RelationSet, relate, relate_sampled
-from contrada.geometry.arrays import Arrays, compact, concatenate, take
+from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate, relate_sampled
+from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 
@@ -77,7 +77,7 @@ def nobody(*shape: int) -> NDArray[np.int32]:
 
 
 class CRTree:
-    """Constraints on one attribute against regions; a message's region is matched against all of them.
+    """Constraints on one attribute against regions; a message's region or point is matched against all of them.
 
     >>> tree = CRTree()
     >>> tree.insert(7, Relation.OVERLAPS, Region.box(0, 0, 4, 4))
@@ -154,33 +154,55 @@ class CRTree:
             self._regions.keep(self._places[slots])
             self._places[slots] = np.arange(len(slots))
 
-    def match(self, region: Region, *, density: float | None = None) -> NDArray[np.int64]:
-        """Rows of the constraints that a message's region satisfies, in order.
+    def match(self, value: Region | Point, *, density: float | None = None) -> NDArray[np.int64]:
+        """Rows of the constraints that a message's value satisfies, in order.
 
-        With a density, constraints that their boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`).
+        With a density, constraints that their boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`),
+        which knows no points.
         """
-        if not isinstance(region, Region):
-            raise TypeError(f"a CRTree matches a Region, not a {type(region).__name__}")
-        common_crs(self.crs, region.crs)
-        decided, candidates = self.search(region)
+        if not isinstance(value, (Region, Point)):
+            raise TypeError(f"a CRTree matches a Region or a Point, not a {type(value).__name__}")
+        if density is not None and isinstance(value, Point):
+            raise TypeError("Algorithm 1 samples the boundary of a Region; a Point has none")
+        common_crs(self.crs, value.crs)
+        decided, candidates = self.search(value)
         if len(candidates):
-            column = RegionArray(take(self._regions.arrays, self._places[candidates]), self.crs)
-            codes = relate(region, column, threads=1) if density is None else relate_sampled(region, column, density)
+            codes = self._relations(value, candidates, density)
             candidates = candidates[(self._masks[candidates] >> codes & 1).astype(bool)]
         rows: NDArray[np.int64] = np.sort(self._rows[np.concatenate([decided, candidates])])
         return rows
 
-    def search(self, region: Region) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _relations(self, value: Region | Point, slots: NDArray[np.int32], density: float | None) -> NDArray[np.uint8]:
+        """Relation codes of a value to the regions of some constraints."""
+        places = self._places[slots]
+        if isinstance(value, Region) and density is None:
+            codes = np.empty(len(places), np.uint8)
+            kernels.relate_chosen(*value.column.kernel_arrays(), *self._regions.kernel_arrays(), frozen(places), codes)
+            return codes
+        column = RegionArray(take(self._regions.arrays, places), self.crs)
+        if isinstance(value, Region) and density is not None:
+            return relate_sampled(value, column, density)
+        return relate(value, column, threads=1)
+
+    def search(self, value: Region | Point) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Slots of the constraints that boxes show to hold, and of those that must be evaluated."""
         t = self._tree
         if not self._slots:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         decided, candidates = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
+        # A point is apart from a box, on its boundary or inside: the relations that Table 2 asks for hold of it too.
+        box = value.column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
         count, found = kernels.search_constraints(
-            region.column.bounds, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
+            box, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
             t.nexts, self._masks, ADMITTED, int(t.state[ROOT]), decided, candidates,
         )  # fmt: skip
         return decided[:count], candidates[:found]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays but the coordinates; they have room for up to twice the constraints."""
+        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions.kernel_arrays()[1:]]
+        return sum(array.nbytes for array in arrays)
 
     def _grow(self) -> None:
         """Double the room; called when every slot is taken."""
@@ -257,12 +279,15 @@ class CRTree:
 
 
 class RegionStore:
-    """Regions in flat arrays that grow at their ends."""
+    """Regions in flat arrays that grow at their ends, with the edge indexes of large ones."""
 
     __slots__ = ("_arrays", "_sizes")
 
     def __init__(self) -> None:
-        self._arrays = plain(concatenate([]))
+        self._fill(concatenate([]))
+
+    def _fill(self, arrays: Arrays) -> None:
+        self._arrays = [array.copy() for array in RegionArray(arrays).kernel_arrays()]
         self._sizes = [len(array) for array in self._arrays]
 
     def __len__(self) -> int:
@@ -271,13 +296,23 @@ class RegionStore:
     @property
     def arrays(self) -> Arrays:
         """The regions as a column's arrays: views, good until the store changes."""
-        return Arrays(*(array[:size] for array, size in zip(self._arrays, self._sizes, strict=True)))
+        return Arrays(*self._views()[:5])
+
+    def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The same as relation kernels take them, with the edge indexes."""
+        *arrays, boxes, chains = self._views()
+        return (*map(frozen, arrays), boxes, frozen(chains))
+
+    def _views(self) -> list[NDArray[Any]]:
+        return [array[:size] for array, size in zip(self._arrays, self._sizes, strict=True)]
 
     def append(self, region: Region) -> int:
         """Add a region; returns its place."""
-        old, new = self.arrays, compact(region.column.arrays)
-        rings, regions = new.ring_offsets[1:] + old.ring_offsets[-1], new.region_offsets[1:] + old.region_offsets[-1]
-        for k, added in enumerate(plain(new._replace(ring_offsets=rings, region_offsets=regions))):
+        new = list(RegionArray(compact(region.column.arrays)).kernel_arrays())
+        old = self.arrays
+        new[1], new[2] = new[1][1:] + old.ring_offsets[-1], new[2][1:] + old.region_offsets[-1]
+        new[6] = np.where(new[6] < 0, new[6], new[6] + self._sizes[5])
+        for k, added in enumerate(new):
             start = self._sizes[k]
             self._sizes[k] += len(added)
             self._arrays[k] = with_room(self._arrays[k], self._sizes[k])
@@ -286,8 +321,7 @@ class RegionStore:
 
     def keep(self, places: NDArray[np.int64]) -> None:
         """Keep the regions at these places alone, in this order."""
-        self._arrays = plain(take(self.arrays, places))
-        self._sizes = [len(array) for array in self._arrays]
+        self._fill(take(self.arrays, places))
 
 
 def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 _MODULES = {
     "box_relations": "boxes",
     "relate_pairs": "relate",
+    "relate_chosen": "chosen",
     "relate_points": "rings",
     "build_chains": "chains",
     "count_wkb": "wkb",

@@ -1,0 +1,60 @@
+"""One region against chosen regions of a column, in place: what `relate_pairs` does for all of them."""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.chains import fill_chain
+from contrada.kernels.contacts import Column, make_work
+from contrada.kernels.few import FEW, UNDECIDED, relate_few
+from contrada.kernels.grid import build_grid, grid_size
+from contrada.kernels.gridded import relate_gridded
+from contrada.kernels.nodes import SETTLED
+from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
+
+
+@kernel
+def most_chosen_rings(regions, chosen):
+    """The largest number of rings of any chosen region."""
+    most = 1
+    for k in range(len(chosen)):
+        most = max(most, np.int64(regions[chosen[k] + 1] - regions[chosen[k]]))
+    return most
+
+
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] u1[1]!")
+def relate_chosen(
+    a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
+    b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
+    chosen, out,
+):  # fmt: skip
+    """out[k] = relation of the only region of a to region chosen[k] of b; both are prepared as in `relate_pairs`."""
+    a = Column(a_xy, a_rings, a_flags, a_boxes)
+    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    i = np.int64(0)
+    a0 = np.int64(a_regions[0])
+    a1 = np.int64(a_regions[1])
+    work = make_work(most_rings(a_regions), most_chosen_rings(b_regions, chosen))
+    few = a1 - a0 == 1 and a_rings[a1] - a_rings[a0] <= FEW
+    size = np.int64(0) if few else np.int64(grid_size(len(chosen)))
+    grid = build_grid(a.xy, a.rings, a0, a1 if size > 0 else a0, a_bounds, i, size)  # of no cells: without rings
+    if size > 0 and a_chains[0] < 0:
+        fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
+    for k in range(len(chosen)):
+        j = chosen[k]
+        bits = box_bits(a_bounds, i, b_bounds, j)
+        if bits < 0:
+            out[k] = 0
+            continue
+        b0 = np.int64(b_regions[j])
+        b1 = np.int64(b_regions[j + 1])
+        if size > 0:
+            bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[j], grid, bits, work)
+            if bits & SETTLED != SETTLED:
+                bits = finish(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, work)
+        elif few and b1 - b0 == 1 and b_chains[j] < 0:
+            bits = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+        else:
+            bits = UNDECIDED
+        if bits == UNDECIDED:
+            bits = relate_bits(a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, work)
+        out[k] = RELATION[bits & 15]
