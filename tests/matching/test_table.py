@@ -1,98 +1,15 @@
-"""ForwardingTable: answers equal a plain scan, whatever was subscribed, removed and packed before."""
+"""ForwardingTable: what its answers hold, what it refuses, and what readers see beside updates."""
 
 import threading
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 import contrada as ct
 from contrada.matching import table as table_module
-from contrada.testing.strategies import points, regions, relation_sets
 
-values = st.one_of(regions(), points())
-constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), values)
-filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
-predicates = st.builds(ct.Predicate, st.lists(filters, min_size=1, max_size=3))
-messages = st.dictionaries(st.sampled_from("abc"), st.one_of(values, st.just(7), st.just(None)), max_size=3)
-
-
-def holds(constraint, message):
-    value = message.get(constraint.attribute)
-    return isinstance(value, (ct.Region, ct.Point)) and ct.relate(value, constraint.value) in constraint.relations
-
-
-def satisfies(predicate, message):
-    return any(all(holds(constraint, message) for constraint in part) for part in predicate)
-
-
-class TableMachine(RuleBasedStateMachine):
-    """Random updates and questions against a dictionary."""
-
-    keys = Bundle("keys")
-
-    def __init__(self):
-        super().__init__()
-        self.table = ct.ForwardingTable()
-        self.model = {}
-
-    @rule(target=keys, subscriber=st.integers(0, 3), predicate=predicates)
-    def subscribe(self, subscriber, predicate):
-        key = self.table.subscribe(subscriber, predicate)
-        assert key not in self.model
-        self.model[key] = subscriber, predicate
-        return key
-
-    @rule(key=keys, subscriber=st.integers(0, 3), predicate=predicates)
-    def replace(self, key, subscriber, predicate):
-        if key in self.model:
-            with pytest.raises(ct.KeyInUseError, match="exists already"):
-                self.table.subscribe(subscriber, predicate, key=key)
-        self.table.subscribe(subscriber, predicate, key=key, replace=True)
-        self.model[key] = subscriber, predicate
-
-    @rule(target=keys, mask=relation_sets(), column=st.lists(regions(), min_size=1, max_size=5))
-    def subscribe_many(self, mask, column):
-        first = len(self.table._keys)
-        rows = self.table.subscribe_many(
-            pa.table({"geometry": ct.RegionArray.from_regions(column).to_wkb()}),
-            ct.Constraint("a", mask, ct.Column("geometry")),
-        )
-        assert rows.tolist() == list(range(first, first + len(column)))
-        for row, region in zip(rows.tolist(), column, strict=True):
-            self.model[row] = row, ct.Predicate([ct.Filter([ct.Constraint("a", mask, region)])])
-        return int(rows[0])
-
-    @rule(key=consumes(keys))
-    def unsubscribe(self, key):
-        if key in self.model:
-            self.table.unsubscribe(key)
-            del self.model[key]
-        with pytest.raises(ct.UnknownKeyError, match="no subscription has the key"):
-            self.table.unsubscribe(key)
-
-    @rule(message=messages)
-    def match(self, message):
-        right = {key: who for key, (who, predicate) in self.model.items() if satisfies(predicate, message)}
-        assert self.table.match_keys(message) == set(right)
-        assert self.table.match(message) == set(right.values())
-        many = self.table.match_many([message, 7, message], by="subscriber")
-        assert [bad.row for bad in many.rejected] == [1]
-        assert np.diff(many.offsets).tolist() == [len(set(right.values())), 0, len(set(right.values()))]
-
-    @rule()
-    def settle(self):
-        self.table.settle()
-        assert self.table._rebuild is None
-
-    @invariant()
-    def checks(self):
-        self.table.check()
-        assert len(self.table) == len(self.model)
-        assert set(self.table) == set(self.model)
+AREA = ct.Region.box(0, 0, 4, 4)
 
 
 @pytest.fixture(autouse=True)
@@ -100,11 +17,6 @@ def _small_levels(monkeypatch):
     """Levels so small that updates pass through all of them."""
     monkeypatch.setattr(table_module, "BUFFER", 2)
     monkeypatch.setattr(table_module, "SMALL", 5)
-
-
-TestTable = TableMachine.TestCase
-TestTable.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
-AREA = ct.Region.box(0, 0, 4, 4)
 
 
 def overlapping(value=AREA):

@@ -1,0 +1,251 @@
+"""ForwardingTable: whatever was subscribed, removed, packed, saved and opened before, answers equal a plain scan."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+import contrada as ct
+from contrada.matching import table as table_module
+from contrada.testing.strategies import points, regions, relation_sets
+
+values = st.one_of(regions(), points())
+constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), values)
+filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
+predicates = st.builds(ct.Predicate, st.lists(filters, min_size=1, max_size=3))
+messages = st.dictionaries(st.sampled_from("abc"), st.one_of(values, st.just(7), st.just(None)), max_size=3)
+spatial = st.dictionaries(st.sampled_from("ab"), values, max_size=2)
+subscribers = st.integers(0, 3)
+
+PROBES = [
+    {"a": ct.Region.box(1, 1, 4, 4), "b": ct.Point(3, 3)},
+    {"a": ct.Point(2, 2)},
+    {"b": ct.Region.box(0, 0, 6, 3)},
+]
+READERS = 3
+
+
+def holds(constraint, message):
+    value = message.get(constraint.attribute)
+    return isinstance(value, (ct.Region, ct.Point)) and ct.relate(value, constraint.value) in constraint.relations
+
+
+def satisfies(predicate, message):
+    return any(all(holds(constraint, message) for constraint in part) for part in predicate)
+
+
+def as_arrow(batch):
+    """Messages as an Arrow table: WKB, null where an attribute is absent."""
+    return pa.table(
+        {
+            name: pa.array([message[name].to_wkb() if name in message else None for message in batch], pa.binary())
+            for name in "ab"
+        }
+    )
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Random updates and questions against a dictionary of keys; the table may be saved and opened at any time."""
+
+    keys = Bundle("keys")
+
+    def __init__(self):
+        super().__init__()
+        self.table = ct.ForwardingTable()
+        self.model = {}
+        self.directory = TemporaryDirectory()
+        self.saved = []
+        self.pool = ThreadPoolExecutor(READERS)
+
+    def teardown(self):
+        self.pool.shutdown()
+        self.table.settle()
+        self.directory.cleanup()
+
+    def scan(self, message):
+        return {key: who for key, (who, predicate) in self.model.items() if satisfies(predicate, message)}
+
+    # Updates
+
+    @rule(target=keys, subscriber=subscribers, predicate=predicates)
+    def subscribe(self, subscriber, predicate):
+        key = self.table.subscribe(subscriber, predicate)
+        assert key not in self.model
+        self.model[key] = subscriber, predicate
+        return key
+
+    @rule(key=keys, subscriber=subscribers, predicate=predicates)
+    def replace(self, key, subscriber, predicate):
+        if key in self.model:
+            with pytest.raises(ct.KeyInUseError, match="exists already"):
+                self.table.subscribe(subscriber, predicate, key=key)
+        self.table.subscribe(subscriber, predicate, key=key, replace=True)
+        self.model[key] = subscriber, predicate
+
+    @rule(
+        target=keys, mask=relation_sets(), column=st.lists(regions(), min_size=1, max_size=5), number=st.integers(0, 9)
+    )
+    def subscribe_many(self, mask, column, number):
+        """With keys of their own: text, which no default key is."""
+        named = [f"{number}.{k}" for k in range(len(column))]
+        rows = pa.table({"geometry": ct.RegionArray.from_regions(column).to_wkb(), "key": named})
+        template = ct.Constraint("a", mask, ct.Column("geometry"))
+        if not self.model.keys().isdisjoint(named):
+            with pytest.raises(ct.KeyInUseError, match="exists already"):
+                self.table.subscribe_many(rows, template)
+            return multiple()
+        self.table.subscribe_many(rows, template)
+        self._add(named, mask, column)
+        return multiple(*named)
+
+    @rule(target=keys, mask=relation_sets(), column=st.lists(points(), min_size=1, max_size=5))
+    def subscribe_many_with_default_keys(self, mask, column):
+        """Default keys are row numbers; in an opened table a living subscription may have one of them."""
+        rows = pa.table({"geometry": pa.array([point.to_wkb() for point in column], pa.binary())})
+        template = ct.Constraint("b", mask, ct.Column("geometry"))
+        first = len(self.table._keys)
+        if not self.model.keys().isdisjoint(range(first, first + len(column))):
+            with pytest.raises(ct.KeyInUseError, match="exists already"):
+                self.table.subscribe_many(rows, template)
+            return multiple()
+        added = self.table.subscribe_many(rows, template).tolist()
+        assert added == list(range(first, first + len(column)))
+        self._add(added, mask, column, "b")
+        return multiple(*added)
+
+    def _add(self, named, mask, column, attribute="a"):
+        for key, value in zip(named, column, strict=True):
+            self.model[key] = key, ct.Predicate([ct.Filter([ct.Constraint(attribute, mask, value)])])
+
+    @rule(key=consumes(keys))
+    def unsubscribe(self, key):
+        if key in self.model:
+            self.table.unsubscribe(key)
+            del self.model[key]
+        with pytest.raises(ct.UnknownKeyError, match="no subscription has the key"):
+            self.table.unsubscribe(key)
+
+    @rule()
+    def settle(self):
+        self.table.settle()
+        assert self.table._rebuild is None
+
+    # Saved tables
+
+    @rule()
+    def save(self):
+        path = Path(self.directory.name) / str(len(self.saved))
+        self.table.save(path)
+        ct.ForwardingTable.verify(path)
+        self.saved.append((path, dict(self.model)))
+
+    @rule()
+    def save_and_open(self):
+        """The machine goes on with the opened table: keys are the same, in the same order, rows count from 0."""
+        before = list(self.table)
+        self.save()
+        self.table.settle()
+        self.table = ct.ForwardingTable.open(self.saved[-1][0])
+        assert list(self.table) == before
+        everything = self.table.match_keys({"a": ct.Region.box(-9, -9, 9, 9), "b": ct.Region.box(-9, -9, 9, 9)})
+        assert (everything.rows < len(before)).all()
+
+    @rule(back=st.integers(0, 9))
+    def open_an_older_one(self, back):
+        """What was saved is as it was, whatever happened to the table since."""
+        if self.saved:
+            path, model = self.saved[-1 - back % len(self.saved)]
+            ct.ForwardingTable.verify(path)
+            self.table.settle()
+            self.table, self.model = ct.ForwardingTable.open(path), dict(model)
+
+    # Questions
+
+    @rule(message=messages)
+    def match(self, message):
+        right = self.scan(message)
+        assert self.table.match_keys(message) == set(right)
+        assert self.table.match(message) == set(right.values())
+
+    @rule(batch=st.lists(messages, max_size=5), threads=st.integers(1, 2))
+    def match_many(self, batch, threads):
+        """A list; what is no mapping is rejected."""
+        self._check_many([*batch, 7, *batch], {len(batch)}, [*batch, {}, *batch], threads)
+
+    @rule(batch=st.lists(spatial, min_size=1, max_size=5), threads=st.integers(1, 2))
+    def match_arrow(self, batch, threads):
+        self._check_many(as_arrow(batch), set(), batch, threads)
+
+    @rule(batch=st.lists(spatial, min_size=1, max_size=5), attribute=st.sampled_from("ab"))
+    def match_arrow_with_rubbish(self, batch, attribute):
+        """A message is rejected if an attribute that someone asks for cannot be read; the others go on."""
+        rubbish = pa.table({name: pa.array([b"rubbish" if name == attribute else None], pa.binary()) for name in "ab"})
+        asked = pa.concat_tables([as_arrow(batch), rubbish])
+        wanted = {item.attribute for _, predicate in self.model.values() for part in predicate for item in part}
+        rejected = {bad.row for bad in self.table.match_many(asked).rejected}
+        assert rejected == {len(batch)} or (attribute not in wanted and not rejected)
+        self._check_many(asked, rejected, [*batch, {}], 1)
+
+    def _check_many(self, asked, rejected, batch, threads):
+        """Each message's rows are those that it has alone."""
+        for by, alone in (("subscription", self.table.match_keys), ("subscriber", self.table.match)):
+            found = self.table.match_many(asked, by=by, threads=threads)
+            assert {bad.row for bad in found.rejected} == rejected
+            assert len(found.offsets) == len(batch) + 1
+            for row, message in enumerate(batch):
+                answer = alone(message)
+                right = self.scan(message)
+                expected = set(right) if by == "subscription" else set(right.values())
+                if row not in rejected:
+                    assert answer == expected
+                    assert found.rows[found.offsets[row] : found.offsets[row + 1]].tolist() == answer.rows.tolist()
+
+    @rule(batch=st.lists(messages, min_size=2, max_size=6))
+    def match_from_several_threads(self, batch):
+        found = list(self.pool.map(self.table.match_keys, batch * READERS))
+        for message, answer in zip(batch * READERS, found, strict=True):
+            assert answer == set(self.scan(message))
+
+    @rule(batch=st.lists(spatial, min_size=2, max_size=4), key=keys)
+    def match_beside_updates(self, batch, key):
+        """While a subscription is replaced by the same one again and again, no reader sees a difference."""
+        if key in self.model:
+            asked = [self.pool.submit(self.table.match_keys, message) for message in batch * READERS]
+            for _ in range(4):
+                self.table.subscribe(*self.model[key], key=key, replace=True)
+            for message, answer in zip(batch * READERS, asked, strict=True):
+                names = list(answer.result())
+                assert len(names) == len(set(names))
+                assert set(names) == set(self.scan(message))
+
+    @invariant()
+    def checks(self):
+        self.table.check()
+        assert len(self.table) == len(self.model)
+        assert set(self.table) == set(self.model)
+        for message in PROBES:
+            assert self.table.match_keys(message) == set(self.scan(message))
+
+
+@pytest.fixture(autouse=True)
+def _small_levels(monkeypatch):
+    """Levels so small that updates pass through all of them."""
+    monkeypatch.setattr(table_module, "BUFFER", 2)
+    monkeypatch.setattr(table_module, "SMALL", 5)
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+class LongTableMachine(TableMachine):
+    """The same for longer."""
+
+
+TestLongTable = pytest.mark.slow(LongTableMachine.TestCase)
+TestLongTable.settings = settings(max_examples=500, stateful_step_count=60, deadline=None)
