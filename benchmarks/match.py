@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import match_engines
 import match_large
 import match_live
+import match_paper
 import match_points
 import match_scale
 import match_small
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Callable[[MatchReport], Iterator[Row]]] = {
     "points": match_points.run,
     "scale": match_scale.run,
     "live": match_live.run,
+    "paper": match_paper.run,
 }
 
 

@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import match_paper_picture
 import match_pictures
 import matplotlib.pyplot as plt
 import numpy as np
@@ -197,6 +198,8 @@ def main() -> None:
         save(match_pictures.draw_match(), "match_speed.png")
     else:
         print(f"no {match_pictures.RESULT.relative_to(ROOT)}: run benchmarks/match.py first for match_speed.png")
+    if match_paper_picture.has_figure():
+        save(match_paper_picture.draw_figure_4a(), "match_paper.png")
 
 
 if __name__ == "__main__":
