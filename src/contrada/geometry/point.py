@@ -29,14 +29,19 @@ class SiftedPoints(NamedTuple):
 def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which points have finite coordinates that are zero or within 1e-120..1e120 in magnitude."""
     size = np.abs(xy)
+    if size.size and size.min() >= SMALLEST and size.max() <= LARGEST:  # false with NaN
+        return np.ones(len(xy), bool)
     with np.errstate(invalid="ignore"):
-        good: NDArray[np.bool_] = ((size == 0) | ((size >= SMALLEST) & (size <= LARGEST))).all(axis=1)
+        is_good = (size == 0) | ((size >= SMALLEST) & (size <= LARGEST))
+    good: NDArray[np.bool_] = is_good[:, 0] & is_good[:, 1]
     return good
 
 
 def sift_coordinates(xy: NDArray[np.float64], crs: str | None) -> SiftedPoints:
     """Points that can be kept, the others with reasons; a row of NaN alone is an empty point."""
     good = in_range(xy)
+    if good.all():
+        return SiftedPoints(PointArray.of_checked(xy + 0.0, crs), np.arange(len(xy)), ())
     rejected = []
     for row in np.flatnonzero(~good):
         empty = bool(np.isnan(xy[row]).all())
@@ -127,6 +132,15 @@ class PointArray:
         array.setflags(write=False)
         object.__setattr__(self, "_xy", array)
         object.__setattr__(self, "_crs", crs)
+
+    @classmethod
+    def of_checked(cls, xy: NDArray[np.float64], crs: str | None) -> PointArray:
+        """Wrap an array (n, 2) of coordinates that are known to be in range, with no -0.0."""
+        made = cls.__new__(cls)
+        xy.setflags(write=False)
+        object.__setattr__(made, "_xy", xy)
+        object.__setattr__(made, "_crs", crs)
+        return made
 
     @overload
     @classmethod
@@ -276,19 +290,18 @@ class Point:
 
     def __init__(self, x: float, y: float, *, crs: str | None = None) -> None:
         x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
-        for v in (x, y):
-            if v != 0.0 and not SMALLEST <= abs(v) <= LARGEST:  # NaN fails too
-                PointArray([(x, y)])  # says what is wrong
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "y", y)
-        object.__setattr__(self, "crs", crs)
-        object.__setattr__(self, "_column", None)
+        if not ((x == 0.0 or SMALLEST <= abs(x) <= LARGEST) and (y == 0.0 or SMALLEST <= abs(y) <= LARGEST)):
+            PointArray([(x, y)])  # says what is wrong; NaN is, too
+        _set_x(self, x)
+        _set_y(self, y)
+        _set_crs(self, crs)
+        _set_column(self, None)
 
     @property
     def column(self) -> PointArray:
         """The point as a column of one, the form that kernels take."""
         if self._column is None:
-            object.__setattr__(self, "_column", PointArray([(self.x, self.y)], crs=self.crs))
+            _set_column(self, PointArray([(self.x, self.y)], crs=self.crs))
         assert self._column is not None
         return self._column
 
@@ -301,7 +314,7 @@ class Point:
     def from_wkb(cls, data: bytes, *, crs: str | None = None) -> Point:
         """The point of a WKB or EWKB Point; an SRID becomes the CRS."""
         if len(data) == PLAIN_SIZE and data[:5] == PLAIN_HEADER:
-            x, y = struct.unpack_from("<dd", data, 5)
+            x, y = _unpack(data, 5)
             return cls(x, y, crs=crs)
         return PointArray.from_wkb([data], crs=crs)[0]
 
@@ -358,6 +371,11 @@ class Point:
 
     def __repr__(self) -> str:
         return f"Point({self.x!r}, {self.y!r})"
+
+
+_unpack = struct.Struct("<dd").unpack_from
+# The slots' own setters: points are made one at a time, by the thousand, and cannot be changed otherwise.
+_set_x, _set_y, _set_crs, _set_column = (getattr(Point, name).__set__ for name in ("x", "y", "crs", "_column"))
 
 
 def _rebuild_point(x: float, y: float, crs: str | None) -> Point:

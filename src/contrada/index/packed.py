@@ -75,47 +75,47 @@ class PackedTree:
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
         """Rows of the constraints that a message's value satisfies, sorted."""
-        scratch = self._scratch()
-        if len(self.disjoint_map):
-            np.copyto(scratch.bitmap, self.disjoint_map)
+        try:
+            scratch: Scratch = self._local.scratch
+        except AttributeError:
+            scratch = self._local.scratch = Scratch(
+                len(self.column), len(self), 1, len(self.disjoint_map), self.first_row
+            )
+        bitmap = scratch.bitmap
+        if len(bitmap):
+            np.copyto(bitmap, self.disjoint_map)
         if isinstance(value, Point):
-            scratch.point[0, 0] = value.x
-            scratch.point[0, 1] = value.y
-            kernels.match_points(scratch.point_view, *self._fixed, 0, 1, *scratch.room)
+            scratch.point[0] = value.x, value.y
+            kernels.match_points(scratch.point_view, *self._fixed, _FIRST, 0, *scratch.room)
         else:
-            kernels.match_regions(*value.column.kernel_arrays(), *self._fixed, 0, 1, *scratch.room)
-        count = int(scratch.ends[0])
-        if len(self.disjoint_map):
-            answer = np.empty(count + 8, np.int64)
-            kernels.list_marks(scratch.bitmap_view, self.first_row, answer)
-            return answer[:count]
+            kernels.match_regions(*value.column.kernel_arrays(), *self._fixed, _FIRST, 0, *scratch.room)
+        count: int = scratch.ends.item(0)
+        if count == 0:
+            return _NO_ROWS
+        if len(bitmap):
+            marked = np.empty(count + 8, np.int64)
+            kernels.list_marks(scratch.bitmap_view, self.first_row, marked)
+            return marked[:count]
         answer = scratch.out[:count].astype(np.int64)
-        answer.sort()
+        if count > 1:
+            answer.sort()
         return answer
 
     def match_many(
-        self, column: RegionArray | PointArray, start: int, stop: int
+        self, column: RegionArray | PointArray, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """For rows start..stop of a column: how many rows each satisfies, and these one after another, in no order."""
-        scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), stop - start, 0, 0)
-        is_point = isinstance(column, PointArray)
+        """For chosen rows of a column: how many rows each satisfies, and these one after another, in no order."""
+        scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), len(order), 0, 0)
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
-        match = kernels.match_points if is_point else kernels.match_regions
-        counts, answers = [], []
-        while start < stop:
-            done = match(*message, *self._fixed, start, stop, *scratch.room)
-            counts.append(np.diff(scratch.ends[: done - start], prepend=0))
-            answers.append(scratch.out[: scratch.ends[done - start - 1]].copy())
+        match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
+        order = frozen(order)
+        start, counts, answers = 0, [], []
+        while start < len(order):
+            done = match(*message, *self._fixed, order, start, *scratch.room)
+            counts.append(np.diff(scratch.ends[start:done], prepend=0))
+            answers.append(scratch.out[: scratch.ends[done - 1]].copy())
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
-
-    def _scratch(self) -> Scratch:
-        """Scratch space for one message, one per thread."""
-        made: Scratch | None = getattr(self._local, "scratch", None)
-        if made is None:
-            made = Scratch(len(self.column), len(self), 1, len(self.disjoint_map), self.first_row)
-            self._local.scratch = made
-        return made
 
     def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
         """The same constraints with other rows."""
@@ -152,8 +152,26 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
     return np.packbits(marks, bitorder="little")
 
 
+_FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
 _NO_CHAINS = frozen(np.full(1, -1, np.int64))
+
+
+def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
+    """The rows of a column so that neighbours come near each other; roughly, and quickly made."""
+    corners = column.xy if isinstance(column, PointArray) else column.bounds[:, :2]
+    if not len(corners):
+        return np.empty(0, np.int64)
+    keys = np.zeros(len(corners), np.uint16)
+    for axis, values in enumerate(np.ascontiguousarray(corners.T)):
+        low, high = float(values.min()), float(values.max())
+        if not 0 < high - low < np.inf:
+            continue
+        cells = ((values - low) * (255 / (high - low))).astype(np.uint16)
+        for shift, mask in ((4, 0x0F0F), (2, 0x3333), (1, 0x5555)):
+            cells = (cells | cells << shift) & mask
+        keys |= cells << axis
+    return np.argsort(keys, kind="stable")  # of 16 bits: a radix sort
 
 
 def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:

@@ -137,7 +137,7 @@ def locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, wor
 
 @entry(
     "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
-    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8 i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
     checked=False,
 )
 def match_regions(
@@ -145,14 +145,14 @@ def match_regions(
     xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
     nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
     disjoint_before, disjoint_rows, contains_before, contains_rows,
-    start, stop, stack, candidates, out, bitmap, first_row, ends,
+    order, start, stack, candidates, out, bitmap, first_row, ends,
 ):  # fmt: skip
-    """Rows of the entries whose constraints the messages start..stop satisfy, one message after another, to out.
+    """Rows of the entries whose constraints messages satisfy, one message after another, to out.
 
-    ends[i - start] gets the end of message i's rows. Returns the first message that was not matched, stop if all were:
-    a message is only tried while out has room for every entry. If there is a bit map, with all `disjoint` rows marked,
-    the rows that match the one message are marked there, and that end is their number. candidates and stack have room
-    for every item and level; no item has more rings than ring_count.
+    The messages are order[start:]. ends[k] gets the end of the rows of message order[k]. Returns the first k that was
+    not matched: a message is only tried while out has room for every entry. If there is a bit map, with all `disjoint`
+    rows marked, the rows that match the one message are marked there, and that end is their number. candidates and
+    stack have room for every item and level; no item has more rings than ring_count.
     """
     m = Column(m_xy, m_rings, m_flags, m_boxes)
     c = Column(xy, rings, flags, boxes)
@@ -167,9 +167,10 @@ def match_regions(
     items = np.int64(len(bounds))
     possible = OF_REGION_TO_POINT if is_points else BY_BOXES
     used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
-    for i in range(start, stop):
+    for turn in range(start, len(order)):
         if len(bitmap) == 0 and len(out) - used < len(entry_rows):
-            return i
+            return turn
+        i = order[turn]
         m0 = np.int64(m_regions[i])
         m1 = np.int64(m_regions[i + 1])
         m_base = m_chains[i]
@@ -195,13 +196,13 @@ def match_regions(
                 m, m0, m1, m_base, m_bounds, i, c, regions, large, bases,
                 tree, grid, candidates, found, sink, count, work,
             )  # fmt: skip
-        ends[i - start] = used
-    return stop
+        ends[turn] = used
+    return len(order)
 
 
 @entry(
     "f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
-    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8 i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
     checked=False,
 )
 def match_points(
@@ -209,7 +210,7 @@ def match_points(
     xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
     nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
     disjoint_before, disjoint_rows, contains_before, contains_rows,
-    start, stop, stack, candidates, out, bitmap, first_row, ends,
+    order, start, stack, candidates, out, bitmap, first_row, ends,
 ):  # fmt: skip
     """The same for messages that are points."""
     c = Column(xy, rings, flags, boxes)
@@ -224,9 +225,10 @@ def match_points(
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
     possible = OF_POINTS if is_points else OF_POINT_TO_REGION
     used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
-    for i in range(start, stop):
+    for turn in range(start, len(order)):
         if len(bitmap) == 0 and len(out) - used < len(entry_rows):
-            return i
+            return turn
+        i = order[turn]
         x = points[i, 0]
         y = points[i, 1]
         room = np.int64(len(candidates))
@@ -242,5 +244,5 @@ def match_points(
                 side = locate(x, y, xy, rings, c0, c1, boxes, base, chain_stack, chain_found)
                 relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
             used = report(tree, item, relation, sink, used)
-        ends[i - start] = used
-    return stop
+        ends[turn] = used
+    return len(order)

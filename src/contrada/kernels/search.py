@@ -13,7 +13,7 @@ from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.boxes import box_relation
 from contrada.kernels.grid import cell_of
 from contrada.kernels.nodes import B_LEAVES
-from contrada.kernels.packed import FAN_SHIFT, fill_starts
+from contrada.kernels.packed import FAN, FAN_SHIFT, fill_starts
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 CONTAINS = np.int64(5)
@@ -73,10 +73,8 @@ def mark(sink, row, is_match):
 
 
 @inlined_kernel
-def report_apart(tree, first, last, sink, count):
-    """All items of runs first..last are disjoint from the message; the bit map says so from the start."""
-    if len(sink.bitmap) > 0:
-        return count
+def list_apart(tree, first, last, sink, count):
+    """All items of runs first..last are disjoint from the message; a bit map says so from the start."""
     for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
         sink.out[count] = tree.disjoint_rows[k]
         count += 1
@@ -129,7 +127,8 @@ def grid_state(b0, b1, b2, b3, grid):
 @inlined_kernel
 def box_state(boxes, k, box, grid):
     """Where box k lies to the message: APART, WITHIN or UNKNOWN."""
-    if boxes[k, 0] > box[2] or boxes[k, 2] < box[0] or boxes[k, 1] > box[3] or boxes[k, 3] < box[1]:
+    # Without short cuts: one branch that is mostly taken costs less than four that are hard to predict.
+    if (boxes[k, 0] > box[2]) | (boxes[k, 2] < box[0]) | (boxes[k, 1] > box[3]) | (boxes[k, 3] < box[1]):
         return APART
     if grid.size == 0:
         return UNKNOWN
@@ -153,53 +152,75 @@ def is_hopeless(nodes, k, box, mask):
     )
 
 
+@inlined_kernel
+def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count):
+    """Nodes first..last of a level: those that boxes do not decide go to the stack."""
+    runs = len(tree.disjoint_before) - 1
+    shift = FAN_SHIFT * (level - 1)
+    for c in range(first, last):
+        node = starts[level] + c
+        state = box_state(tree.nodes, node, box, grid)
+        if state == APART:
+            if lists_apart:
+                count = list_apart(tree, c << shift, min((c + 1) << shift, runs), sink, count)
+        elif state == WITHIN:
+            count = report_within(tree, c << shift, min((c + 1) << shift, runs), sink, count)
+        elif not is_hopeless(tree.nodes, node, box, tree.node_masks[node]):
+            stack[depth, 0] = level
+            stack[depth, 1] = c
+            depth += 1
+    return depth, count
+
+
+@inlined_kernel
+def visit_items(tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count):
+    """Items first..last: those that boxes do not decide become candidates; more than the room end the visit."""
+    for c in range(first, last):
+        state = box_state(tree.bounds, c, box, grid)
+        if state == APART:
+            if lists_apart and tree.masks[c] & DISJOINT_BIT:
+                count = report(tree, c, np.int64(0), sink, count)
+        elif state == WITHIN:
+            if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
+                count = report(tree, c, CONTAINS, sink, count)
+        elif is_admitted(tree.bounds, c, box, possible, tree.masks[c]):
+            if found == room:
+                return found + 1, count
+            candidates[found] = c
+            found += 1
+    return found, count
+
+
 @kernel
 def search(tree, box, possible, grid, stack, starts, candidates, room, sink, count):
     """Walk the tree: rows decided by boxes go to the sink, items to be looked at to candidates.
 
     Returns the ends of both; stops, with the second above the room, when there are more candidates.
     """
-    found = np.int64(0)
-    items = len(tree.bounds)
-    runs = len(tree.disjoint_before) - 1
-    levels = fill_starts(items, starts) if len(tree.nodes) > 0 else 0  # without nodes all items are scanned
-    depth = 1
-    stack[0, 0] = levels + 1
-    stack[0, 1] = 0
+    found = none = np.int64(0)
+    items = np.int64(len(tree.bounds))
+    is_list = len(sink.bitmap) == 0
+    if len(tree.nodes) == 0:
+        found, count = visit_items(tree, box, possible, grid, none, items, candidates, none, room, is_list, sink, count)
+        return count, found
+    lists_apart = is_list and len(tree.disjoint_rows) > 0
+    levels = fill_starts(items, starts)
+    top = starts[levels + 1] - starts[levels]
+    depth, count = visit_nodes(tree, box, grid, levels, starts, none, top, stack, none, lists_apart, sink, count)
     while depth > 0:
         depth -= 1
         level = stack[depth, 0] - 1
-        parent = stack[depth, 1]
-        below = items if level == 0 else starts[level + 1] - starts[level]
-        end = below if levels == 0 else min((parent + 1) << FAN_SHIFT, below)
-        for c in range(parent << FAN_SHIFT, end):
-            if level > 0:
-                node = starts[level] + c
-                state = box_state(tree.nodes, node, box, grid)
-                if state == UNKNOWN:
-                    if not is_hopeless(tree.nodes, node, box, tree.node_masks[node]):
-                        stack[depth, 0] = level
-                        stack[depth, 1] = c
-                        depth += 1
-                    continue
-                shift = FAN_SHIFT * (level - 1)
-                first = c << shift
-                last = min((c + 1) << shift, runs)
-                if state == APART:
-                    count = report_apart(tree, first, last, sink, count)
-                else:
-                    count = report_within(tree, first, last, sink, count)
-                continue
-            state = box_state(tree.bounds, c, box, grid)
-            if state == APART:
-                if tree.masks[c] & DISJOINT_BIT and len(sink.bitmap) == 0:
-                    count = report(tree, c, np.int64(0), sink, count)
-            elif state == WITHIN:
-                if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
-                    count = report(tree, c, CONTAINS, sink, count)
-            elif is_admitted(tree.bounds, c, box, possible, tree.masks[c]):
-                if found == room:
-                    return count, found + 1
-                candidates[found] = c
-                found += 1
+        first = stack[depth, 1] << FAN_SHIFT
+        if level == 0:
+            last = min(first + FAN, items)
+            found, count = visit_items(
+                tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count
+            )
+            if found > room:
+                return count, found
+        else:
+            last = min(first + FAN, starts[level + 1] - starts[level])
+            depth, count = visit_nodes(
+                tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count
+            )
     return count, found

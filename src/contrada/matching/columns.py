@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.point import plain_points, sift_coordinates
 from contrada.geometry.pool import cores, map_threaded
-from contrada.index.packed import PackedTree, reordered
+from contrada.index.packed import reordered, z_order
 from contrada.matching.snapshot import Snapshot
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
@@ -59,16 +58,14 @@ def match_columns(
     for level in snapshot.levels:
         for (attribute, _), tree in level.trees.items():
             for column, rows in columns.get(attribute, ()):
-                answers = map_threaded(partial(_match_slice, tree, column), slices(len(column), threads), threads)
+                order = z_order(column)
+                slices = np.array_split(order, slice_count(len(order), threads))
+                answers = map_threaded(partial(tree.match_many, column), slices, threads)
                 counts = np.concatenate([answer[0] for answer in answers])
-                found.append((np.repeat(rows, counts), np.concatenate([answer[1] for answer in answers])))
+                found.append((np.repeat(rows[order], counts), np.concatenate([answer[1] for answer in answers])))
     owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
     filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int32)])
     return sorted_rows(snapshot, owners, filters, messages)
-
-
-def _match_slice(tree: PackedTree, column: RegionArray | PointArray, limits: tuple[int, int]) -> Any:
-    return tree.match_many(column, *limits)
 
 
 def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
@@ -77,11 +74,9 @@ def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
     return part if kept.all() else Part(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
 
 
-def slices(rows: int, threads: int | None) -> list[tuple[int, int]]:
-    """Limits of about four slices per thread, each of at least a few rows."""
-    count = max(1, min(4 * (threads or cores()), rows // 16))
-    limits = [rows * k // count for k in range(count + 1)]
-    return list(pairwise(limits))
+def slice_count(rows: int, threads: int | None) -> int:
+    """About four slices per thread, each of at least a few rows."""
+    return max(1, min(4 * (threads or cores()), rows // 16))
 
 
 def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[np.int32], messages: int) -> Counted:

@@ -41,7 +41,11 @@ class Level(NamedTuple):
 
     def match(self, message: Mapping[str, Value]) -> NDArray[np.int64]:
         """The filters that a message satisfies, each once, sorted."""
-        filters = merged([tree.match(message[name]) for (name, _), tree in self.trees.items() if name in message])
+        found = []
+        for (name, _), tree in self.trees.items():
+            if name in message:
+                found.append(tree.match(message[name]))
+        filters = found[0] if len(found) == 1 else merged(found)
         if not self.checks or not len(filters):
             return filters
         return self._check(filters, message)
@@ -73,8 +77,6 @@ EMPTY = Level({}, {}, 0)
 
 def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Several sorted arrays without common elements as one."""
-    if len(found) == 1:
-        return found[0]
     whole = np.concatenate([*found, np.empty(0, np.int64)])
     whole.sort(kind="stable")  # which makes use of sorted pieces
     return whole

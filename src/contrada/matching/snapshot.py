@@ -34,7 +34,11 @@ class Snapshot(NamedTuple):
 
         Filters and the subscriptions they belong to are numbered in the same order, so what is sorted stays so.
         """
-        rows = merged([level.match(message) for level in self.levels if level.filters])
+        found = []
+        for level in self.levels:
+            if level.filters:
+                found.append(level.match(message))
+        rows = found[0] if len(found) == 1 else merged(found)
         if self.filter_subscription is not None:
             rows = self.filter_subscription[rows].astype(np.int64)
         if self.died is not None:

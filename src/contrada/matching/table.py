@@ -252,12 +252,18 @@ class ForwardingTable:
         values: dict[str, Value] = {}
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
-                try:
-                    common_crs(self._crs.get(attribute), value.crs)
-                except CrsError as error:
-                    raise CrsError(f"attribute {attribute!r}: subscriptions and message: {error}") from error
+                crs = value.crs
+                if crs is not None and crs != self._crs.get(attribute):
+                    self._check_crs(attribute, crs)
                 values[attribute] = value
         return values
+
+    def _check_crs(self, attribute: str, crs: str) -> None:
+        """Raise if a message's CRS is not that of the subscriptions."""
+        try:
+            common_crs(self._crs.get(attribute), crs)
+        except CrsError as error:
+            raise CrsError(f"attribute {attribute!r}: subscriptions and message: {error}") from error
 
     def _checked_crs(self, predicate: Predicate) -> dict[str, str | None]:
         crs: dict[str, str | None] = {}
