@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 LARGE = 64  # regions with more vertices get an edge index, as in kernels/chains.py
 
 
-_NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # the edge index of one small region
-_NO_CHAINS[1].setflags(write=False)
+KernelArrays = tuple[NDArray[Any], ...]  # a column's arrays and its edge index, as relation kernels take them
+NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # the edge index of one small region
+NO_CHAINS[1].setflags(write=False)
 
 
 class Sifted(NamedTuple):
@@ -65,12 +66,10 @@ class RegionArray:
         object.__setattr__(self, "_chains", None)
 
     @classmethod
-    def of_small_region(cls, arrays: Arrays) -> RegionArray:
-        """Wrap the read-only arrays of one region of at most LARGE vertices; they are not checked."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "_arrays", arrays)
-        object.__setattr__(made, "_crs", None)
-        object.__setattr__(made, "_chains", _NO_CHAINS)
+    def of_kernel_arrays(cls, arrays: KernelArrays) -> RegionArray:
+        """Wrap what `kernel_arrays` gives; nothing is checked."""
+        made = cls(Arrays(*arrays[:5]))
+        object.__setattr__(made, "_chains", arrays[5:])
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -306,7 +305,7 @@ class RegionArray:
         simple: NDArray[np.bool_] = np.diff(self._arrays.region_offsets) == 1
         return simple
 
-    def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+    def kernel_arrays(self) -> KernelArrays:
         """The arrays as relation kernels take them, with the edge index of large regions, built once and kept."""
         if self._chains is None:
             a = self._arrays

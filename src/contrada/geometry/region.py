@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import RegionError
 from contrada.geometry import interchange
-from contrada.geometry.column import RegionArray, Sifted
+from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.sources import (
     Raw,
     raw_from_coordinates,
@@ -50,8 +50,20 @@ class Region:
     ) -> None:
         self.__dict__["column"] = _only(sift(raw_from_coordinates([[shell, *holes]]), crs, repair))
 
-    column: RegionArray
-    """The region as a column of one, the form that kernels take."""
+    @cached_property
+    def column(self) -> RegionArray:
+        """The region as a column of one."""
+        return RegionArray.of_kernel_arrays(self.kernel_arrays)
+
+    @cached_property
+    def kernel_arrays(self) -> KernelArrays:
+        """The arrays of that column as kernels take them; a small region that was read alone has these first."""
+        return self.column.kernel_arrays()
+
+    @cached_property
+    def crs(self) -> str | None:
+        """The coordinate reference system, if known."""
+        return self.column.crs
 
     @classmethod
     def from_column(cls, column: RegionArray) -> Region:
@@ -77,9 +89,12 @@ class Region:
     def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
         """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
         if crs is None and isinstance(data, bytes):
-            column = read_one(data)
-            if column is not None:
-                return cls.from_column(column)
+            arrays = read_one(data)
+            if arrays is not None:
+                made = cls.__new__(cls)
+                made.__dict__["kernel_arrays"] = arrays
+                made.__dict__["crs"] = None
+                return made
         return cls._from_raw(raw_from_wkb([data]), crs, repair)
 
     @classmethod
@@ -139,11 +154,6 @@ class Region:
     def parts(self) -> tuple[tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]], ...]:
         """The polygons: for each its shell and its holes, as closed rings of vertices."""
         return interchange.column_parts(self.column)
-
-    @property
-    def crs(self) -> str | None:
-        """The coordinate reference system, if known."""
-        return self.column.crs
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
-from contrada.geometry.column import LARGE, RegionArray, Sifted
+from contrada.geometry.column import LARGE, NO_CHAINS, KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import common_crs, is_geographic
 from contrada.geometry.faults import Rejection, is_mendable, rejection
 from contrada.geometry.sources import GOOD, Raw, raw_from_shapely
@@ -69,34 +69,33 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
 
 
 class _Scratch(threading.local):
-    """Room for one small ring, one per thread; views show the same memory."""
+    """Room for the coordinates of one small ring, one per thread; both show the same memory."""
 
     def __init__(self) -> None:
         self.bits = np.empty((LARGE, 2), np.uint64)
         self.raw = frozen(self.bits.view(np.float64))
-        self.xy = np.empty((LARGE, 2))
-        self.xy_view = frozen(self.xy)
-        self.bounds = np.empty((1, 4))
 
 
 _scratch = _Scratch()
 _ONE_REGION, _ONE_SHELL = frozen(np.array([0, 1], np.int32)), frozen(np.zeros(1, np.uint8))
 _ONE_RING = [frozen(np.array([0, end])) for end in range(LARGE + 1)]  # by its number of vertices
+_HEAD = 13  # bytes before the first vertex of a polygon of one ring
 
 
-def read_one(data: bytes) -> RegionArray | None:
-    """The column of the region of one WKB value, if it is a small simple polygon; None if it needs a closer look.
+def read_one(data: bytes) -> KernelArrays | None:
+    """The arrays of the region of one WKB value, if it is a small simple polygon; None if it needs a closer look.
 
     Messages come one at a time, and most are small: this does with little more than the time of the kernel.
     """
-    s = _scratch
-    end = kernels.read_polygon(np.frombuffer(data, np.uint8), s.bits, s.raw, s.xy, s.xy_view, s.bounds)
-    if end < 0:
+    vertices = (len(data) - _HEAD) >> 4
+    if not 4 <= vertices <= LARGE:
         return None
-    xy, bounds = s.xy[:end].copy(), s.bounds.copy()
+    xy, bounds = np.empty((vertices, 2)), np.empty((1, 4))
+    if not kernels.read_polygon(np.frombuffer(data, np.uint8), _scratch.bits, _scratch.raw, xy, bounds):
+        return None
     xy.setflags(write=False)
     bounds.setflags(write=False)
-    return RegionArray.of_small_region(Arrays(xy, _ONE_RING[end], _ONE_REGION, _ONE_SHELL, bounds))
+    return xy, _ONE_RING[vertices], _ONE_REGION, _ONE_SHELL, bounds, *NO_CHAINS
 
 
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:

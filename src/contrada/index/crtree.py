@@ -177,7 +177,7 @@ class CRTree:
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(*value.column.kernel_arrays(), *self._regions.kernel_arrays(), frozen(places), codes)
+            kernels.relate_chosen(*value.kernel_arrays, *self._regions.kernel_arrays(), frozen(places), codes)
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:

@@ -88,7 +88,7 @@ class PackedTree:
             scratch.point[0] = value.x, value.y
             kernels.match_points(scratch.point_view, *self._fixed, _FIRST, 0, *scratch.room)
         else:
-            kernels.match_regions(*value.column.kernel_arrays(), *self._fixed, _FIRST, 0, *scratch.room)
+            kernels.match_regions(*value.kernel_arrays, *self._fixed, _FIRST, 0, *scratch.room)
         count: int = scratch.ends.item(0)
         if count == 0:
             return _NO_ROWS

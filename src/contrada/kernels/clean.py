@@ -107,13 +107,18 @@ def scan_ring(xy, start, end, i0, i1, j0, j1):
         hx = max(xy[i, 0], xy[i + 1, 0])
         ly = min(xy[i, 1], xy[i + 1, 1])
         hy = max(xy[i, 1], xy[i + 1, 1])
-        for j in range(max(i + 1, j0), j1):
-            if (
-                (xy[j, 0] > hx and xy[j + 1, 0] > hx)
-                or (xy[j, 0] < lx and xy[j + 1, 0] < lx)
-                or (xy[j, 1] > hy and xy[j + 1, 1] > hy)
-                or (xy[j, 1] < ly and xy[j + 1, 1] < ly)
-            ):
+        first = max(i + 1, j0)
+        if first >= j1:
+            continue
+        qx = xy[first, 0]
+        qy = xy[first, 1]
+        for j in range(first, j1):
+            px = qx
+            py = qy
+            qx = xy[j + 1, 0]
+            qy = xy[j + 1, 1]
+            # Without short cuts: one branch that is mostly taken costs less than eight that are hard to predict.
+            if ((px > hx) & (qx > hx)) | ((px < lx) & (qx < lx)) | ((py > hy) & (qy > hy)) | ((py < ly) & (qy < ly)):
                 continue
             if j == i + 1:
                 fault = folds_back(xy, start, j, end)

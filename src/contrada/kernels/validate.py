@@ -316,28 +316,31 @@ def validate_regions(
     return kept
 
 
-@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2] f8[2]!", checked=False)
-def read_polygon(data, bits, raw, xy, xy_view, bounds):
-    """One WKB value, if it is a valid polygon of one ring that fits into xy, to xy and bounds.
+@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]!", checked=False)
+def read_polygon(data, bits, raw, xy, bounds):
+    """One WKB value to xy and bounds, if it is a valid polygon of one closed ring that fits xy exactly.
 
-    Returns its number of vertices; -1 for anything else, which needs a closer look. raw is bits once more, as doubles,
-    xy_view is xy, read-only; both have at most LARGE rows.
+    False for anything else, which needs a closer look. raw is bits once more, as doubles; they have room for xy, which
+    has at most LARGE rows.
     """
     size = np.int64(len(data))
     kind, width, srid, order, at = read_header(data, np.int64(0), size)
     if kind != POLYGON or srid > 0 or size - at < 8 or read_u4(data, at, order) != 1:
-        return np.int64(-1)
+        return False
     vertices = read_u4(data, at + 4, order)
     at += 8
-    if vertices * width != size - at or vertices >= len(xy):  # a ring that is open gets one more
-        return np.int64(-1)
+    if vertices * width != size - at or vertices != len(xy):
+        return False
     for k in range(vertices):
         bits[k, 0] = read_bits(data, at, order)
         bits[k, 1] = read_bits(data, at + 8, order)
         at += width
+    # A ring that is open would be closed, beyond the end of xy; a vertex that repeats would be left out.
+    if bits[0, 0] != bits[vertices - 1, 0] or bits[0, 1] != bits[vertices - 1, 1]:
+        return False
     start = np.int64(0)
     fault, end, _, _ = clean_ring(raw, start, vertices, xy, start)
-    if fault != GOOD or scan_ring(xy_view, start, end, start, end - 1, start, end - 1)[0] >= 0:
-        return np.int64(-1)
+    if fault != GOOD or end != vertices or scan_ring(xy, start, end, start, end - 1, start, end - 1)[0] >= 0:
+        return False
     ring_box(xy, start, end, bounds, start)
-    return end
+    return True
