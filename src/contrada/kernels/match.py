@@ -99,7 +99,7 @@ def search(tree, box, is_point, grid, stack, starts, candidates, room, out, coun
     found = np.int64(0)
     items = len(tree.bounds)
     runs = len(tree.disjoint_before) - 1
-    levels = fill_starts(items, starts)
+    levels = fill_starts(items, starts) if len(tree.nodes) > 0 else 0  # without nodes all items are scanned
     depth = 1
     stack[0, 0] = levels + 1
     stack[0, 1] = 0
@@ -108,7 +108,8 @@ def search(tree, box, is_point, grid, stack, starts, candidates, room, out, coun
         level = stack[depth, 0] - 1
         parent = stack[depth, 1]
         below = items if level == 0 else starts[level + 1] - starts[level]
-        for c in range(parent << FAN_SHIFT, min((parent + 1) << FAN_SHIFT, below)):
+        end = below if levels == 0 else min((parent + 1) << FAN_SHIFT, below)
+        for c in range(parent << FAN_SHIFT, end):
             if level > 0:
                 state = box_state(tree.nodes, starts[level] + c, box, grid)
                 if state == UNKNOWN:
