@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 import contrada as ct
-from contrada.matching import table as table_module
+from contrada.matching import buffer, names, store
 from contrada.testing.strategies import points, regions, relation_sets
 
 values = st.one_of(regions(), points())
@@ -18,6 +18,8 @@ constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), v
 filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
 predicates = st.builds(ct.Predicate, st.lists(filters, min_size=1, max_size=3))
 messages = st.dictionaries(st.sampled_from("abc"), st.one_of(values, st.just(7), st.just(None)), max_size=3)
+batches = st.one_of(st.lists(kind(), min_size=1, max_size=5) for kind in (regions, points))
+KINDS = (pa.int64(), pa.int8(), pa.uint64(), pa.string(), pa.large_string())
 
 
 def holds(constraint, message):
@@ -38,6 +40,7 @@ class TableMachine(RuleBasedStateMachine):
         super().__init__()
         self.table = ct.ForwardingTable()
         self.model = {}
+        self.pinned = []
 
     @rule(target=keys, subscriber=st.integers(0, 3), predicate=predicates)
     def subscribe(self, subscriber, predicate):
@@ -46,25 +49,44 @@ class TableMachine(RuleBasedStateMachine):
         self.model[key] = subscriber, predicate
         return key
 
-    @rule(key=keys, subscriber=st.integers(0, 3), predicate=predicates)
+    @rule(target=keys, key=keys, subscriber=st.integers(0, 3), predicate=predicates)
     def replace(self, key, subscriber, predicate):
         if key in self.model:
             with pytest.raises(ct.KeyInUseError, match="exists already"):
                 self.table.subscribe(subscriber, predicate, key=key)
         self.table.subscribe(subscriber, predicate, key=key, replace=True)
         self.model[key] = subscriber, predicate
+        return key
 
-    @rule(target=keys, mask=relation_sets(), column=st.lists(regions(), min_size=1, max_size=5))
-    def subscribe_many(self, mask, column):
+    def add_column(self, columns, names, mask, values):
+        """Subscribe to values at once, under names that must be free; returns whether they were."""
+        column = ct.PointArray([(p.x, p.y) for p in values]) if isinstance(values[0], ct.Point) else None
+        wkb = (column or ct.RegionArray.from_regions(values)).to_wkb()
+        template = ct.Constraint("a", mask, ct.Column("geometry"))
         first = len(self.table._keys)
-        rows = self.table.subscribe_many(
-            pa.table({"geometry": ct.RegionArray.from_regions(column).to_wkb()}),
-            ct.Constraint("a", mask, ct.Column("geometry")),
-        )
-        assert rows.tolist() == list(range(first, first + len(column)))
-        for row, region in zip(rows.tolist(), column, strict=True):
-            self.model[row] = row, ct.Predicate([ct.Filter([ct.Constraint("a", mask, region)])])
-        return int(rows[0])
+        if self.model.keys() & set(names):
+            with pytest.raises(ct.KeyInUseError, match="exists already"):
+                self.table.subscribe_many(pa.table({"geometry": wkb} | columns), template)
+            return False
+        rows = self.table.subscribe_many(pa.table({"geometry": wkb} | columns), template)
+        assert rows.tolist() == list(range(first, first + len(values)))
+        for name, value in zip(names, values, strict=True):
+            self.model[name] = name, ct.Predicate([ct.Filter([ct.Constraint("a", mask, value)])])
+        return True
+
+    @rule(target=keys, mask=relation_sets(), values=batches)
+    def subscribe_many(self, mask, values):
+        first = len(self.table._keys)
+        return first if self.add_column({}, range(first, first + len(values)), mask, values) else multiple()
+
+    @rule(target=keys, mask=relation_sets(), values=batches, first=st.integers(0, 40), kind=st.sampled_from(KINDS))
+    def subscribe_many_by_name(self, mask, values, first, kind):
+        names = pa.array(range(first, first + len(values))).cast(kind)
+        return first if self.add_column({"key": names}, names.to_pylist(), mask, values) else multiple()
+
+    @rule(target=keys, key=st.integers(0, 60), subscriber=st.integers(0, 3), predicate=predicates)
+    def subscribe_by_name(self, key, subscriber, predicate):
+        return multiple() if key in self.model else self.replace(key, subscriber, predicate)
 
     @rule(key=consumes(keys))
     def unsubscribe(self, key):
@@ -83,10 +105,21 @@ class TableMachine(RuleBasedStateMachine):
         assert [bad.row for bad in many.rejected] == [1]
         assert np.diff(many.offsets).tolist() == [len(set(right.values())), 0, len(set(right.values()))]
 
+    @rule(message=messages)
+    def pin(self, message):
+        """What a reader holds on to never changes, whatever is appended behind it."""
+        snapshot, values = self.table._store.snapshot, self.table._checked(message)
+        self.pinned.append((snapshot, values, snapshot.subscriptions(values).tolist()))
+
+    @rule()
+    def pack(self):
+        self.table.pack()
+        assert self.table.stats().levels[1:] == (0,) * 5
+
     @rule()
     def settle(self):
         self.table.settle()
-        assert self.table._rebuild is None
+        assert self.table._store._threads == {}
 
     @invariant()
     def checks(self):
@@ -94,12 +127,19 @@ class TableMachine(RuleBasedStateMachine):
         assert len(self.table) == len(self.model)
         assert set(self.table) == set(self.model)
 
+    def teardown(self):
+        for snapshot, values, rows in self.pinned:
+            assert snapshot.subscriptions(values).tolist() == rows
+
 
 @pytest.fixture(autouse=True)
 def _small_levels(monkeypatch):
     """Levels so small that updates pass through all of them."""
-    monkeypatch.setattr(table_module, "BUFFER", 2)
-    monkeypatch.setattr(table_module, "SMALL", 5)
+    monkeypatch.setattr(store, "BUFFER_FILTERS", 3)
+    monkeypatch.setattr(store, "SMALL_FILTERS", 7)
+    monkeypatch.setattr(buffer, "ROOM", 2)
+    monkeypatch.setattr(buffer, "VERTICES", 1)
+    monkeypatch.setattr(names, "FEW", 3)
 
 
 TestTable = TableMachine.TestCase
@@ -153,6 +193,79 @@ def test_readers_never_see_half_an_update():
     table.settle()
     table.check()
     assert table.stats().levels[1] == 0
+
+
+def test_several_readers_beside_a_writer():
+    """Each finds the ten or eleven latest subscriptions, whatever level they are in."""
+    table = ct.ForwardingTable()
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            found = table.match_keys({"area": ct.Region.box(2, 2, 6, 6)}).rows.tolist()
+            if found and (found != list(range(found[0], found[-1] + 1)) or not 10 <= len(found) <= 11 <= found[-1]):
+                wrong.append(found)
+
+    for _ in range(12):
+        table.subscribe("x", overlapping())
+    for key in range(2):
+        table.unsubscribe(key)
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(300):
+        table.unsubscribe(table.subscribe("x", overlapping()) - 10)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    table.settle()
+    table.check()
+    assert len(table) == 10
+
+
+def test_large_regions_wait_in_the_buffer_with_their_edge_indexes(monkeypatch):
+    """Regions with holes and hundreds of vertices, appended one by one, answer as they do when packed."""
+    monkeypatch.setattr(store, "BUFFER_FILTERS", 1000)
+    rng = np.random.default_rng(5)
+    angles = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    table = ct.ForwardingTable()
+    asked = []
+    for k in range(40):
+        x, y = rng.integers(0, 20, 2).tolist()
+        turn = angles[:: 1 + 10 * (k % 3)]  # 200, 19 or 10 vertices
+        ring = np.column_stack([x + 4 * np.cos(turn), y + 4 * np.sin(turn)])
+        hole = np.column_stack([x + 2 * np.cos(turn), y + 2 * np.sin(turn)])
+        value = ct.Region(ring, [hole]) if k % 2 else ct.Region(ring)
+        mask = ct.RelationSet.from_mask(int(rng.integers(1, 256)))
+        asked.append((mask, value if k % 5 else ct.Point(x, y)))
+        table.subscribe("x", ct.Constraint("area", *asked[-1]))
+    assert table.stats().levels == (0, 0, 0, 0, 0, 40)
+    circle = ct.Region(np.column_stack([9 + 5 * np.cos(angles), 9 + 5 * np.sin(angles)]))
+    for message in (circle, ct.Region.box(3, 3, 15, 16), ct.Region.box(0, 0, 1, 1), ct.Point(9, 9), asked[1][1]):
+        right = {k for k, (mask, value) in enumerate(asked) if ct.relate(message, value) in mask}
+        assert table.match_keys({"area": message}) == right
+    table.pack()
+    assert table.match_keys({"area": circle}) == {k for k in range(40) if ct.relate(circle, asked[k][1]) in asked[k][0]}
+
+
+def test_keys_given_and_given_by_default_do_not_clash():
+    """A row number is a key like any other: taken is taken, whoever took it."""
+    wkb = pa.table({"g": [AREA.to_wkb()] * 4})
+    template = ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("g"))
+    table = ct.ForwardingTable()
+    table.subscribe("a", overlapping(), key=3)
+    with pytest.raises(ct.KeyInUseError, match="the key 3 exists"):
+        table.subscribe_many(wkb, template)
+    assert len(table) == 1
+    table.unsubscribe(3)
+    assert table.subscribe_many(wkb, template).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ct.KeyInUseError, match="the key 2 exists"):
+        table.subscribe_many(pa.table({"key": pa.array([9, 2, 8, 7], pa.uint8())} | {"g": wkb["g"]}), template)
+    table.subscribe_many(pa.table({"key": ["1", "2", "3", "4"]} | {"g": wkb["g"]}), template)
+    assert set(table) == {1, 2, 3, 4, "1", "2", "3", "4"}
+    assert table.subscribe("b", overlapping()) == 9
+    assert table.match({"area": ct.Region.box(2, 2, 6, 6)}) == {1, 2, 3, 4, "1", "2", "3", "4", "b"}
 
 
 def test_arrow_messages_and_rejected_rows():

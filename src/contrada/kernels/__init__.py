@@ -21,6 +21,8 @@ _MODULES = {
     "build_nodes": "packed",
     "build_lists": "packed",
     "match_packed": "match",
+    "gather_regions": "packing",
+    "mark_firsts": "packing",
     "split_quadratic": "split",
     "split_linear": "split",
     "split_rstar": "split",
