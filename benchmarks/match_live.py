@@ -88,8 +88,9 @@ class Updates:
         self.done += 1
 
     def rebuild(self) -> None:
-        """Add ten subscriptions at once, for which the whole table is packed again."""
+        """Add ten subscriptions at once, and pack the whole table again."""
         self.table.subscribe_many(pa.table({"geometry": self.wkb[:10]}), AREA)
+        self.table.pack()
 
     def rate(self, count: int = 500) -> float:
         """Replacements a second without any reader."""

@@ -74,7 +74,7 @@ def test_another_process_reads_it(table, tmp_path):
 def test_arrays_are_mapped_and_not_read(table, tmp_path):
     table.save(tmp_path / "saved")
     opened = ct.ForwardingTable.open(tmp_path / "saved")
-    tree = opened._snapshot.levels[0].trees["area", False]
+    tree = opened._store.snapshot.levels[0].trees["area", False]
     assert isinstance(tree.column.arrays.xy.base, np.memmap)
     assert not tree.rows.flags.writeable
 

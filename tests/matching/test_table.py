@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import contrada as ct
-from contrada.matching import table as table_module
+from contrada.matching import buffer, names, store
 
 AREA = ct.Region.box(0, 0, 4, 4)
 
@@ -15,8 +15,11 @@ AREA = ct.Region.box(0, 0, 4, 4)
 @pytest.fixture(autouse=True)
 def _small_levels(monkeypatch):
     """Levels so small that updates pass through all of them."""
-    monkeypatch.setattr(table_module, "BUFFER", 2)
-    monkeypatch.setattr(table_module, "SMALL", 5)
+    monkeypatch.setattr(store, "BUFFER_FILTERS", 3)
+    monkeypatch.setattr(store, "SMALL_FILTERS", 7)
+    monkeypatch.setattr(buffer, "ROOM", 2)
+    monkeypatch.setattr(buffer, "VERTICES", 1)
+    monkeypatch.setattr(names, "FEW", 3)
 
 
 def overlapping(value=AREA):
@@ -65,6 +68,96 @@ def test_readers_never_see_half_an_update():
     table.settle()
     table.check()
     assert table.stats().levels[1] == 0
+
+
+def test_several_readers_beside_a_writer():
+    """Each finds the ten or eleven latest subscriptions, whatever level they are in."""
+    table = ct.ForwardingTable()
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            found = table.match_keys({"area": ct.Region.box(2, 2, 6, 6)}).rows.tolist()
+            if found and (found != list(range(found[0], found[-1] + 1)) or not 10 <= len(found) <= 11 <= found[-1]):
+                wrong.append(found)
+
+    for _ in range(12):
+        table.subscribe("x", overlapping())
+    for key in range(2):
+        table.unsubscribe(key)
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(300):
+        table.unsubscribe(table.subscribe("x", overlapping()) - 10)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    table.settle()
+    table.check()
+    assert len(table) == 10
+
+
+def test_large_regions_wait_in_the_buffer_with_their_edge_indexes(monkeypatch):
+    """Regions with holes and hundreds of vertices, appended one by one, answer as they do when packed."""
+    monkeypatch.setattr(store, "BUFFER_FILTERS", 1000)
+    rng = np.random.default_rng(5)
+    angles = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    table = ct.ForwardingTable()
+    asked = []
+    for k in range(40):
+        x, y = rng.integers(0, 20, 2).tolist()
+        turn = angles[:: 1 + 10 * (k % 3)]  # 200, 19 or 10 vertices
+        ring = np.column_stack([x + 4 * np.cos(turn), y + 4 * np.sin(turn)])
+        hole = np.column_stack([x + 2 * np.cos(turn), y + 2 * np.sin(turn)])
+        value = ct.Region(ring, [hole]) if k % 2 else ct.Region(ring)
+        mask = ct.RelationSet.from_mask(int(rng.integers(1, 256)))
+        asked.append((mask, value if k % 5 else ct.Point(x, y)))
+        table.subscribe("x", ct.Constraint("area", *asked[-1]))
+    assert table.stats().levels == (0, 0, 0, 0, 0, 40)
+    circle = ct.Region(np.column_stack([9 + 5 * np.cos(angles), 9 + 5 * np.sin(angles)]))
+    for message in (circle, ct.Region.box(3, 3, 15, 16), ct.Region.box(0, 0, 1, 1), ct.Point(9, 9), asked[1][1]):
+        right = {k for k, (mask, value) in enumerate(asked) if ct.relate(message, value) in mask}
+        assert table.match_keys({"area": message}) == right
+    table.pack()
+    assert table.match_keys({"area": circle}) == {k for k in range(40) if ct.relate(circle, asked[k][1]) in asked[k][0]}
+
+
+def test_keys_given_and_given_by_default_do_not_clash():
+    """Keys are given by default from the row number on, or from beyond all numbers that were keys before."""
+    wkb = pa.table({"g": [AREA.to_wkb()] * 4})
+    template = ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("g"))
+    table = ct.ForwardingTable()
+    assert table.subscribe("a", overlapping(), key=3) == 3
+    assert table.subscribe_many(wkb, template).tolist() == [1, 2, 3, 4]
+    assert set(table) == {3, 4, 5, 6, 7}
+    table.unsubscribe(3)
+    with pytest.raises(ct.KeyInUseError, match="the key 5 exists"):
+        table.subscribe_many(pa.table({"key": pa.array([19, 5, 18, 17], pa.uint8())} | {"g": wkb["g"]}), template)
+    assert len(table) == 4
+    table.subscribe_many(pa.table({"key": ["1", "2", "3", "4"]} | {"g": wkb["g"]}), template)
+    assert table.subscribe("b", overlapping()) == 9
+    assert set(table) == {4, 5, 6, 7, "1", "2", "3", "4", 9}
+    assert table.match({"area": ct.Region.box(2, 2, 6, 6)}) == {4, 5, 6, 7, "1", "2", "3", "4", "b"}
+    huge = pa.array([2**64 - 1, 2**63, 30, 31], pa.uint64())
+    table.subscribe_many(pa.table({"key": huge} | {"g": wkb["g"]}), template)
+    assert table.subscribe("b", overlapping(), key=2**70) == 2**70
+    assert table.subscribe("b", overlapping()) == 32
+
+
+def test_only_columns_that_someone_asks_for_are_read():
+    """A payload that is no geometry is no fault, whether filters have further constraints or not."""
+    table = ct.ForwardingTable()
+    table.subscribe("x", overlapping())
+    message = pa.table({"area": [ct.Region.box(2, 2, 6, 6).to_wkb()], "payload": [b"rubbish"]})
+    assert table.match_many(message).offsets.tolist() == [0, 1]
+    table.subscribe("y", ct.Filter([*overlapping(), ct.Constraint("area", ct.Relation.OVERLAPS, AREA)]))
+    assert table.match_many(message).offsets.tolist() == [0, 2]
+    table.subscribe("z", ct.Constraint("payload", ct.Relation.DISJOINT, AREA))
+    found = table.match_many(message)
+    assert found.offsets.tolist() == [0, 0]
+    assert found.rejected[0].reason.startswith("attribute 'payload'")
 
 
 def test_arrow_messages_and_rejected_rows():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray
-from contrada.geometry.arrays import Arrays, concatenate, frozen, take
+from contrada.geometry.arrays import Arrays, concatenate, frozen
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
@@ -123,6 +123,8 @@ class PackedTree:
 
     def values(self) -> RegionArray | PointArray:
         """The value of every entry, for packing again together with others."""
+        if len(self.column) == len(self):
+            return self.column
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
 
 
@@ -155,6 +157,8 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
 _FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
 _NO_CHAINS = frozen(np.full(1, -1, np.int64))
+_NO_NODES, _NO_MARKS = frozen(np.empty((0, 4))), frozen(np.empty(0, np.uint8))
+_NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 
 def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
@@ -185,7 +189,8 @@ def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> Reg
     """The rows of a column in another order."""
     if isinstance(column, PointArray):
         return column[order]
-    return RegionArray(take(column.arrays, order), column.crs)
+    chosen = np.ascontiguousarray(order, np.int64)
+    return RegionArray(Arrays(*kernels.gather_regions(*column.arrays, frozen(chosen))), column.crs)
 
 
 def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:
@@ -198,27 +203,12 @@ def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:
 def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which rows differ from the row before them; equal values have equal Hilbert keys, so most differ there."""
     firsts = np.ones(len(column), bool)
-    same_key = np.flatnonzero(keys[1:] == keys[:-1]) + 1
     if isinstance(column, PointArray):
+        same_key = np.flatnonzero(keys[1:] == keys[:-1]) + 1
         firsts[same_key] = (column.xy[same_key] != column.xy[same_key - 1]).any(axis=1)
-        return firsts
-    a = column.arrays
-    sizes = np.diff(a.ring_offsets[a.region_offsets])
-    maybe = same_key[
-        (sizes[same_key] == sizes[same_key - 1]) & (a.bounds[same_key] == a.bounds[same_key - 1]).all(axis=1)
-    ]
-    for row in maybe.tolist():
-        firsts[row] = not is_same_rings(a, row - 1, row)
+    else:
+        kernels.mark_firsts(*column.arrays[:3], frozen(keys), firsts)
     return firsts
-
-
-def is_same_rings(a: Arrays, i: int, j: int) -> bool:
-    """True if two regions of a column have the same rings in the same order from the same vertices."""
-    ri, rj = a.region_offsets[i : i + 2], a.region_offsets[j : j + 2]
-    first, second = a.ring_offsets[ri[0] : ri[1] + 1], a.ring_offsets[rj[0] : rj[1] + 1]
-    if len(first) != len(second) or (first - first[0] != second - second[0]).any():
-        return False
-    return np.array_equal(a.xy[first[0] : first[-1]], a.xy[second[0] : second[-1]])
 
 
 def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
@@ -267,4 +257,23 @@ def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> Packed
     most = int(np.diff(own.region_offsets).max(initial=1))
     # Kernels take the boxes as an array that could be written to; these are few, so they are copied.
     tree._finish((*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most))
+    return tree
+
+
+def flat_tree(
+    column: RegionArray | PointArray,
+    items: tuple[Any, ...],
+    offsets: NDArray[np.int32],
+    masks: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+) -> PackedTree:
+    """A tree without nodes over items in any order, each with one entry: a match looks at all of them.
+
+    `items` are what `item_arrays` gives for the column, `offsets` 0, 1, 2, ...; nothing is computed or copied.
+    """
+    tree = PackedTree.__new__(PackedTree)
+    tree.is_points = isinstance(column, PointArray)
+    tree.column, tree.offsets, tree.masks, tree.union, tree.rows = column, offsets, masks, masks, rows
+    tree.nodes, tree.node_masks, tree.lists, tree.disjoint_map = _NO_NODES, _NO_MARKS, _NO_LISTS, _NO_MARKS
+    tree._finish(items)
     return tree

@@ -26,6 +26,8 @@ _MODULES = {
     "list_marks": "packed",
     "match_regions": "match",
     "match_points": "match",
+    "gather_regions": "packing",
+    "mark_firsts": "packing",
     "split_quadratic": "split",
     "split_linear": "split",
     "split_rstar": "split",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from contrada.errors import ContradaError
@@ -12,10 +12,12 @@ from contrada.matching.level import Value
 Checked = Callable[[Mapping[str, Any]], dict[str, Value]]
 
 
-def messages_of(messages: Any, check: Checked) -> tuple[list[dict[str, Value] | None], list[Rejection]]:
+def messages_of(
+    messages: Any, check: Checked, asked: Container[str]
+) -> tuple[list[dict[str, Value] | None], list[Rejection]]:
     """The messages of a batch, None for those that are rejected, and the rejections by row."""
     if hasattr(messages, "__arrow_c_stream__"):
-        rows, bad = _rows_of(messages)
+        rows, bad = _rows_of(messages, asked)
     else:
         rows, bad = list(messages), {}
     good: list[dict[str, Value] | None] = []
@@ -40,12 +42,17 @@ def as_table(messages: Any) -> Any:
     return messages if isinstance(messages, pa.Table) else pa.table(messages)
 
 
-def _rows_of(messages: Any) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
+def asked_columns(table: Any, asked: Container[str]) -> list[str]:
+    """The columns that subscriptions have asked for; others are never read, so their values cannot be bad."""
+    return [name for name in table.column_names if name in asked]
+
+
+def _rows_of(messages: Any, asked: Container[str]) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
     """The rows of an Arrow table; binary and nested columns are geometry, a null is an absent attribute."""
     table = as_table(messages)
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     bad: dict[int, Rejection] = {}
-    for name in table.column_names:
+    for name in asked_columns(table, asked):
         values, rejected = _values_of(table.column(name))
         for row, value in values.items():
             rows[row][name] = value

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Name = str | int
+FEW = 1024  # names that are listed one by one, even if they come at once
+LIMIT = 1 << 62  # numbers from here on are never given by default
 
 
 class Names:
     """An append-only list of names (str or int) with look-up both ways; of equal ones the latest is found.
 
-    Names that come in Arrow columns stay there; their look-up table, sorted hashes, is made when first asked.
+    Names that come in long Arrow columns stay there; their look-up table, sorted hashes, is made when first asked. A
+    range stands for its integers.
 
     >>> names = Names()
     >>> names.append("a"), names.append(7), names.row(7), names[0]
@@ -21,9 +25,10 @@ class Names:
     """
 
     def __init__(self) -> None:
+        self.free = 0  # no number from here on to the limit was ever a name
         self._count = 0
         self._starts: list[int] = []
-        self._segments: list[Any] = []  # Python lists and Arrow arrays
+        self._segments: list[Any] = []  # Python lists, ranges and Arrow arrays
         self._rows: dict[Name, int] = {}  # of the names in lists
         self._hashed: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
@@ -39,27 +44,35 @@ class Names:
         self._segments[-1].append(name)
         self._rows[name] = row
         self._count += 1
+        if isinstance(name, int) and self.free <= name < LIMIT:
+            self.free = name + 1
         return row
 
     def extend(self, names: Any) -> int:
-        """Add an Arrow array of distinct names; returns the first row."""
+        """Add the distinct names of an Arrow array or a range; returns the first row."""
         row = self._count
+        if len(names) < FEW:
+            for name in names_in(names):
+                self.append(name)
+            return row
         self._starts.append(row)
         self._segments.append(names)
         self._count += len(names)
+        self.free = max(self.free, _last_number(names) + 1)
         return row
 
     def __getitem__(self, row: int) -> Name:
-        segment = int(np.searchsorted(self._starts, row, side="right")) - 1
+        segment = bisect_right(self._starts, row) - 1
         value = self._segments[segment][row - self._starts[segment]]
         name: Name = value if isinstance(value, (str, int)) else value.as_py()
         return name
 
     def chosen(self, rows: NDArray[np.int64]) -> Any:
-        """The names of chosen rows: an Arrow array where all of them came in one, else a list."""
+        """The names of chosen rows: an Arrow array where all of them came in one or in a range, else a list."""
         if len(self._segments) == 1 and not isinstance(self._segments[0], list):
             whole = len(rows) == self._count and np.array_equal(rows, np.arange(self._count))
-            return self._segments[0] if whole else self._segments[0].take(rows)
+            names = as_arrow(self._segments[0])
+            return names if whole else names.take(rows)
         return [self[int(row)] for row in rows]
 
     def row(self, name: object) -> int | None:
@@ -76,16 +89,80 @@ class Names:
                     return found
         return None
 
+    def rows(self, names: Any) -> NDArray[np.int64]:
+        """The rows of the names of an Arrow array or a range, -1 for those that are not there."""
+        rows = np.full(len(names), -1, np.int64)
+        for start, segment in zip(self._starts, self._segments, strict=True):  # the latest counts, so it comes last
+            if not isinstance(segment, list):
+                found = _places(names, segment)
+                rows = np.where(found >= 0, found + start, rows)
+        if self._rows:
+            listed = np.fromiter((self._rows.get(name, -1) for name in names_in(names)), np.int64, len(names))
+            rows = np.maximum(rows, listed)
+        return rows
+
     def _row_in(self, k: int, name: Name) -> int | None:
-        """The row of a name in Arrow segment k."""
+        """The row of a name in segment k, a range or an Arrow array."""
+        segment = self._segments[k]
+        if isinstance(segment, range):
+            return self._starts[k] + name - segment.start if isinstance(name, int) and name in segment else None
         if k not in self._hashed:
-            hashes = np.fromiter(map(hash, self._segments[k].to_pylist()), np.int64, len(self._segments[k]))
+            hashes = np.fromiter(map(hash, segment.to_pylist()), np.int64, len(segment))
             order = np.argsort(hashes, kind="stable")
             self._hashed[k] = hashes[order], order
         hashes, order = self._hashed[k]
         at = int(np.searchsorted(hashes, hash(name)))
         while at < len(hashes) and hashes[at] == hash(name):
-            if self._segments[k][int(order[at])].as_py() == name:
+            if segment[int(order[at])].as_py() == name:
                 return self._starts[k] + int(order[at])
             at += 1
         return None
+
+
+def names_in(names: Any) -> Any:
+    """The names of an Arrow array or a range, one by one."""
+    return names if isinstance(names, range) else names.to_pylist()
+
+
+def as_arrow(names: Any) -> Any:
+    """An Arrow array of the names of an Arrow array or a range."""
+    import pyarrow as pa
+
+    return pa.array(np.arange(names.start, names.stop)) if isinstance(names, range) else names
+
+
+def _last_number(names: Any) -> int:
+    """The largest number below the limit in an Arrow array or a range, -1 if there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(names, range):
+        return names.stop - 1
+    if not pa.types.is_integer(names.type):
+        return -1
+    last: int | None = pc.max(names).as_py()
+    if last is not None and last >= LIMIT:
+        last = pc.max(names.filter(pc.less(names, pa.scalar(LIMIT, names.type)))).as_py()
+    return -1 if last is None else last
+
+
+def _places(names: Any, segment: Any) -> NDArray[np.int64]:
+    """Where each name stands in a segment, -1 for those that do not; both are Arrow arrays or ranges."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = np.full(len(names), -1, np.int64)
+    if isinstance(names, range) and isinstance(segment, range):
+        first, last = max(names.start, segment.start), min(names.stop, segment.stop)
+        if first < last:
+            missing[first - names.start : last - names.start] = np.arange(first, last) - segment.start
+        return missing
+    wanted, there = as_arrow(names), as_arrow(segment)
+    if pa.types.is_integer(wanted.type) != pa.types.is_integer(there.type):
+        return missing
+    kinds = {wanted.type, there.type}
+    if len(kinds) > 1:  # decimals hold the integers of all types
+        kind = pa.decimal128(20) if pa.types.is_integer(wanted.type) else pa.large_string()
+        wanted, there = wanted.cast(kind), there.cast(kind)
+    found = pc.index_in(wanted, value_set=there)
+    return np.asarray(found.fill_null(-1), np.int64)

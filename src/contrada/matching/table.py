@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -15,23 +14,16 @@ from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
-from contrada.matching.batch import as_table, is_null, messages_of
+from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
 from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
-from contrada.matching.level import EMPTY, Level, Value, merge_levels, renumbered
-from contrada.matching.names import Name, Names
-from contrada.matching.packing import constraints_of
+from contrada.matching.level import EMPTY, Value, merge_levels, renumbered
+from contrada.matching.names import Name, Names, as_arrow, names_in
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
+from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
-
-ALIVE = np.iinfo(np.int64).max
-# Levels, oldest first: the base; a level that is being packed into it; the middle, small and youngest ones. The two
-# youngest hold so many filters before they are packed into the next, the middle one this fraction of the base.
-LEVELS = 5
-BUFFER, SMALL = 64, 4096
-SHARE = 8
 
 
 class Stats(NamedTuple):
@@ -55,13 +47,11 @@ class ForwardingTable:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._store = Store()
         self._keys = Names()
         self._subscribers = Names()
         self._crs: dict[str, str | None] = {}
         self._live = 0
-        self._rebuild: threading.Thread | None = None
-        self._snapshot = Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
 
     # Updates
 
@@ -71,57 +61,73 @@ class ForwardingTable:
         """Add a subscription and return its key; a key in use is an error unless `replace` is set."""
         predicate = as_predicate(what)
         _check_name("subscriber", subscriber)
-        with self._lock:
-            if key is None:
-                key = self._free_key()
-            _check_name("key", key)
+        self._store.yield_to_readers()
+        with self._store.lock:
             crs = self._checked_crs(predicate)
-            old = self._row_of(key)
-            if old is not None and not replace:
-                raise KeyInUseError(f"a subscription with the key {key!r} exists already")
+            if key is None:
+                key, old = self._free_key(), None
+            else:
+                _check_name("key", key)
+                old = self._row_of(key)
+                if old is not None and not replace:
+                    raise KeyInUseError(f"a subscription with the key {key!r} exists already")
             self._crs.update(crs)
-            draft = self._snapshot if old is None else self._without(self._snapshot, old)
-            self._append(draft, key, subscriber, predicate)
-            return key
+            self._keys.append(key)
+            known = self._subscribers.row(subscriber)
+            self._live += old is None
+            self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
+        self._store.yield_to_readers()
+        return key
 
     def subscribe_many(self, rows: Any, template: Constraint | Filter) -> NDArray[np.int64]:
         """Add a subscription for every row of an Arrow table, and return their rows in this table.
 
         The template is a Filter whose values may be `Column("name")`: WKB or GeoArrow columns of regions or points. The
-        columns `key` (default: the row number in this table) and `subscriber` (default: the key) are read if there. One
-        bad row raises, and then nothing is added.
+        columns `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this
+        table, or to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
         """
-        with self._lock:
-            bound = bind_template(rows, template)
-            keys, subscribers = bound.names(len(self._keys))
-            for place, part in bound.constraints:
-                self._crs[place[0]] = common_crs(self._crs.get(place[0]), part.column.crs)
+        bound = bind_template(rows, template)
+        with self._store.lock:
+            keys, subscribers = bound.names(self._free_key())
+            crs = dict(self._crs)
+            for (attribute, _), part in bound.constraints:
+                crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
             self._refuse_used(keys)
+            self._crs.update(crs)
             first = self._keys.extend(keys)
-            draft = _grown(self._snapshot, first, bound.rows, self._subscriber_rows(subscribers))
-            added = bound.split(self._snapshot.filters)
-            base = merge_levels(draft.levels, draft.is_filter_alive, added)
+            snapshot = self._store.snapshot
+            draft = grown(snapshot, self._subscriber_rows(subscribers))
             self._live += bound.rows
-            self._publish(draft, (base, *(EMPTY,) * (LEVELS - 1)))
+            self._store.append_many(draft, bound.split(snapshot.filters), bound.rows)
             return np.arange(first, first + bound.rows)
 
     def unsubscribe(self, key: Name) -> None:
         """Remove a subscription; an unknown key is an error."""
-        with self._lock:
+        with self._store.lock:
             row = self._row_of(key)
             if row is None:
                 raise UnknownKeyError(f"no subscription has the key {key!r}")
-            self._publish(self._without(self._snapshot, row), self._snapshot.levels)
+            self._live -= 1
+            self._store.remove(row)
+        self._store.yield_to_readers()
+
+    def pack(self) -> None:
+        """Pack all levels into one, without what is dead; readers go on, writers wait. Updates pack bit by bit."""
+        self._store.pack()
+
+    def settle(self) -> None:
+        """Wait until nothing is being packed; readers and writers need not."""
+        self._store.settle()
 
     # Questions
 
     def match(self, message: Mapping[str, Any]) -> Matches:
         """The subscribers that a message goes to: those with a subscription that it satisfies."""
-        return Matches(self._snapshot.subscribers(self._checked(message)), self._subscribers)
+        return Matches(self._store.asked().subscribers(self._checked(message)), self._subscribers)
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """The keys of the subscriptions that a message satisfies."""
-        return Matches(self._snapshot.subscriptions(self._checked(message)), self._keys)
+        return Matches(self._store.asked().subscriptions(self._checked(message)), self._keys)
 
     def match_many(
         self,
@@ -132,11 +138,11 @@ class ForwardingTable:
         """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on."""
         if by not in ("subscription", "subscriber"):
             raise ValueError(f'by is "subscription" or "subscriber", not {by!r}')
-        snapshot = self._snapshot
+        snapshot = self._store.asked()
         if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
         ask = snapshot.subscriptions if by == "subscription" else snapshot.subscribers
-        good, rejected = messages_of(messages, self._checked)
+        good, rejected = messages_of(messages, self._checked, self._crs)
         answers = map_threaded(
             lambda message: np.empty(0, np.int64) if message is None else ask(message), good, threads
         )
@@ -149,7 +155,7 @@ class ForwardingTable:
         table = as_table(messages)
         columns: dict[str, list[Part]] = {}
         rejected: dict[int, Rejection] = {}
-        for name in {place[0] for level in snapshot.levels for place in level.trees} & set(table.column_names):
+        for name in asked_columns(table, self._crs):
             columns[name], bad = self._checked_column(table, name)
             rejected.update({item.row: item for item in bad})
         if rejected:  # a message with one bad attribute is rejected whole
@@ -187,7 +193,7 @@ class ForwardingTable:
         table._live = saved.rows
         owners = (saved.filter_subscription, saved.subscription_subscriber)
         levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
-        table._snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+        table._store = Store(Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters))
         return table
 
     @staticmethod
@@ -197,8 +203,8 @@ class ForwardingTable:
 
     def _packed(self) -> Saved:
         """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on."""
-        with self._lock:
-            snapshot = self._snapshot
+        with self._store.lock:
+            snapshot = self._store.snapshot
             rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
             filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
             packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
@@ -209,13 +215,13 @@ class ForwardingTable:
             return Saved(
                 renumbered(level, filters), dict(self._crs),
                 self._keys.chosen(rows), self._subscribers.chosen(named),
-                _extended(None, 0, np.searchsorted(rows, owners)), _extended(None, 0, to_subscriber),
+                extended(None, 0, np.searchsorted(rows, owners)), extended(None, 0, to_subscriber),
                 len(rows), len(filters), snapshot.several_filters,
             )  # fmt: skip
 
     def stats(self) -> Stats:
         """Sizes, for people."""
-        snapshot = self._snapshot
+        snapshot = self._store.snapshot
         nbytes = sum(tree.nbytes for level in snapshot.levels for tree in level.trees.values())
         further = (snapshot.filter_subscription, snapshot.subscription_subscriber, snapshot.died)
         nbytes += sum(array.nbytes for array in further if array is not None)
@@ -224,7 +230,7 @@ class ForwardingTable:
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
-        snapshot = self._snapshot
+        snapshot = self._store.snapshot
         alive = snapshot.is_alive(np.arange(snapshot.rows))
         assert alive.sum() == self._live, "living subscriptions are counted wrong"
         seen = [tree.rows for level in snapshot.levels for tree in level.trees.values()]
@@ -241,7 +247,7 @@ class ForwardingTable:
 
     def __iter__(self) -> Iterator[Name]:
         """The keys of the living subscriptions, oldest first."""
-        snapshot = self._snapshot
+        snapshot = self._store.snapshot
         rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
         return (self._keys[int(row)] for row in rows)
 
@@ -267,125 +273,45 @@ class ForwardingTable:
 
     def _checked_crs(self, predicate: Predicate) -> dict[str, str | None]:
         crs: dict[str, str | None] = {}
-        for constraint in (constraint for part in predicate for constraint in part):
-            if not isinstance(constraint.value, (Region, Point)):
-                raise FilterError(f"{constraint.value} is a column of a template: use subscribe_many")
-            name = constraint.attribute
-            crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
+        for part in predicate.filters:
+            for constraint in part.constraints:
+                if not isinstance(constraint.value, (Region, Point)):
+                    raise FilterError(f"{constraint.value} is a column of a template: use subscribe_many")
+                name = constraint.attribute
+                crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
         return crs
 
     def _free_key(self) -> int:
-        key = self._snapshot.rows
-        while self._row_of(key) is not None:
-            key += 1
-        return key
+        return max(self._store.snapshot.rows, self._keys.free)
 
     def _row_of(self, key: object) -> int | None:
         row = self._keys.row(key)
-        snapshot = self._snapshot
+        snapshot = self._store.snapshot
         if row is None or (snapshot.died is not None and snapshot.died[row] <= snapshot.version):
             return None
         return row
 
     def _refuse_used(self, keys: Any) -> None:
-        if self._live:
-            for key in keys.to_pylist():
-                if self._row_of(key) is not None:
-                    raise KeyInUseError(f"a subscription with the key {key!r} exists already")
-
-    def _append(self, draft: Snapshot, key: Name, subscriber: Name, predicate: Predicate) -> None:
-        row = self._keys.append(key)
-        known = self._subscribers.row(subscriber)
-        who = self._subscribers.append(subscriber) if known is None else known
-        first = draft.filters
-        draft = _grown(draft, row, 1, np.array([who], np.int32), len(predicate))
-        self._live += 1
-        base, frozen, middle, small, buffer = draft.levels
-        alive = draft.is_filter_alive
-        added = constraints_of([(first + k, part) for k, part in enumerate(predicate)])
-        buffer = merge_levels([buffer], alive, added)
-        if buffer.filters > BUFFER:
-            small, buffer = merge_levels([small, buffer], alive), EMPTY
-        if small.filters > SMALL:
-            middle, small = merge_levels([middle, small], alive), EMPTY
-        if middle.filters * SHARE > max(base.filters, SMALL * SHARE) and not frozen.filters:
-            frozen, middle = middle, EMPTY
-        self._publish(draft, (base, frozen, middle, small, buffer))
-        if frozen.filters and self._rebuild is None:
-            self._rebuild = threading.Thread(target=self._merge_into_base, name="contrada-rebuild", daemon=True)
-            self._rebuild.start()
-
-    def _merge_into_base(self) -> None:
-        """Pack the frozen level into the base while readers and writers go on."""
-        snapshot = self._snapshot
-        base, frozen = snapshot.levels[:2]
-        merged = merge_levels([base, frozen], snapshot.is_filter_alive)
-        with self._lock:
-            levels = self._snapshot.levels
-            if levels[0] is base and levels[1] is frozen:  # else a batch has packed everything meanwhile
-                self._publish(self._snapshot, (merged, EMPTY, *levels[2:]))
-            self._rebuild = None
-
-    def settle(self) -> None:
-        """Wait until no rebuild is under way; readers and writers need not."""
-        rebuild = self._rebuild
-        if rebuild is not None:
-            rebuild.join()
-
-    def _without(self, draft: Snapshot, row: int) -> Snapshot:
-        """The snapshot after a subscription has died, for the version to come."""
-        died = np.full(_capacity(draft.rows), ALIVE) if draft.died is None else draft.died
-        died[row] = self._snapshot.version + 1
-        self._live -= 1
-        return draft._replace(died=died)
+        snapshot = self._store.snapshot
+        rows = self._keys.rows(keys)
+        known = np.flatnonzero(rows >= 0)
+        used = known[snapshot.is_alive(rows[known])]
+        if len(used):
+            key = names_in(keys)[int(used[0])]
+            raise KeyInUseError(f"a subscription with the key {key!r} exists already")
 
     def _subscriber_rows(self, subscribers: Any) -> NDArray[np.int32]:
-        """Rows of subscribers, an Arrow array; new ones are added."""
-        encoded = subscribers.dictionary_encode()
-        names = encoded.dictionary
-        if len(self._subscribers) == 0:
-            self._subscribers.extend(names)
-            return np.asarray(encoded.indices, np.int32)
-        rows = np.empty(len(names), np.int32)
-        for k, name in enumerate(names.to_pylist()):
-            known = self._subscribers.row(name)
-            rows[k] = self._subscribers.append(name) if known is None else known
-        chosen: NDArray[np.int32] = rows[np.asarray(encoded.indices)]
-        return chosen
-
-    def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
-        """Make the updates visible: one assignment, which readers see whole or not at all."""
-        self._snapshot = draft._replace(version=self._snapshot.version + 1, levels=levels)
-
-
-def _grown(old: Snapshot, row: int, count: int, subscribers: NDArray[np.int32], filters_each: int = 1) -> Snapshot:
-    """A snapshot with further rows; arrays are replaced when full, so earlier snapshots keep theirs."""
-    owners = np.repeat(np.arange(row, row + count), filters_each)
-    return old._replace(
-        rows=row + count,
-        filters=old.filters + count * filters_each,
-        filter_subscription=_extended(old.filter_subscription, old.filters, owners),
-        subscription_subscriber=_extended(old.subscription_subscriber, row, subscribers),
-        died=None if old.died is None else _extended(old.died, row, np.full(count, ALIVE)),
-        several_filters=old.several_filters or filters_each > 1,
-    )
-
-
-def _capacity(length: int) -> int:
-    return max(64, length + length // 2)
-
-
-def _extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> NDArray[Any] | None:
-    """An array whose entries from start on are values; None stands for 0, 1, 2, ... and stays if it can."""
-    stop = start + len(values)
-    if array is None:
-        if np.array_equal(values, np.arange(start, stop)):
-            return None
-        array = np.arange(_capacity(stop), dtype=np.int32)
-    elif len(array) < stop or not array.flags.writeable:  # a mapped array is read-only
-        array = np.concatenate([array[:start], np.empty(_capacity(stop) - start, array.dtype)])
-    array[start:stop] = values
-    return array
+        """Rows of subscribers, an Arrow array or a range; new ones are added."""
+        is_range = isinstance(subscribers, range)
+        encoded = None if is_range else subscribers.dictionary_encode()
+        names = subscribers if encoded is None else encoded.dictionary
+        rows = self._subscribers.rows(names)
+        new = rows < 0
+        if new.any():
+            first = self._subscribers.extend(names if new.all() else as_arrow(names).filter(new))
+            rows[new] = np.arange(first, len(self._subscribers))
+        chosen = rows if encoded is None else rows[np.asarray(encoded.indices)]
+        return chosen.astype(np.int32)
 
 
 def _check_name(what: str, name: object) -> None:

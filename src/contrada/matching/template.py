@@ -22,10 +22,8 @@ class Bound(NamedTuple):
     subscribers: Any | None
 
     def names(self, first: int) -> tuple[Any, Any]:
-        """Keys and subscribers as Arrow arrays; keys default to row numbers, subscribers to keys."""
-        import pyarrow as pa
-
-        keys = pa.array(np.arange(first, first + self.rows)) if self.keys is None else self.keys
+        """Keys and subscribers as Arrow arrays; keys default to numbers from `first` on, subscribers to keys."""
+        keys = range(first, first + self.rows) if self.keys is None else self.keys
         return keys, keys if self.subscribers is None else self.subscribers
 
     def split(self, first: int) -> Added:

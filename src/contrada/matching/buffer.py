@@ -1,0 +1,190 @@
+"""Buffer: the youngest level of a table. It grows at the end, behind what its earlier views show, and is scanned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry.arrays import Arrays, compact, frozen
+from contrada.geometry.column import LARGE
+from contrada.index.packed import PackedTree, flat_tree, item_arrays
+from contrada.matching.level import EMPTY, Constraints, Level, Place
+from contrada.model import Constraint, Predicate
+
+ROOM = 256  # constraints that fit before an array is replaced by a larger one
+VERTICES = 12  # of a region, of which most have fewer
+
+
+class Buffer:
+    """Filters that were added one by one; `level` shows all of them, and never those that come later."""
+
+    def __init__(self) -> None:
+        self.level = EMPTY
+        self._reached: dict[Place, Growing] = {}
+        self._further: dict[Place, Growing] = {}
+
+    def append(self, first: int, predicate: Predicate) -> Level:
+        """Add the filters of a predicate, numbered from `first` on; returns the level that shows them too."""
+        trees, checks = dict(self.level.trees), dict(self.level.checks)
+        for number, part in enumerate(predicate.filters, first):
+            narrowest, *others = sorted(part, key=_breadth) if len(part) > 1 else part.constraints
+            place, grown = _grown(self._reached, number, narrowest)
+            trees[place] = grown.tree()
+            for constraint in others:
+                place, grown = _grown(self._further, number, constraint)
+                checks[place] = grown.constraints()
+        self.level = Level(trees, checks, self.level.filters + len(predicate))
+        return self.level
+
+
+def _grown(places: dict[Place, Growing], number: int, constraint: Constraint) -> tuple[Place, Growing]:
+    """Add a constraint of a filter at its place; returns the place and what stands there."""
+    value = constraint.value
+    assert isinstance(value, (Region, Point))
+    place = (constraint.attribute, isinstance(value, Point))
+    grown = places.get(place)
+    if grown is None:
+        grown = places[place] = GrowingPoints() if place[1] else GrowingRegions()
+    grown.append(number, constraint.relations.mask, value)
+    return place, grown
+
+
+def _breadth(constraint: Constraint) -> tuple[bool, float]:
+    """How much of the messages a constraint lets through, roughly: reach filters through the narrowest."""
+    if isinstance(constraint.value, Region):
+        xmin, ymin, xmax, ymax = constraint.value.bounds
+        return 0 in constraint.relations, (xmax - xmin) * (ymax - ymin)
+    return 0 in constraint.relations, 0.0
+
+
+class Growing:
+    """Constraints at one place, in arrays with room at the end. A view of them stays what it was."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._filters = np.empty(ROOM, np.int32)
+        self._masks = np.empty(ROOM, np.uint8)
+        self._numbers = frozen(np.arange(ROOM + 1, dtype=np.int32))
+
+    def append(self, number: int, mask: int, value: Region | Point) -> None:
+        """Add a constraint of filter `number`, which is not less than those before it."""
+        n = self._count
+        self._filters = _with_room(self._filters, n, 1)
+        self._masks = _with_room(self._masks, n, 1)
+        self._append_value(value)
+        self._filters[n], self._masks[n] = number, mask
+        self._count = n + 1
+
+    def constraints(self) -> Constraints:
+        """A view of the constraints, sorted by filter."""
+        n = self._count
+        return Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
+
+    def tree(self) -> PackedTree:
+        """A view of the constraints that answers messages by a scan."""
+        n = self._count
+        if len(self._numbers) <= n:
+            self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
+        column, items = self._items()
+        return flat_tree(column, items, self._numbers[: n + 1], _shown(self._masks, n), _shown(self._filters, n))
+
+    def _append_value(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def _items(self) -> tuple[RegionArray | PointArray, tuple[Any, ...]]:
+        """The values as a column and as match kernels take them."""
+        raise NotImplementedError
+
+
+class GrowingPoints(Growing):
+    """Constraints against points."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._xy = np.empty((ROOM, 2))
+
+    def _append_value(self, value: Point) -> None:
+        self._xy = _with_room(self._xy, self._count, 1)
+        self._xy[self._count] = value.x, value.y
+
+    def _items(self) -> tuple[PointArray, tuple[Any, ...]]:
+        column = PointArray(self._xy[: self._count])
+        return column, item_arrays(column)
+
+
+class GrowingRegions(Growing):
+    """Constraints against regions; those with many vertices bring their edge index along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rings = self._vertices = self._boxes = self._large = 0  # how many there are
+        self._most_rings = 1
+        self._xy = np.empty((ROOM * VERTICES, 2))
+        self._ring_offsets = np.zeros(2 * ROOM, np.int64)
+        self._region_offsets = np.zeros(ROOM + 1, np.int32)
+        self._flags = np.empty(2 * ROOM, np.uint8)
+        self._bounds = np.empty((ROOM, 4))
+        self._chain_boxes = np.empty((0, 4))
+        self._large_items = np.empty(0, np.int32)
+        self._large_bases = np.empty(0, np.int64)
+
+    def _append_value(self, value: Region) -> None:
+        a = compact(value.column.arrays)
+        n, r, v = self._count, self._rings, self._vertices
+        rings, vertices = len(a.ring_flags), len(a.xy)
+        self._xy = _with_room(self._xy, v, vertices)
+        self._ring_offsets = _with_room(self._ring_offsets, r + 1, rings)
+        self._region_offsets = _with_room(self._region_offsets, n + 1, 1)
+        self._flags = _with_room(self._flags, r, rings)
+        self._bounds = _with_room(self._bounds, n, 1)
+        self._xy[v : v + vertices] = a.xy
+        np.add(a.ring_offsets[1:], v, out=self._ring_offsets[r + 1 : r + 1 + rings])
+        self._region_offsets[n + 1] = r + rings
+        self._flags[r : r + rings] = a.ring_flags
+        self._bounds[n] = a.bounds[0]
+        if vertices > LARGE:
+            self._append_chain(n, RegionArray(a))
+        self._rings, self._vertices = r + rings, v + vertices
+        self._most_rings = max(self._most_rings, rings)
+
+    def _append_chain(self, n: int, column: RegionArray) -> None:
+        boxes = column.kernel_arrays()[5]
+        b, k = self._boxes, self._large
+        self._chain_boxes = _with_room(self._chain_boxes, b, len(boxes))
+        self._large_items = _with_room(self._large_items, k, 1)
+        self._large_bases = _with_room(self._large_bases, k, 1)
+        self._chain_boxes[b : b + len(boxes)] = boxes
+        self._large_items[k], self._large_bases[k] = n, b
+        self._boxes, self._large = b + len(boxes), k + 1
+
+    def _items(self) -> tuple[RegionArray, tuple[Any, ...]]:
+        n, r = self._count, self._rings
+        arrays = Arrays(
+            self._xy[: self._vertices],
+            self._ring_offsets[: r + 1],
+            self._region_offsets[: n + 1],
+            self._flags[:r],
+            self._bounds[:n],
+        )
+        column = RegionArray(arrays)
+        large = _shown(self._large_items, self._large), _shown(self._large_bases, self._large)
+        return column, (*arrays, self._chain_boxes[: self._boxes], *large, self._most_rings)
+
+
+def _shown(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """A read-only view of what is there."""
+    view = array[:count]
+    view.setflags(write=False)
+    return view
+
+
+def _with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
+    """An array that starts with the entries in use and has room for more: the same if it has, else a larger one."""
+    if used + more <= len(array):
+        return array
+    grown = np.empty((max(2 * len(array), used + more), *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown

@@ -1,0 +1,239 @@
+"""Store: the published snapshot of a table, the buffer that takes its updates, and the threads that pack it.
+
+Levels, oldest first: the base; what is being packed into it; the middle and the small level; what is being packed into
+these; the buffer. Two threads do the packing, one for the base and one for the rest; writers only ever append to the
+buffer, and readers take the snapshot.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.buffer import Buffer
+from contrada.matching.level import EMPTY, Added, Level, merge_levels
+from contrada.matching.snapshot import Snapshot
+from contrada.model import Predicate
+
+ALIVE = np.iinfo(np.int64).max
+LEVELS = 6
+FROZEN, MIDDLE, SEALED = 1, 2, 4
+# The buffer and the small level hold so many filters before they are packed, the middle one this share of the base.
+BUFFER_FILTERS, SMALL_FILTERS = 1024, 8192
+SHARE = 8
+# Writers that let readers go first pause for so many seconds, until there was no question for so many pauses.
+PAUSE, PATIENCE = 1.5e-4, 16
+
+
+class Packed(NamedTuple):
+    """Levels, from the first on, and what they were packed into."""
+
+    first: int
+    old: tuple[Level, ...]
+    new: tuple[Level, ...]
+
+
+class Store:
+    """What a table holds: one snapshot is published at a time, and every update publishes the next."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.lock = threading.RLock()  # for all who publish
+        self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
+        self._buffer = Buffer()
+        self._patience = 0
+        self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
+
+    # Readers
+
+    def asked(self) -> Snapshot:
+        """The snapshot for a question."""
+        self._patience = PATIENCE
+        return self.snapshot
+
+    def yield_to_readers(self) -> None:
+        """Let readers go on if there were any lately; a writer calls this before and after an update, without the lock.
+
+        A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so
+        next to a busy writer each of them would wait so long, several times for one question. The pause is a few times
+        as long as a match, so that hardly any meets the writer twice.
+        """
+        if self._patience > 0:
+            self._patience -= 1
+            time.sleep(PAUSE)
+
+    # Writers, who hold the lock; they publish by one assignment, which readers see whole or not at all
+
+    def append(self, subscriber: int, predicate: Predicate, instead_of: int | None = None) -> None:
+        """Publish one more subscription, in place of another one if that is given; both are rows."""
+        now = self.snapshot
+        row, first, version = now.rows, now.filters, now.version + 1
+        died = now.died
+        if instead_of is not None:
+            died = _with_entry(_mortal(now), instead_of, version)
+        if died is not None:
+            died = _with_entry(died, row, ALIVE)
+        owners = now.filter_subscription
+        for number in range(first, first + len(predicate)):
+            owners = _with_entry(owners, number, row)
+        self.snapshot = now._replace(
+            version=version,
+            levels=self._appended(first, predicate),
+            rows=row + 1,
+            filters=first + len(predicate),
+            filter_subscription=owners,
+            subscription_subscriber=_with_entry(now.subscription_subscriber, row, subscriber),
+            died=died,
+            several_filters=now.several_filters or len(predicate) > 1,
+        )
+        self._start_packing()
+
+    def _appended(self, first: int, predicate: Predicate) -> tuple[Level, ...]:
+        """The levels with the filters of a predicate in the buffer; a full one is sealed unless one is already."""
+        *older, sealed, _ = self.snapshot.levels
+        youngest = self._buffer.append(first, predicate)
+        if youngest.filters >= BUFFER_FILTERS and not sealed.filters:
+            sealed, youngest, self._buffer = youngest, EMPTY, Buffer()
+        return *older, sealed, youngest
+
+    def remove(self, row: int) -> None:
+        """Publish the death of a subscription."""
+        now = self.snapshot
+        died = _with_entry(_mortal(now), row, now.version + 1)
+        self.snapshot = now._replace(version=now.version + 1, died=died)
+
+    def append_many(self, draft: Snapshot, added: Added, count: int) -> None:
+        """Publish a draft of so many more filters, packed into the youngest level that is large enough for them."""
+        base, frozen, middle, small, *young = draft.levels
+        alive = draft.is_filter_alive
+        size = count + small.filters + sum(level.filters for level in young)
+        if size <= SMALL_FILTERS:
+            small = merge_levels([small, *young], alive, added)
+        elif (size + middle.filters) * SHARE <= base.filters:
+            middle, small = merge_levels([middle, small, *young], alive, added), EMPTY
+        else:
+            base, frozen, middle, small = merge_levels(draft.levels, alive, added), EMPTY, EMPTY, EMPTY
+        self._publish_packed(draft, base, frozen, middle, small)
+
+    def _publish_packed(self, draft: Snapshot, *levels: Level) -> None:
+        """Publish a draft with these levels, and a new buffer after them."""
+        self._buffer = Buffer()
+        self._publish(draft, (*levels, *(EMPTY,) * (LEVELS - len(levels))))
+
+    def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
+        self.snapshot = draft._replace(version=self.snapshot.version + 1, levels=levels)
+
+    # Packing
+
+    def pack(self) -> None:
+        """Pack all levels into the base, without the dead."""
+        with self.lock:
+            self._publish_packed(self.snapshot, merge_levels(self.snapshot.levels, self.snapshot.is_filter_alive))
+
+    def settle(self) -> None:
+        """Wait until nothing is being packed; readers and writers need not."""
+        while True:
+            with self.lock:  # whoever holds it has started the threads that are listed
+                threads = list(self._threads.values())
+            if not threads:
+                return
+            for thread in threads:
+                thread.join()
+
+    def _start_packing(self) -> None:
+        """Start a thread for each level that waits to be packed."""
+        for level, pack in ((SEALED, self._pack_sealed), (FROZEN, self._pack_frozen)):
+            if self.snapshot.levels[level].filters and level not in self._threads:
+                thread = threading.Thread(target=self._run, args=(level, pack), name="contrada-packing", daemon=True)
+                self._threads[level] = thread
+                thread.start()
+
+    def _run(self, level: int, pack: Callable[[Snapshot], Packed]) -> None:
+        packed = None
+        try:
+            packed = pack(self.snapshot)
+        finally:  # without memory for it the level stays, and the next update tries again
+            with self.lock:
+                del self._threads[level]
+                if packed is not None:
+                    self._replace(packed)
+
+    @staticmethod
+    def _pack_sealed(snapshot: Snapshot) -> Packed:
+        """The sealed buffer goes into the small level, and that into the middle one when it is full."""
+        old = middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
+        packed = merge_levels([small, sealed], snapshot.is_filter_alive)
+        if packed.filters <= SMALL_FILTERS:
+            return Packed(MIDDLE, old, (middle, packed, EMPTY))
+        return Packed(MIDDLE, old, (merge_levels([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
+
+    @staticmethod
+    def _pack_frozen(snapshot: Snapshot) -> Packed:
+        """The frozen level goes into the base."""
+        old = snapshot.levels[: FROZEN + 1]
+        return Packed(0, old, (merge_levels(old, snapshot.is_filter_alive), EMPTY))
+
+    def _replace(self, packed: Packed) -> None:
+        """Publish packed levels in place of the old ones, unless a batch has packed these meanwhile."""
+        now = self.snapshot.levels
+        end = packed.first + len(packed.old)
+        if any(a is not b for a, b in zip(now[packed.first : end], packed.old, strict=True)):
+            return
+        base, frozen, middle, *young = (*now[: packed.first], *packed.new, *now[end:])
+        if middle.filters * SHARE > max(base.filters, SMALL_FILTERS * SHARE) and not frozen.filters:
+            frozen, middle = middle, EMPTY
+        self._publish(self.snapshot, (base, frozen, middle, *young))
+        self._start_packing()
+
+
+def grown(old: Snapshot, subscribers: NDArray[np.int32]) -> Snapshot:
+    """A draft with further subscriptions of one filter each; arrays are replaced when full, so `old` keeps its own."""
+    row, first, count = old.rows, old.filters, len(subscribers)
+    return old._replace(
+        rows=row + count,
+        filters=first + count,
+        filter_subscription=extended(old.filter_subscription, first, np.arange(row, row + count)),
+        subscription_subscriber=extended(old.subscription_subscriber, row, subscribers),
+        died=None if old.died is None else extended(old.died, row, np.full(count, ALIVE)),
+    )
+
+
+def extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> NDArray[Any] | None:
+    """An array whose entries from start on are values; None stands for 0, 1, 2, ... and stays if it can."""
+    stop = start + len(values)
+    if array is None and np.array_equal(values, np.arange(start, stop)):
+        return None
+    array = _with_room(array, start, stop)
+    array[start:stop] = values
+    return array
+
+
+def _with_entry(array: NDArray[Any] | None, at: int, value: int) -> NDArray[Any] | None:
+    """The same for one entry."""
+    if array is None and value == at:
+        return None
+    array = _with_room(array, at, at + 1)
+    array[at] = value
+    return array
+
+
+def _with_room(array: NDArray[Any] | None, used: int, needed: int) -> NDArray[Any]:
+    """An array that can be written to and has room for the entries needed, with those in use: the same if it has."""
+    if array is None:
+        return np.arange(_capacity(needed), dtype=np.int32)
+    if len(array) >= needed and array.flags.writeable:  # a mapped array is read-only
+        return array
+    return np.concatenate([array[:used], np.empty(_capacity(needed) - used, array.dtype)])
+
+
+def _mortal(snapshot: Snapshot) -> NDArray[np.int64]:
+    """When each subscription died."""
+    return np.full(_capacity(snapshot.rows), ALIVE) if snapshot.died is None else snapshot.died
+
+
+def _capacity(length: int) -> int:
+    return max(64, length + length // 2)
