@@ -69,11 +69,11 @@ def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]
 
 
 class _Scratch(threading.local):
-    """Room for the coordinates of one small ring, one per thread; both show the same memory."""
+    """Room for one small ring, one per thread: its coordinates as bits, the same as numbers, the boxes of its edges."""
 
     def __init__(self) -> None:
-        self.bits = np.empty((LARGE, 2), np.uint64)
-        self.raw = frozen(self.bits.view(np.float64))
+        bits = np.empty((LARGE, 2), np.uint64)
+        self.room = bits, frozen(bits.view(np.float64)), np.empty((4, LARGE))
 
 
 _scratch = _Scratch()
@@ -91,7 +91,7 @@ def read_one(data: bytes) -> KernelArrays | None:
     if not 4 <= vertices <= LARGE:
         return None
     xy, bounds = np.empty((vertices, 2)), np.empty((1, 4))
-    if not kernels.read_polygon(np.frombuffer(data, np.uint8), _scratch.bits, _scratch.raw, xy, bounds):
+    if not kernels.read_polygon(np.frombuffer(data, np.uint8), *_scratch.room, xy, bounds):
         return None
     xy.setflags(write=False)
     bounds.setflags(write=False)

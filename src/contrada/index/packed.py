@@ -27,7 +27,7 @@ class PackedTree:
     """Constraints on one attribute against regions, or against points; answers which a message satisfies."""
 
     __slots__ = (
-        "_fixed", "_items", "_local", "column", "disjoint_map", "first_row", "is_points", "lists", "masks",
+        "_items", "_local", "_table", "column", "disjoint_map", "first_row", "is_points", "lists", "masks",
         "node_masks", "nodes", "offsets", "rows", "union",
     )  # fmt: skip
 
@@ -58,11 +58,20 @@ class PackedTree:
         """Put together what every call of a kernel takes."""
         self._items = items
         self.first_row = int(self.rows.min(initial=0)) if len(self.disjoint_map) else 0
-        self._fixed = (
-            *items, self.is_points, self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows,
-            *self.lists,
-        )  # fmt: skip
+        self._table: NDArray[np.int64] | None = None
         self._local = threading.local()
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays but the bit map, in the order in which kernels take them (kernels/search.py)."""
+        return (
+            *self._items[:8], self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows, *self.lists
+        )  # fmt: skip
+
+    def _addresses(self) -> NDArray[np.int64]:
+        """The table of addresses by which kernels know this tree."""
+        numbers = [number for array in self._arrays() for number in (array.ctypes.data, len(array))]
+        self._table = table = frozen(np.array([*numbers, self._items[8], self.is_points], np.int64))
+        return table
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,7 +79,7 @@ class PackedTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays but the coordinates; arrays that serve twice count once."""
-        arrays = [array for array in (*self._fixed[1:], self.disjoint_map) if isinstance(array, np.ndarray)]
+        arrays = [*self._arrays()[1:], self.disjoint_map]
         return sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
@@ -81,14 +90,15 @@ class PackedTree:
             scratch = self._local.scratch = Scratch(
                 len(self.column), len(self), 1, len(self.disjoint_map), self.first_row
             )
+        table = self._addresses() if self._table is None else self._table
         bitmap = scratch.bitmap
         if len(bitmap):
             np.copyto(bitmap, self.disjoint_map)
         if isinstance(value, Point):
             scratch.point[0] = value.x, value.y
-            kernels.match_points(scratch.point_view, *self._fixed, _FIRST, 0, *scratch.room)
+            kernels.match_points(scratch.point_view, table, _FIRST, 0, *scratch.room)
         else:
-            kernels.match_regions(*value.kernel_arrays, *self._fixed, _FIRST, 0, *scratch.room)
+            kernels.match_regions(*value.kernel_arrays, table, _FIRST, 0, *scratch.room)
         count: int = scratch.ends.item(0)
         if count == 0:
             return _NO_ROWS
@@ -108,10 +118,10 @@ class PackedTree:
         scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), len(order), 0, 0)
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
-        order = frozen(order)
+        order, table = frozen(order), self._addresses()
         start, counts, answers = 0, [], []
         while start < len(order):
-            done = match(*message, *self._fixed, order, start, *scratch.room)
+            done = match(*message, table, order, start, *scratch.room)
             counts.append(np.diff(scratch.ends[start:done], prepend=0))
             answers.append(scratch.out[: scratch.ends[done - 1]].copy())
             start = done

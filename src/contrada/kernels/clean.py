@@ -132,11 +132,71 @@ def scan_ring(xy, start, end, i0, i1, j0, j1):
 
 
 @kernel
-def ring_fault(xy, start, end, boxes, base, stack, found):
+def is_star(xy, start, end):
+    """True if a counter-clockwise ring turns round the mean of its vertices once, steadily: then it is simple.
+
+    Every edge is seen from there turning left, so the angles grow; one edge crosses the ray to the right, so they grow
+    by one turn. False tells nothing.
+    """
+    count = end - start - 1
+    cx = 0.0
+    cy = 0.0
+    for k in range(start, end - 1):
+        cx += xy[k, 0] / count
+        cy += xy[k, 1] / count
+    cx = cx if abs(cx) >= SMALLEST else 0.0
+    cy = cy if abs(cy) >= SMALLEST else 0.0
+    turns = 0
+    for k in range(start, end - 1):
+        if orient(xy[k, 0], xy[k, 1], xy[k + 1, 0], xy[k + 1, 1], cx, cy) <= 0:
+            return False
+        turns += (xy[k, 1] <= cy) & (xy[k + 1, 1] > cy)
+    return turns == 1
+
+
+@kernel
+def near_later(sides, i, count):
+    """How many of the edges from i + 2 on have boxes that meet that of edge i; a loop that processors do at once."""
+    lx = sides[0, i]
+    ly = sides[1, i]
+    hx = sides[2, i]
+    hy = sides[3, i]
+    near = 0
+    for j in range(np.uint64(i + 2), np.uint64(count)):
+        near += (sides[0, j] <= hx) & (sides[2, j] >= lx) & (sides[1, j] <= hy) & (sides[3, j] >= ly)
+    return near
+
+
+@kernel
+def small_ring_fault(xy, start, end, sides):
+    """The first pair of edges that makes a ring of fewer than LARGE edges not simple, or (-1, -1).
+
+    sides is scratch space: the lower and upper sides of the edges' boxes in four rows of LARGE.
+    """
+    count = end - start - 1
+    for k in range(count):
+        i = start + k
+        sides[0, k] = min(xy[i, 0], xy[i + 1, 0])
+        sides[1, k] = min(xy[i, 1], xy[i + 1, 1])
+        sides[2, k] = max(xy[i, 0], xy[i + 1, 0])
+        sides[3, k] = max(xy[i, 1], xy[i + 1, 1])
+    for k in range(count):
+        i = start + k
+        last = end - 1 if near_later(sides, k, count) > 0 else min(i + 2, end - 1)
+        p, q = scan_ring(xy, start, end, i, i + 1, i + 1, last)
+        if p >= 0:
+            return p, q
+    return np.int64(-1), np.int64(-1)
+
+
+@kernel
+def ring_fault(xy, start, end, boxes, base, stack, found, sides):
     """The first pair of edges that makes the ring not simple, or (-1, -1); large rings through their edge index."""
     slots = end - start - 1
+    if is_star(xy, start, end):
+        return np.int64(-1), np.int64(-1)
     if slots < LARGE:
-        return scan_ring(xy, start, end, start, end - 1, start, end - 1)
+        return small_ring_fault(xy, start, end, sides)
     stack[0, 0] = stack[0, 2] = chain_levels(slots)
     stack[0, 1] = stack[0, 3] = 0
     depth = np.int64(1)

@@ -16,7 +16,7 @@ from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY
 from contrada.kernels.packed import MAX_LEVELS
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
 from contrada.kernels.rings import IN, ON, locate
-from contrada.kernels.search import BY_BOXES, Sink, Tree, report, search
+from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
 
 # Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates.
 GRIDS = np.array([0, 16, 64, 256])
@@ -41,19 +41,19 @@ STOPS = _stops()
 
 
 @inlined_kernel
-def base_of(c, c0, c1, large, bases, item):
-    """The edge index of an item: large lists the items that have one, in order."""
-    if c.rings[c1] - c.rings[c0] <= LARGE:
+def base_of(items, c0, c1, item):
+    """The edge index of an item of rings c0..c1."""
+    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
         return NO_INDEX
     low = 0
-    high = len(large)
+    high = len(items.large)
     while high - low > 1:
         middle = (low + high) >> 1
-        if large[middle] <= item:
+        if items.large[middle] <= item:
             low = middle
         else:
             high = middle
-    return bases[low]
+    return items.bases[low]
 
 
 @inlined_kernel
@@ -105,16 +105,15 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
 
 
 @kernel
-def evaluate(
-    m, m0, m1, m_base, m_bounds, i, c, regions, large, bases, tree, grid, candidates, found, sink, count, work
-):
+def evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work):
     """Relate message region i to every candidate region and report the rows that ask for what holds."""
     is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+    c = items.column
     for k in range(found):
         item = np.int64(candidates[k])
-        c0 = np.int64(regions[item])
-        c1 = np.int64(regions[item + 1])
-        base = base_of(c, c0, c1, large, bases, item)
+        c0 = np.int64(items.regions[item])
+        c1 = np.int64(items.regions[item + 1])
+        base = base_of(items, c0, c1, item)
         stops = stops_of(tree, item)
         bits = candidate_bits(
             m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, tree.bounds, item, grid, stops, work
@@ -136,39 +135,32 @@ def locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, wor
 
 
 @entry(
-    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
-    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
     checked=False,
 )
 def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
-    nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
-    disjoint_before, disjoint_rows, contains_before, contains_rows,
-    order, start, stack, candidates, out, bitmap, first_row, ends,
+    table, order, start, stack, candidates, out, bitmap, first_row, ends,
 ):  # fmt: skip
     """Rows of the entries whose constraints messages satisfy, one message after another, to out.
 
-    The messages are order[start:]. ends[k] gets the end of the rows of message order[k]. Returns the first k that was
-    not matched: a message is only tried while out has room for every entry. If there is a bit map, with all `disjoint`
-    rows marked, the rows that match the one message are marked there, and that end is their number. candidates and
-    stack have room for every item and level; no item has more rings than ring_count.
+    The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
+    rows of message order[k]. Returns the first k that was not matched: a message is only tried while out has room for
+    every entry. If there is a bit map, with all `disjoint` rows marked, the rows that match the one message are marked
+    there, and that end is their number. candidates and stack have room for every item and level.
     """
     m = Column(m_xy, m_rings, m_flags, m_boxes)
-    c = Column(xy, rings, flags, boxes)
-    tree = Tree(
-        bounds, nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
-        disjoint_before, disjoint_rows, contains_before, contains_rows,
-    )  # fmt: skip
+    items = items_at(table)
+    tree = tree_at(table)
     sink = Sink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
-    work = make_work(most_rings(m_regions), ring_count)
+    work = make_work(most_rings(m_regions), items.ring_count)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
-    items = np.int64(len(bounds))
-    possible = OF_REGION_TO_POINT if is_points else BY_BOXES
-    used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
+    item_count = np.int64(len(tree.bounds))
+    possible = OF_REGION_TO_POINT if items.is_points else BY_BOXES
+    used = np.int64(len(tree.disjoint_rows) if len(bitmap) > 0 else 0)
     for turn in range(start, len(order)):
-        if len(bitmap) == 0 and len(out) - used < len(entry_rows):
+        if len(bitmap) == 0 and len(out) - used < len(tree.entry_rows):
             return turn
         i = order[turn]
         m0 = np.int64(m_regions[i])
@@ -183,50 +175,35 @@ def match_regions(
                 fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
             if k > 0:
                 grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
-            room = min(items, ROOMS[k])
+            room = min(item_count, ROOMS[k])
             # A list is begun anew, marks in a bit map stay right and counted.
             begun = count if len(bitmap) > 0 else used
             count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
             if found <= room:
                 break
-        if is_points:
-            used = locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, work)
+        if items.is_points:
+            used = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
         else:
-            used = evaluate(
-                m, m0, m1, m_base, m_bounds, i, c, regions, large, bases,
-                tree, grid, candidates, found, sink, count, work,
-            )  # fmt: skip
+            used = evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work)
         ends[turn] = used
     return len(order)
 
 
-@entry(
-    "f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i4[1] i8[1] i8 b1 "
-    "f8[2] u1[1] u1[1] i4[1] u1[1] i4[1] i4[1] i4[1] i4[1] i4[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
-    checked=False,
-)
-def match_points(
-    points,
-    xy, rings, regions, flags, bounds, boxes, large, bases, ring_count, is_points,
-    nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
-    disjoint_before, disjoint_rows, contains_before, contains_rows,
-    order, start, stack, candidates, out, bitmap, first_row, ends,
-):  # fmt: skip
+@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!", checked=False)
+def match_points(points, table, order, start, stack, candidates, out, bitmap, first_row, ends):
     """The same for messages that are points."""
-    c = Column(xy, rings, flags, boxes)
-    tree = Tree(
-        bounds, nodes, node_masks, masks, entry_offsets, entry_masks, entry_rows,
-        disjoint_before, disjoint_rows, contains_before, contains_rows,
-    )  # fmt: skip
+    items = items_at(table)
+    c = items.column
+    tree = tree_at(table)
     sink = Sink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
-    chain_stack = np.empty((STACK if len(large) > 0 else 0, 4), np.int64)
-    chain_found = np.empty((FOUND if len(large) > 0 else 0, 2), np.int64)
+    chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
+    chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
-    possible = OF_POINTS if is_points else OF_POINT_TO_REGION
-    used = np.int64(len(disjoint_rows) if len(bitmap) > 0 else 0)
+    possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION
+    used = np.int64(len(tree.disjoint_rows) if len(bitmap) > 0 else 0)
     for turn in range(start, len(order)):
-        if len(bitmap) == 0 and len(out) - used < len(entry_rows):
+        if len(bitmap) == 0 and len(out) - used < len(tree.entry_rows):
             return turn
         i = order[turn]
         x = points[i, 0]
@@ -235,13 +212,13 @@ def match_points(
         used, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, used)
         for k in range(found):
             item = np.int64(candidates[k])
-            if is_points:
-                relation = EQUALS if xy[item, 0] == x and xy[item, 1] == y else DISJOINT
+            if items.is_points:
+                relation = EQUALS if c.xy[item, 0] == x and c.xy[item, 1] == y else DISJOINT
             else:
-                c0 = np.int64(regions[item])
-                c1 = np.int64(regions[item + 1])
-                base = base_of(c, c0, c1, large, bases, item)
-                side = locate(x, y, xy, rings, c0, c1, boxes, base, chain_stack, chain_found)
+                c0 = np.int64(items.regions[item])
+                c1 = np.int64(items.regions[item + 1])
+                base = base_of(items, c0, c1, item)
+                side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, base, chain_stack, chain_found)
                 relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
             used = report(tree, item, relation, sink, used)
         ends[turn] = used

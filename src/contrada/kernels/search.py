@@ -11,9 +11,11 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.boxes import box_relation
+from contrada.kernels.contacts import Column
 from contrada.kernels.grid import cell_of
 from contrada.kernels.nodes import B_LEAVES
 from contrada.kernels.packed import FAN, FAN_SHIFT, fill_starts
+from contrada.kernels.views import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 CONTAINS = np.int64(5)
@@ -51,6 +53,36 @@ class Tree(NamedTuple):
     disjoint_rows: Any
     contains_before: Any
     contains_rows: Any
+
+
+class Items(NamedTuple):
+    """The regions, or points, of the items: large lists those that have an edge index, bases where it begins."""
+
+    column: Any
+    regions: Any
+    large: Any
+    bases: Any
+    ring_count: Any  # that no item exceeds
+    is_points: Any
+
+
+@inlined_kernel
+def items_at(table):
+    """The items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
+    t = table
+    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
+    return Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), t[36], t[37] != 0)
+
+
+@inlined_kernel
+def tree_at(table):
+    """The tree itself, from the same table."""
+    t = table
+    return Tree(
+        boxes_at(t[8], t[9]), boxes_at(t[16], t[17]), bytes_at(t[18], t[19]), bytes_at(t[20], t[21]),
+        ints_at(t[22], t[23]), bytes_at(t[24], t[25]), ints_at(t[26], t[27]),
+        ints_at(t[28], t[29]), ints_at(t[30], t[31]), ints_at(t[32], t[33]), ints_at(t[34], t[35]),
+    )  # fmt: skip
 
 
 class Sink(NamedTuple):

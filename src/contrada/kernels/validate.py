@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, chain_size, fill_chain
-from contrada.kernels.clean import clean_ring, meeting_point, reverse_ring, ring_fault, scan_ring
+from contrada.kernels.clean import clean_ring, is_star, meeting_point, reverse_ring, ring_fault, small_ring_fault
 from contrada.kernels.contacts import CROSSING, Column, edge_contact, half, make_work
 from contrada.kernels.faults import (
     DISCONNECTED,
@@ -185,13 +185,13 @@ def index_ranges(xy, rings, limits, first):
 
 
 @allocating_kernel
-def check_rings(xy, rings, r0, r1, stack, found):
+def check_rings(xy, rings, r0, r1, stack, found, sides):
     """The first ring that is not simple: (ring or -1, x, y)."""
     for r in range(r0, r1):
         boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > LARGE else 0, 4))
         if len(boxes) > 0:
             fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
-        i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found)
+        i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found, sides)
         if i >= 0:
             x, y = meeting_point(xy, i, xy, j)
             return r, x, y
@@ -282,6 +282,7 @@ def validate_regions(
     part_rings = np.empty(most + 1, np.int64)
     stack = np.empty((STACK, 4), np.int64)
     found = np.empty((FOUND, 2), np.int64)
+    sides = np.empty((4, LARGE))
     column = Column(xy_view, rings_view, flags_view, np.empty((0, 4)))
     for row in range(len(faults)):
         reports[row, 0] = faults[row]
@@ -294,7 +295,7 @@ def validate_regions(
         )  # fmt: skip
         end = part_rings[parts]
         if fault == GOOD:
-            r, x, y = check_rings(xy_view, rings_view, at, end, stack, found)
+            r, x, y = check_rings(xy_view, rings_view, at, end, stack, found, sides)
             if r >= 0:
                 fault = SELF_INTERSECTION
                 part = ring = np.int64(0)
@@ -316,12 +317,12 @@ def validate_regions(
     return kept
 
 
-@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]!", checked=False)
-def read_polygon(data, bits, raw, xy, bounds):
+@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]! f8[2]!", checked=False)
+def read_polygon(data, bits, raw, sides, xy, bounds):
     """One WKB value to xy and bounds, if it is a valid polygon of one closed ring that fits xy exactly.
 
     False for anything else, which needs a closer look. raw is bits once more, as doubles; they have room for xy, which
-    has at most LARGE rows.
+    has at most LARGE rows, and sides is as in small_ring_fault.
     """
     size = np.int64(len(data))
     kind, width, srid, order, at = read_header(data, np.int64(0), size)
@@ -340,7 +341,9 @@ def read_polygon(data, bits, raw, xy, bounds):
         return False
     start = np.int64(0)
     fault, end, _, _ = clean_ring(raw, start, vertices, xy, start)
-    if fault != GOOD or end != vertices or scan_ring(xy, start, end, start, end - 1, start, end - 1)[0] >= 0:
+    if fault != GOOD or end != vertices:
+        return False
+    if not is_star(xy, start, end) and small_ring_fault(xy, start, end, sides)[0] >= 0:
         return False
     ring_box(xy, start, end, bounds, start)
     return True

@@ -1,0 +1,65 @@
+"""Arrays by their addresses: many arrays that stay where they are reach a kernel as one array of numbers.
+
+A kernel that is called for every message takes about fifty nanoseconds per array just to receive it, so a tree of
+twenty arrays is passed as its table of addresses and lengths. Whoever makes that table keeps the arrays alive while it
+is in use.
+"""
+
+import ctypes
+
+import numpy as np
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+C_TYPES = {"f8": ctypes.c_double, "i8": ctypes.c_int64, "i4": ctypes.c_int32, "u1": ctypes.c_uint8}
+NUMBA_TYPES = {"f8": types.float64, "i8": types.int64, "i4": types.int32, "u1": types.uint8}
+
+
+def _interpreted(name, columns):
+    """What a viewer does where nothing is compiled."""
+
+    def view(address, rows):
+        count = int(rows) * max(columns, 1)
+        flat = np.frombuffer((C_TYPES[name] * count).from_address(int(address)), C_TYPES[name], count)
+        return flat.reshape(-1, columns) if columns else flat
+
+    return view
+
+
+def _viewer(name, columns=0, readonly=True):
+    """A function of an address and a number of rows that gives the array there: of one column number, or flat."""
+    if config.DISABLE_JIT:
+        return _interpreted(name, columns)
+    scalar = NUMBA_TYPES[name]
+    kind = types.Array(scalar, 2 if columns else 1, "C", readonly=readonly)
+
+    @intrinsic
+    def view(typing_context, address, rows):
+        def generate(context, builder, signature, arguments):
+            array = make_array(kind)(context, builder)
+            itemsize = context.get_abi_sizeof(context.get_data_type(scalar))
+            further = [columns] if columns else []
+            strides = [itemsize * columns, itemsize] if columns else [itemsize]
+            populate_array(
+                array,
+                data=builder.inttoptr(arguments[0], array.data.type),
+                shape=[arguments[1], *(cgutils.intp_t(size) for size in further)],
+                strides=[cgutils.intp_t(step) for step in strides],
+                itemsize=cgutils.intp_t(itemsize),
+                meminfo=None,
+            )
+            return array._getvalue()
+
+        return kind(types.int64, types.int64), generate
+
+    return view
+
+
+vertices_at = _viewer("f8", 2)
+boxes_at = _viewer("f8", 4)
+chains_at = _viewer("f8", 4, readonly=False)  # kernels take edge indexes as arrays that could be written to
+longs_at = _viewer("i8")
+ints_at = _viewer("i4")
+bytes_at = _viewer("u1")
