@@ -6,10 +6,11 @@ from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import FANOUT, FOUND_FLOOR, NO_INDEX, SHIFT, query_chain, start_query
 from contrada.kernels.contacts import clear_marks, half, pair_bits
 from contrada.kernels.edges import scan_edges
-from contrada.kernels.few import CROSSED_OVER, NOTHING, first_contact_blocks
+from contrada.kernels.few import CROSSED_OVER, NOTHING, UNDECIDED, first_contact_blocks, is_beside
 from contrada.kernels.grid import cell_of
-from contrada.kernels.nodes import SETTLED, TOUCH, is_decided
+from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_B_IN_A, SETTLED, TOUCH, is_decided
 from contrada.kernels.orientation import orient
+from contrada.kernels.rings import IN, locate
 
 FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
 
@@ -121,6 +122,42 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
             if is_decided(bits, stops):
                 return bits
     return bits
+
+
+@inlined_kernel
+def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
+    """All bits of a and a region whose box bounds[row] no edge of a comes near; UNDECIDED if one may, or many cells do.
+
+    The box lies wholly inside or outside a then: a cell that has a label tells, or else a corner.
+    """
+    lx = bounds[row, 0]
+    ly = bounds[row, 1]
+    hx = bounds[row, 2]
+    hy = bounds[row, 3]
+    c0 = cell_of(lx, grid.x0, grid.sx, grid.size)
+    c1 = cell_of(hx, grid.x0, grid.sx, grid.size)
+    r0 = cell_of(ly, grid.y0, grid.sy, grid.size)
+    r1 = cell_of(hy, grid.y0, grid.sy, grid.size)
+    if (c1 - c0 + 1) * (r1 - r0 + 1) > FEW_CELLS:
+        return UNDECIDED
+    label = 0
+    for cell_row in range(r0, r1 + 1):
+        for cell in range(cell_row * grid.size + c0, cell_row * grid.size + c1 + 1):
+            if grid.labels[cell] != 0:
+                label = grid.labels[cell]
+                continue
+            link = grid.heads[cell]
+            while link >= 0:
+                i = grid.edges[link]
+                link = grid.links[link]
+                if touches_box(a.xy, i, lx, ly, hx, hy) and not is_beside(
+                    a.xy[i, 0], a.xy[i, 1], a.xy[i + 1, 0], a.xy[i + 1, 1], bounds, row
+                ):
+                    return UNDECIDED
+    if label == 0:
+        side = locate(lx, ly, a.xy, a.rings, a0, a1, a.boxes, a_base, work.stack, work.found)
+        label = BOUNDARY_B_IN_A if side == IN else B_LEAVES
+    return BOUNDARY_B_IN_A if label == BOUNDARY_B_IN_A else A_LEAVES | B_LEAVES
 
 
 @inlined_kernel

@@ -11,7 +11,7 @@ from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, fill_chain
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import Grid, build_grid
-from contrada.kernels.gridded import relate_gridded
+from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, TOUCH, is_decided
 from contrada.kernels.packed import MAX_LEVELS
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
@@ -82,6 +82,9 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
     if is_decided(bits, stops):
         return bits
     if grid.size > 0:
+        whole = box_bits_gridded(m, m0, m1, m_base, grid, bounds, item, work)
+        if whole != UNDECIDED:
+            return whole
         bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
         return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
     v = c.rings[c0]

@@ -14,7 +14,7 @@ from contrada.kernels.contacts import Column, clear_marks, half, make_work
 from contrada.kernels.edges import join_edges, scan_edges
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import build_grid, grid_size
-from contrada.kernels.gridded import relate_gridded
+from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import (
     A_LEAVES,
     B_LEAVES,
@@ -163,6 +163,10 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
         a1 = np.int64(a_regions[1])
         b0 = np.int64(b_regions[k])
         b1 = np.int64(b_regions[k + 1])
+        whole = box_bits_gridded(a, a0, a1, a_chains[0], grid, b_bounds, k, work)
+        if whole != UNDECIDED:
+            out[k] = RELATION[whole]
+            continue
         bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, UNTIL_SETTLED, work)
         bits = finish(
             a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, UNTIL_SETTLED, work
