@@ -178,11 +178,13 @@ POSITIONS = _positions()
 def list_marks(bitmap, first_row, out):
     """The rows whose bits are set, in order, to out, which has room for 8 more; returns their number."""
     count = 0
+    skips = len(out) < len(bitmap) >> 1  # where bits are many, to skip a byte takes longer than to list nothing
     for k in range(len(bitmap)):
         byte = bitmap[k]
-        if byte != 0:
-            row = first_row + (k << 3)
-            for place in range(8):
-                out[count + place] = row + np.int64(POSITIONS[byte, place])
-            count += np.int64(POSITIONS[byte, 8])
+        if skips and byte == 0:
+            continue
+        row = first_row + (k << 3)
+        for place in range(8):
+            out[count + place] = row + np.int64(POSITIONS[byte, place])
+        count += np.int64(POSITIONS[byte, 8])
     return count
