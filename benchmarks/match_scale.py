@@ -61,7 +61,7 @@ def growth(whole: PolygonSet, report: MatchReport) -> Iterator[Row]:
         settled = settle_answers((work, AGAINST), some, messages, ours.answer, theirs.answer, INTERSECTS)
         say(work)
         each = times[-1], theirs.seconds / len(messages)
-        yield report.compare(GROWTH, work, AGAINST, *each, settled, 5)
+        yield report.compare(GROWTH, work, AGAINST, *each, settled, None)
     work = f"from N = {sizes[0]:,} to {sizes[-1]:,}"
     yield Row(GROWTH, work, "ourselves", times[-1], times[0], times[-1] / times[0], "times the time", at_most=4)
     yield from loading(some, table, start.seconds)

@@ -184,8 +184,8 @@ def _optimised_once(entry_name: str) -> Iterator[None]:
 
     Numba optimises every function together with all it calls, so code at the bottom of a chain of ten calls is
     optimised ten times over. Doing it once takes a third off a cold compile and changes no result. The entry's copies
-    of the helpers are made its own ("internal"): by their common names the linker of this process would find the
-    helpers that were not optimised.
+    of the helpers are made its own, internal and with other names: by the common names the linker of this process would
+    find the helpers that were not optimised, or other code would find these, which may have lost arguments.
     """
     from numba.core import codegen
     from numba.core.compiler_lock import global_compiler_lock
@@ -198,6 +198,7 @@ def _optimised_once(entry_name: str) -> Iterator[None]:
             for function in self._final_module.functions:
                 if not function.is_declaration and function.linkage.name == "linkonce_odr":
                     function.linkage = "internal"
+                    function.name = f"{entry_name}.{function.name}"
         if self.name not in _HELPERS:
             optimise(self)
 

@@ -84,21 +84,28 @@ class PackedTree:
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
         """Rows of the constraints that a message's value satisfies, sorted."""
-        try:
-            scratch: Scratch = self._local.scratch
-        except AttributeError:
-            scratch = self._local.scratch = Scratch(
-                len(self.column), len(self), 1, len(self.disjoint_map), self.first_row
-            )
+        scratch = self._scratch()
+        if isinstance(value, Point):
+            scratch.point[0] = value.x, value.y
+            return self._match_one(kernels.match_points, (scratch.point_view,), _FIRST, scratch)
+        return self._match_one(kernels.match_regions, value.kernel_arrays, _FIRST, scratch)
+
+    def match_each(self, column: RegionArray | PointArray, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The same for each of chosen rows of a column."""
+        scratch, order = self._scratch(), frozen(order)
+        message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
+        match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
+        return [self._match_one(match, message, order[k : k + 1], scratch) for k in range(len(order))]
+
+    def _match_one(
+        self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: Scratch
+    ) -> NDArray[np.int64]:
+        """Call a kernel for one of the messages, and sort what it finds."""
         table = self._addresses() if self._table is None else self._table
         bitmap = scratch.bitmap
         if len(bitmap):
             np.copyto(bitmap, self.disjoint_map)
-        if isinstance(value, Point):
-            scratch.point[0] = value.x, value.y
-            kernels.match_points(scratch.point_view, table, _FIRST, 0, *scratch.room)
-        else:
-            kernels.match_regions(*value.kernel_arrays, table, _FIRST, 0, *scratch.room)
+        match(*message, table, which, 0, *scratch.room)
         count: int = scratch.ends.item(0)
         if count == 0:
             return _NO_ROWS
@@ -114,7 +121,7 @@ class PackedTree:
     def match_many(
         self, column: RegionArray | PointArray, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """For chosen rows of a column: how many rows each satisfies, and these one after another, in no order."""
+        """The same at once: how many rows each message satisfies, and these one after another, in no order."""
         scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), len(order), 0, 0)
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
@@ -126,6 +133,15 @@ class PackedTree:
             answers.append(scratch.out[: scratch.ends[done - 1]].copy())
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
+
+    def _scratch(self) -> Scratch:
+        """Scratch space for one message, one per thread."""
+        try:
+            return self._local.scratch  # type: ignore[no-any-return]
+        except AttributeError:
+            sizes = len(self.column), len(self), 1, len(self.disjoint_map)
+            self._local.scratch = made = Scratch(*sizes, self.first_row)
+            return made
 
     def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
         """The same constraints with other rows."""

@@ -18,9 +18,12 @@ from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, rela
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
 
-# Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates.
-GRIDS = np.array([0, 16, 64, 256])
-ROOMS = np.array([6, 40, 600, 1 << 31])
+# Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates. What a search
+# without a grid finds is looked at with a small one if it is more than a few.
+GRIDS = np.array([0, 32, 64, 256])
+ROOMS = np.array([40, 120, 1500, 1 << 31])
+SMALL_GRID = np.int64(16)
+A_FEW = 6
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
@@ -174,8 +177,6 @@ def match_regions(
         count = used
         found = np.int64(0)
         for k in range(len(GRIDS)):
-            if k == 1 and m_base < 0:
-                fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
             if k > 0:
                 grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
             room = min(item_count, ROOMS[k])
@@ -184,6 +185,10 @@ def match_regions(
             count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
             if found <= room:
                 break
+        if grid.size == 0 and found > A_FEW:
+            grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
+        if grid.size > 0 and m_base < 0:
+            fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
         if items.is_points:
             used = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
         else:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.point import plain_points, sift_coordinates
 from contrada.geometry.pool import cores, map_threaded
-from contrada.index.packed import reordered, z_order
+from contrada.index.packed import PackedTree, reordered, z_order
 from contrada.matching.snapshot import Snapshot
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
@@ -54,18 +54,42 @@ def match_columns(
     snapshot: Snapshot, columns: Mapping[str, Sequence[Part]], messages: int, threads: int | None
 ) -> Counted:
     """How many subscriptions each of so many messages satisfies, and their rows, sorted within each message."""
+    asked = [
+        (tree, part)
+        for level in snapshot.levels
+        for (attribute, _), tree in level.trees.items()
+        for part in columns.get(attribute, ())
+    ]
+    if len(asked) == 1 and len(asked[0][0].disjoint_map) and is_direct(snapshot):
+        return match_large(*asked[0], messages, threads)
     found = []
-    for level in snapshot.levels:
-        for (attribute, _), tree in level.trees.items():
-            for column, rows in columns.get(attribute, ()):
-                order = z_order(column)
-                slices = np.array_split(order, slice_count(len(order), threads))
-                answers = map_threaded(partial(tree.match_many, column), slices, threads)
-                counts = np.concatenate([answer[0] for answer in answers])
-                found.append((np.repeat(rows[order], counts), np.concatenate([answer[1] for answer in answers])))
+    for tree, (column, rows) in asked:
+        order = z_order(column)
+        slices = np.array_split(order, slice_count(len(order), threads))
+        answers = map_threaded(partial(tree.match_many, column), slices, threads)
+        counts = np.concatenate([answer[0] for answer in answers])
+        found.append((np.repeat(rows[order], counts), np.concatenate([answer[1] for answer in answers])))
     owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
     filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int32)])
     return sorted_rows(snapshot, owners, filters, messages)
+
+
+def is_direct(snapshot: Snapshot) -> bool:
+    """True if filter k is subscription k and nobody has died: what a tree finds is the answer."""
+    return snapshot.filter_subscription is None and snapshot.died is None and not snapshot.several_filters
+
+
+def match_large(tree: PackedTree, part: Part, messages: int, threads: int | None) -> Counted:
+    """The same for a tree that gives large answers: each is sorted already, so they are only put in order."""
+    order = z_order(part.column)
+    slices = np.array_split(order, slice_count(len(order), threads))
+    answers = [
+        answer for found in map_threaded(partial(tree.match_each, part.column), slices, threads) for answer in found
+    ]
+    counts = np.zeros(messages, np.int64)
+    counts[part.rows[order]] = [len(answer) for answer in answers]
+    in_order = [answers[k] for k in np.argsort(order)]  # the rows of a part are sorted
+    return counts, np.concatenate([*in_order, np.empty(0, np.int64)])
 
 
 def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:

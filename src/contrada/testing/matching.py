@@ -63,8 +63,10 @@ def check_message(
 def check_batch(tree: PackedTree, column: RegionArray | PointArray) -> None:
     """Messages together get the same rows as one by one."""
     counts, rows = tree.match_many(column, np.arange(len(column)))
+    each = tree.match_each(column, np.arange(len(column)))
     ends = np.cumsum(counts)
     for k in range(len(column)):
+        assert np.array_equal(each[k], tree.match(column[k])), f"message {k}"
         assert np.array_equal(np.sort(rows[ends[k] - counts[k] : ends[k]]), tree.match(column[k])), f"message {k}"
 
 
