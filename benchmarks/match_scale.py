@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,7 @@ from match_sets import (
 )
 from match_shapely import single_plan
 from report import Row
-from timing import say, take_turns
+from timing import say, take_turns, time_once
 
 import contrada as ct
 
@@ -88,7 +90,7 @@ def messages_of_100(table: ct.ForwardingTable, polygons: PolygonSet, count: int,
 
 
 def loading(polygons: PolygonSet, table: ct.ForwardingTable, seconds: float) -> Iterator[Row]:
-    """subscribe_many from Arrow, and bytes per constraint."""
+    """subscribe_many from Arrow, bytes per constraint, and a saved table opened, with its first answer."""
     count = len(polygons.shapes)
     work = f"subscribe_many of {count:,} polygons (WKB in Arrow), validation included"
     bar = 15 * count / 1_000_000
@@ -96,6 +98,11 @@ def loading(polygons: PolygonSet, table: ct.ForwardingTable, seconds: float) -> 
     rest = table.stats().nbytes / count
     work = f"memory per constraint beyond coordinates, {count:,} polygons"
     yield Row(LOADING, work, "", None, None, rest, "bytes", at_most=64)
+    with tempfile.TemporaryDirectory(prefix="contrada-match-") as folder:
+        table.save(path := Path(folder) / "table")
+        message = {"area": ct.Region.from_wkb(polygons.wkb[0].as_py())}
+        opening = time_once(lambda: ct.ForwardingTable.open(path).match_keys(message))
+    yield Row(LOADING, f"open of {count:,} filters, and a first match", "", opening, None, opening, "s", at_most=1)
 
 
 def threads(polygons: PolygonSet, report: MatchReport) -> Iterator[Row]:
