@@ -111,7 +111,7 @@ class PackedTree:
             return _NO_ROWS
         if len(bitmap):
             marked = np.empty(count + 8, np.int64)
-            kernels.list_marks(scratch.bitmap_view, self.first_row, marked)
+            kernels.list_marks(*scratch.marks, self.first_row, marked)
             return marked[:count]
         answer = scratch.out[:count].astype(np.int64)
         if count > 1:
@@ -157,11 +157,11 @@ class PackedTree:
 class Scratch:
     """What one thread writes to while it matches; read-only views are for kernels that read only."""
 
-    __slots__ = ("bitmap", "bitmap_view", "ends", "out", "point", "point_view", "room")
+    __slots__ = ("bitmap", "ends", "marks", "out", "point", "point_view", "room")
 
     def __init__(self, items: int, entries: int, messages: int, map_size: int, first_row: int) -> None:
         self.bitmap = np.empty(map_size, np.uint8)
-        self.bitmap_view = frozen(self.bitmap)
+        self.marks = frozen(self.bitmap), frozen(self.bitmap.view(np.uint64))
         self.point = np.empty((1, 2))
         self.point_view = frozen(self.point)
         self.ends = np.empty(messages, np.int64)
@@ -175,7 +175,7 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
     first, last = int(rows.min(initial=0)), int(rows.max(initial=0))
     if len(chosen) < WORTH_A_MAP or len(chosen) * WORTH_A_MAP < last - first:
         return np.empty(0, np.uint8)
-    marks = np.zeros(last - first + 1, bool)
+    marks = np.zeros((last - first) // 64 * 64 + 64, bool)  # whole words of bits
     marks[chosen - first] = True
     return np.packbits(marks, bitorder="little")
 

@@ -59,6 +59,18 @@ def base_of(items, c0, c1, item):
     return items.bases[low]
 
 
+@kernel
+def are_large(bounds, candidates, count, box, cells):
+    """True if the first candidates are, on average, larger than a cell of a grid over the message's box."""
+    width = 0.0
+    height = 0.0
+    for k in range(count):
+        item = candidates[k]
+        width += bounds[item, 2] - bounds[item, 0]
+        height += bounds[item, 3] - bounds[item, 1]
+    return width * cells > (box[2] - box[0]) * count or height * cells > (box[3] - box[1]) * count
+
+
 @inlined_kernel
 def stops_of(tree, item):
     """The states that decide every entry of an item."""
@@ -89,6 +101,8 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
         if whole != UNDECIDED:
             return whole
         bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
+        if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
+            return bits
         return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
     v = c.rings[c0]
     bits |= vertex_bits(
@@ -184,6 +198,10 @@ def match_regions(
             begun = count if len(bitmap) > 0 else used
             count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
             if found <= room:
+                break
+            if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
+                begun = count if len(bitmap) > 0 else used
+                count, found = search(tree, box, possible, grid, stack, starts, candidates, item_count, sink, begun)
                 break
         if grid.size == 0 and found > A_FEW:
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)

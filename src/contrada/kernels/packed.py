@@ -6,7 +6,7 @@ levels stand one after another in one array. A node of level m covers the items 
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, kernel
+from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 
 FAN_SHIFT = 4
 FAN = 1 << FAN_SHIFT
@@ -174,17 +174,29 @@ def _positions():
 POSITIONS = _positions()
 
 
-@entry("u1[1] i8 i8[1]!")
-def list_marks(bitmap, first_row, out):
-    """The rows whose bits are set, in order, to out, which has room for 8 more; returns their number."""
-    count = 0
-    skips = len(out) < len(bitmap) >> 1  # where bits are many, to skip a byte takes longer than to list nothing
-    for k in range(len(bitmap)):
-        byte = bitmap[k]
-        if skips and byte == 0:
-            continue
-        row = first_row + (k << 3)
-        for place in range(8):
-            out[count + place] = row + np.int64(POSITIONS[byte, place])
-        count += np.int64(POSITIONS[byte, 8])
+@inlined_kernel
+def list_byte(byte, row, out, count):
+    """The rows whose bits are set in a byte, the first of which is `row`, to out; without branches."""
+    for place in range(8):
+        out[count + place] = row + np.int64(POSITIONS[byte, place])
+    return count + np.int64(POSITIONS[byte, 8])
+
+
+@entry("u1[1] u8[1] i8 i8[1]!")
+def list_marks(bitmap, words, first_row, out):
+    """The rows whose bits are set, in order, to out, which has room for 8 more; returns their number.
+
+    words are the same bytes, eight at a time: where few bits are set, those without any are skipped.
+    """
+    count = np.int64(0)
+    if len(out) > len(bitmap) << 2:
+        for k in range(len(bitmap)):
+            count = list_byte(np.int64(bitmap[k]), first_row + (k << 3), out, count)
+        return count
+    for w in range(len(words)):
+        word = words[w]
+        if word != np.uint64(0):
+            for k in range(8):
+                byte = np.int64((word >> np.uint64(8 * k)) & np.uint64(255))
+                count = list_byte(byte, first_row + (w << 6) + (k << 3), out, count)
     return count

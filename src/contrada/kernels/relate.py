@@ -168,9 +168,10 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
             out[k] = RELATION[whole]
             continue
         bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, UNTIL_SETTLED, work)
-        bits = finish(
-            a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, UNTIL_SETTLED, work
-        )
+        if not is_decided(bits, UNTIL_SETTLED):
+            bits = finish(
+                a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, UNTIL_SETTLED, work
+            )
         out[k] = RELATION[bits & 15]
 
 
