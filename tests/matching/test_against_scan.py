@@ -33,6 +33,19 @@ def test_a_wrong_row_is_seen():
         check_message(tree, column, np.array([4, 2], np.uint8), rows, ct.Region.box(1, 1, 3, 3))
 
 
+@pytest.mark.parametrize("part", ["nodes", "node_masks", "union", "masks", "rows", "offsets", "disjoint_map"])
+def test_a_damaged_tree_is_seen(part):
+    rng = np.random.default_rng(3)
+    column = ct.RegionArray.from_regions([ct.Region.box(x, y, x + 1, y + 1) for x in range(20) for y in range(10)])
+    tree = PackedTree(column, (1 << rng.integers(0, 8, 200) | 1).astype(np.uint8), np.arange(200, dtype=np.int32))
+    tree.check()
+    damaged = getattr(tree, part).copy()
+    damaged.flat[1] += 1
+    setattr(tree, part, damaged)
+    with pytest.raises(AssertionError, match=r"entr|union|node|list|map"):
+        tree.check()
+
+
 @pytest.mark.slow
 def test_no_index_is_out_of_bounds(tmp_path_factory):
     """The same through kernels compiled with bounds checks, in a process and a cache of their own."""

@@ -19,6 +19,7 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
+FAN = 16  # children of a node, as in kernels/packed.py
 STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
 WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed
 
@@ -133,6 +134,33 @@ class PackedTree:
             answers.append(scratch.out[: scratch.ends[done - 1]].copy())
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant does not hold."""
+        items, entries = len(self.column), len(self.rows)
+        assert (self.offsets[0], self.offsets[-1]) == (0, entries), "entries are lost"
+        assert (np.diff(self.offsets) > 0).all(), "an item without an entry"
+        assert np.array_equal(self.union, np.bitwise_or.reduceat(self.masks, self.offsets[:-1])), "a wrong union"
+        if len(self.nodes) == 0:
+            return  # all items are scanned, and the lists are not used
+        boxes, masks, first = boxes_of(self.column), self.union, 0
+        while len(boxes) > FAN:
+            starts = np.arange(0, len(boxes), FAN)
+            low, high = np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)
+            boxes, masks = np.concatenate([low, high], axis=1), np.bitwise_or.reduceat(masks, starts)
+            level = slice(first, first + len(starts))
+            assert np.array_equal(self.nodes[level], boxes), "a node's box is not that of all below"
+            assert np.array_equal(self.node_masks[level], masks), "a node's mask is not that of all below"
+            first += len(starts)
+        assert first == len(self.nodes), "nodes without children"
+        runs = self.offsets[np.append(np.arange(0, items, FAN), items)]
+        for bit, before, rows in ((DISJOINT_BIT, *self.lists[:2]), (CONTAINS_BIT, *self.lists[2:])):
+            has_bit = (self.masks & bit) != 0
+            assert np.array_equal(rows, self.rows[has_bit]), "a list has other rows than its entries"
+            assert np.array_equal(before, np.append(0, np.cumsum(has_bit))[runs]), "a list is cut elsewhere"
+        if len(self.disjoint_map):
+            marked = np.flatnonzero(np.unpackbits(self.disjoint_map, bitorder="little")) + self.first_row
+            assert np.array_equal(marked, np.sort(self.lists[1])), "the map shows other rows than the list"
 
     def _scratch(self) -> Scratch:
         """Scratch space for one message, one per thread."""

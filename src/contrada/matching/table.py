@@ -233,7 +233,10 @@ class ForwardingTable:
         snapshot = self._store.snapshot
         alive = snapshot.is_alive(np.arange(snapshot.rows))
         assert alive.sum() == self._live, "living subscriptions are counted wrong"
-        seen = [tree.rows for level in snapshot.levels for tree in level.trees.values()]
+        trees = [tree for level in snapshot.levels for tree in level.trees.values()]
+        for tree in trees:
+            tree.check()
+        seen = [tree.rows for tree in trees]
         filters = np.concatenate([*seen, np.empty(0, np.int32)])
         assert len(np.unique(filters)) == len(filters), "a filter is reached in two ways"
         living = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))

@@ -40,6 +40,7 @@ def check_family(chosen: Family, rng: np.random.Generator, items: int, messages:
         for masks in mask_choices(rng, len(column)):
             rows = rng.permutation(int(len(column) * rng.choice([1, 1.5, 90])))[: len(column)].astype(np.int32)
             tree = PackedTree(column, masks, rows)
+            tree.check()
             for message in [*asked, *asked_points]:
                 check_message(tree, column, masks, rows, message)
                 compared += len(rows)
