@@ -91,19 +91,8 @@ def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
 
 
 @inlined_kernel
-def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, grid, stops, work):
-    """What relates message region i to an item's region, as far as it matters."""
-    bits = box_bits(m_bounds, i, bounds, item)
-    if is_decided(bits, stops):
-        return bits
-    if grid.size > 0:
-        whole = box_bits_gridded(m, m0, m1, m_base, grid, bounds, item, work)
-        if whole != UNDECIDED:
-            return whole
-        bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
-        if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
-            return bits
-        return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work):
+    """What relates message region i to an item's region, as far as it matters, without a grid: single points first."""
     v = c.rings[c0]
     bits |= vertex_bits(
         c.xy[v, 0], c.xy[v, 1], m, m0, m1, m_base, m_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, work
@@ -124,20 +113,39 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
     return relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
 
 
+@inlined_kernel
+def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, stops, work):
+    """What relates message region i to an item's region, as far as it matters.
+
+    The box comes first: most items are decided by it, and then their coordinates need not come from memory.
+    """
+    bits = box_bits(m_bounds, i, bounds, item)
+    if is_decided(bits, stops):
+        return bits
+    if grid.size > 0:
+        whole = box_bits_gridded(m, m0, m1, m_base, grid, bounds, item, work)
+        if whole != UNDECIDED:
+            return whole
+    c = items.column
+    c0 = np.int64(items.regions[item])
+    c1 = np.int64(items.regions[item + 1])
+    base = base_of(items, c0, c1, item)
+    if grid.size == 0:
+        return ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work)
+    bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
+    if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
+        return bits
+    return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+
+
 @kernel
 def evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work):
     """Relate message region i to every candidate region and report the rows that ask for what holds."""
     is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
-    c = items.column
     for k in range(found):
         item = np.int64(candidates[k])
-        c0 = np.int64(items.regions[item])
-        c1 = np.int64(items.regions[item + 1])
-        base = base_of(items, c0, c1, item)
         stops = stops_of(tree, item)
-        bits = candidate_bits(
-            m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, tree.bounds, item, grid, stops, work
-        )
+        bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, stops, work)
         count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
     return count
 
