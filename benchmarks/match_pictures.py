@@ -33,7 +33,7 @@ def draw_match() -> Figure:
     left.set_ylabel("milliseconds per message")
     machine = f"{result['machine']['cpu']}, ours on one thread" + (" (quick run)" if result["quick"] else "")
     figure.text(0.985, 0.012, machine, ha="right", fontsize=8, color="#52606d")
-    figure.subplots_adjust(left=0.07, right=0.985, top=0.92, bottom=0.13, wspace=0.15)
+    figure.subplots_adjust(left=0.07, right=0.985, top=0.92, bottom=0.13, wspace=0.2)
     return figure
 
 

@@ -154,7 +154,7 @@ class PackedTree:
             first += len(starts)
         assert first == len(self.nodes), "nodes without children"
         runs = self.offsets[np.append(np.arange(0, items, FAN), items)]
-        for bit, before, rows in ((DISJOINT_BIT, *self.lists[:2]), (CONTAINS_BIT, *self.lists[2:])):
+        for bit, (before, rows) in ((DISJOINT_BIT, self.lists[:2]), (CONTAINS_BIT, self.lists[2:])):
             has_bit = (self.masks & bit) != 0
             assert np.array_equal(rows, self.rows[has_bit]), "a list has other rows than its entries"
             assert np.array_equal(before, np.append(0, np.cumsum(has_bit))[runs]), "a list is cut elsewhere"
