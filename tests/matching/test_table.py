@@ -160,6 +160,28 @@ def test_only_columns_that_someone_asks_for_are_read():
     assert found.rejected[0].reason.startswith("attribute 'payload'")
 
 
+@pytest.mark.parametrize(
+    ("column", "counts"),
+    [
+        (pa.array([1, 2]), [0, 0]),
+        (pa.array(["POINT (1 1)", None]), [0, 0]),
+        (pa.StructArray.from_arrays([pa.array([1.0, 9.0]), pa.array([1.0, 9.0])], ["x", "y"]), [1, 0]),
+        (pa.array([[1.0, 1.0], [9.0, 9.0]], pa.list_(pa.float64(), 2)), [1, 0]),
+        (ct.PointArray([(1, 1), (9, 9)]).to_arrow(), [1, 0]),
+    ],
+)
+def test_columns_are_read_alike_whatever_filters_ask(column, counts):
+    """Points in GeoArrow, and columns that are no geometry, with filters of one constraint and of two."""
+    table = ct.ForwardingTable()
+    table.subscribe("x", ct.Constraint("area", ct.Relation.INSIDE, AREA))
+    messages = pa.table({"area": column})
+    assert np.diff(table.match_many(messages).offsets).tolist() == counts
+    table.subscribe("y", ct.Filter([ct.Constraint("area", ct.Relation.INSIDE, AREA)] * 2))
+    found = table.match_many(messages)
+    assert np.diff(found.offsets).tolist() == [2 * count for count in counts]
+    assert found.rejected == ()
+
+
 def test_arrow_messages_and_rejected_rows():
     table = ct.ForwardingTable()
     table.subscribe("ops", overlapping())

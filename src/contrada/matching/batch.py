@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from contrada.errors import ContradaError
-from contrada.geometry import PointArray, RegionArray, Rejection
+from contrada.geometry import Rejection
+from contrada.matching.columns import parts_of
 from contrada.matching.level import Value
 
 Checked = Callable[[Mapping[str, Any]], dict[str, Value]]
@@ -48,45 +49,21 @@ def asked_columns(table: Any, asked: Container[str]) -> list[str]:
 
 
 def _rows_of(messages: Any, asked: Container[str]) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
-    """The rows of an Arrow table; binary and nested columns are geometry, a null is an absent attribute."""
+    """The spatial attributes of the rows of an Arrow table; a null is an absent attribute."""
     table = as_table(messages)
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     bad: dict[int, Rejection] = {}
     for name in asked_columns(table, asked):
-        values, rejected = _values_of(table.column(name))
-        for row, value in values.items():
-            rows[row][name] = value
+        parts, rejected = parts_of(table.column(name))
+        for part in parts:
+            for row, value in zip(part.rows.tolist(), part.column, strict=True):
+                rows[row][name] = value
         for item in rejected:
-            bad.setdefault(item.row, item._replace(reason=f"attribute {name!r}: {item.reason}"))
+            if not is_null(item):
+                bad.setdefault(item.row, item._replace(reason=f"attribute {name!r}: {item.reason}"))
     return rows, bad
-
-
-def _values_of(column: Any) -> tuple[dict[int, Any], list[Rejection]]:
-    """The values of one column by row, and the rows that cannot be read."""
-    import pyarrow as pa
-
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind)):
-        return {row: value for row, value in enumerate(column.to_pylist()) if value is not None}, []
-    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
-        sifted = PointArray.from_arrow(column, on_invalid="reject")
-        return dict(zip(sifted.rows.tolist(), sifted.points, strict=True)), _unless_null(sifted.rejected)
-    regions = RegionArray.from_arrow(column, on_invalid="reject")
-    values: dict[int, Any] = dict(zip(regions.rows.tolist(), regions.regions, strict=True))
-    as_points = [bad.row for bad in regions.rejected if bad.reason.startswith("wrong geometry type Point")]
-    if as_points:
-        points = PointArray.from_arrow(column.take(as_points))
-        values.update(zip(as_points, points, strict=True))
-    taken = set(as_points)
-    return values, _unless_null(bad for bad in regions.rejected if bad.row not in taken)
 
 
 def is_null(rejected: Rejection) -> bool:
     """True if there was nothing to read: an absent attribute, which is no fault."""
     return rejected.reason == "no geometry (null)"
-
-
-def _unless_null(rejected: Any) -> list[Rejection]:
-    return [bad for bad in rejected if not is_null(bad)]

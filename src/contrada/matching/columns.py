@@ -34,7 +34,20 @@ def is_plain(snapshot: Snapshot) -> bool:
 
 
 def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
-    """A geometry column of messages as columns of regions and of points with their rows; the rest with reasons."""
+    """A geometry column of messages as columns of regions and of points with their rows; the rest with reasons.
+
+    Binary and nested columns are geometry; any other has no spatial values, and nothing in it is bad.
+    """
+    import pyarrow as pa
+
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind)):
+        return [], []
+    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
+        sifted = PointArray.from_arrow(values, on_invalid="reject")
+        return [Part(sifted.points, sifted.rows)], list(sifted.rejected)
     xy = plain_points(values)
     if xy is not None:
         plain = sift_coordinates(xy, None)
