@@ -121,3 +121,17 @@ def test_foreign_headers_are_errors(table, tmp_path, change, message):
     path.write_text("{")
     with pytest.raises(TableError, match="not a saved table"):
         ct.ForwardingTable.open(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("part", ["rows", "nodes", "xy", "masks", "bounds"])
+def test_arrays_of_another_kind_are_errors(table, tmp_path, part):
+    """A file and a header that agree with each other, but not with what a table is made of."""
+    table.save(tmp_path / "saved")
+    path, file = tmp_path / "saved" / "header.json", tmp_path / "saved" / f"tree0-{part}.npy"
+    array = np.load(file)
+    np.save(file, array.astype(np.int16))
+    header = json.loads(path.read_text())
+    header["arrays"][f"tree0-{part}"] |= {"dtype": "<i2", "bytes": file.stat().st_size}
+    path.write_text(json.dumps(header))
+    with pytest.raises(TableError, match=f"is damaged: {part} is int16"):
+        ct.ForwardingTable.open(tmp_path / "saved")

@@ -295,8 +295,28 @@ def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
     return made | dict(tree.column.arrays._asdict()) | {"boxes": boxes, "large": large, "bases": bases}
 
 
+# What each array of a tree is; kernels know arrays by their addresses alone, so those from a file are held against it.
+KINDS = {
+    "xy": (np.float64, 2), "ring_offsets": (np.int64, 0), "region_offsets": (np.int32, 0), "ring_flags": (np.uint8, 0),
+    "bounds": (np.float64, 4), "boxes": (np.float64, 4), "large": (np.int32, 0), "bases": (np.int64, 0),
+    "nodes": (np.float64, 4), "node_masks": (np.uint8, 0), "union": (np.uint8, 0), "offsets": (np.int32, 0),
+    "masks": (np.uint8, 0), "rows": (np.int32, 0), "disjoint_map": (np.uint8, 0),
+    **dict.fromkeys(LIST_PARTS, (np.int32, 0)),
+}  # fmt: skip
+
+
+def check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
+    """Raise ValueError if an array of a tree is not what its name says."""
+    for name, array in arrays.items():
+        scalar, columns = KINDS[name]
+        shape = (len(array), columns) if columns else (len(array),)
+        if array.dtype != scalar or array.shape != shape or not array.flags.c_contiguous:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}")
+
+
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
     """A tree over arrays that `tree_arrays` gave, wherever they are now; nothing is computed anew."""
+    check_kinds(arrays)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
     for name in TREE_PARTS:
