@@ -5,11 +5,10 @@ import numpy as np
 from contrada.jit import entry, kernel
 from contrada.kernels.chains import fill_chain
 from contrada.kernels.contacts import Column, make_work
-from contrada.kernels.few import FEW, UNDECIDED, relate_few
+from contrada.kernels.few import FEW
 from contrada.kernels.grid import build_grid, grid_size
-from contrada.kernels.gridded import relate_gridded
 from contrada.kernels.nodes import UNTIL_SETTLED
-from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
+from contrada.kernels.relate import RELATION, box_bits, few_bits, gridded_bits, most_rings, relate_bits
 
 
 @kernel
@@ -45,20 +44,13 @@ def relate_chosen(
         if bits < 0:
             out[k] = 0
             continue
-        b0 = np.int64(b_regions[j])
-        b1 = np.int64(b_regions[j + 1])
         if size > 0:
-            bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[j], grid, bits, UNTIL_SETTLED, work)
-            bits = finish(
-                a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work
-            )
-        elif few and b1 - b0 == 1 and b_chains[j] < 0:
-            bits = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+            bits = gridded_bits(a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, work)
+        elif few:
+            bits = few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work)
         else:
-            bits = UNDECIDED
-        if bits == UNDECIDED:
             bits = relate_bits(
-                a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j,
-                box_bits(a_bounds, i, b_bounds, j), UNTIL_SETTLED, work,
+                a, a0, a1, a_chains[0], a_bounds, i, b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]),
+                b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work,
             )  # fmt: skip
         out[k] = RELATION[bits & 15]

@@ -12,9 +12,9 @@ from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
-from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, TOUCH, is_decided
+from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, is_decided
 from contrada.kernels.packed import MAX_LEVELS
-from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits
+from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits, vertex_bits
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
 
@@ -79,15 +79,6 @@ def stops_of(tree, item):
     for e in range(first + 1, tree.entry_offsets[item + 1]):
         stops &= STOPS[tree.entry_masks[e]]
     return stops
-
-
-@kernel
-def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
-    """Bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
-    if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
-        return outside
-    side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
-    return inside if side == IN else (TOUCH if side == ON else outside)
 
 
 @inlined_kernel

@@ -26,7 +26,7 @@ from contrada.kernels.nodes import (
     UNTIL_SETTLED,
     is_decided,
 )
-from contrada.kernels.rings import IN, locate
+from contrada.kernels.rings import IN, ON, locate
 
 # Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
 RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
@@ -37,18 +37,22 @@ RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
 
 
 @kernel
+def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
+    """Bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
+    if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
+        return outside
+    side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
+    return inside if side == IN else (TOUCH if side == ON else outside)
+
+
+@kernel
 def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, stops, work):
     """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
     for r in range(a0, a1):
         if work.marks[first_mark + r - a0]:
             continue
-        x = a.xy[a.rings[r], 0]
-        y = a.xy[a.rings[r], 1]
-        if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
-            bits |= outside
-        else:
-            side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
-            bits |= inside if side == IN else outside
+        v = a.rings[r]
+        bits |= vertex_bits(a.xy[v, 0], a.xy[v, 1], b, b0, b1, base, bounds, row, inside, outside, work)
         if is_decided(bits, stops):
             return bits
     return bits
@@ -123,55 +127,63 @@ def most_rings(regions):
     return most
 
 
+@inlined_kernel
+def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
+    """All bits of the simple polygon of few vertices that is a's only region, and region j of b."""
+    i = np.int64(0)
+    b0 = np.int64(b_regions[j])
+    b1 = np.int64(b_regions[j + 1])
+    if b1 - b0 == 1 and b_chains[j] < 0:
+        found = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+        if found != UNDECIDED:
+            return found
+    return relate_bits(
+        a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work
+    )
+
+
+@inlined_kernel
+def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, work):
+    """All bits of a's only region, which is under the grid, and region j of b."""
+    whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
+    if whole != UNDECIDED:
+        return whole
+    b0 = np.int64(b_regions[j])
+    b1 = np.int64(b_regions[j + 1])
+    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, bits, UNTIL_SETTLED, work)
+    if is_decided(bits, UNTIL_SETTLED):
+        return bits
+    i = np.int64(0)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work)
+
+
 @kernel
 def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out):
     """One simple polygon of few vertices against many regions."""
-    i = np.int64(0)
     a0 = np.int64(a_regions[0])
     for k in range(start, stop):
-        bits = box_bits(a_bounds, i, b_bounds, k)
+        bits = box_bits(a_bounds, np.int64(0), b_bounds, k)
         if bits < 0:
             out[k] = 0
             continue
-        b0 = np.int64(b_regions[k])
-        b1 = np.int64(b_regions[k + 1])
-        if b1 - b0 == 1 and b_chains[k] < 0:
-            bits = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
-        else:
-            bits = UNDECIDED
-        if bits == UNDECIDED:
-            bits = relate_bits(
-                a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k,
-                box_bits(a_bounds, i, b_bounds, k), UNTIL_SETTLED, work,
-            )  # fmt: skip
-        out[k] = RELATION[bits & 15]
+        out[k] = RELATION[few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, k, bits, work) & 15]
 
 
 @allocating_kernel
 def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
     """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
     i = np.int64(0)
-    grid = build_grid(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), a_bounds, i, size)
+    a0 = np.int64(a_regions[0])
+    a1 = np.int64(a_regions[1])
+    grid = build_grid(a.xy, a.rings, a0, a1, a_bounds, i, size)
     if a_chains[0] < 0:
-        fill_chain(a.xy, a.rings, np.int64(a_regions[0]), np.int64(a_regions[1]), work.boxes, np.int64(0))
+        fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
     for k in range(start, stop):
         bits = box_bits(a_bounds, i, b_bounds, k)
         if bits < 0:
             out[k] = 0
             continue
-        a0 = np.int64(a_regions[0])
-        a1 = np.int64(a_regions[1])
-        b0 = np.int64(b_regions[k])
-        b1 = np.int64(b_regions[k + 1])
-        whole = box_bits_gridded(a, a0, a1, a_chains[0], grid, b_bounds, k, work)
-        if whole != UNDECIDED:
-            out[k] = RELATION[whole]
-            continue
-        bits = relate_gridded(a, a0, a1, a_chains[0], b, b0, b1, b_chains[k], grid, bits, UNTIL_SETTLED, work)
-        if not is_decided(bits, UNTIL_SETTLED):
-            bits = finish(
-                a, a0, a1, a_chains[0], a_bounds, i, b, b0, b1, b_chains[k], b_bounds, k, bits, UNTIL_SETTLED, work
-            )
+        bits = gridded_bits(a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, bits, work)
         out[k] = RELATION[bits & 15]
 
 
