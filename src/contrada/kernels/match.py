@@ -200,7 +200,7 @@ def match_regions(
                 break
             if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
                 begun = count if len(bitmap) > 0 else used
-                count, found = search(tree, box, possible, grid, stack, starts, candidates, item_count, sink, begun)
+                count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
                 break
         if grid.size == 0 and found > A_FEW:
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.boxes import box_relation
 from contrada.kernels.contacts import Column
 from contrada.kernels.grid import cell_of
 from contrada.kernels.nodes import B_LEAVES
@@ -22,21 +21,6 @@ CONTAINS = np.int64(5)
 BY_BOXES = np.uint8(0)  # of two regions the boxes tell which relations are possible
 NOT_WITHIN = np.uint8(0b01100111)  # relations of a region to another whose box does not hold its own
 UNKNOWN, APART, WITHIN = 0, 1, 2
-
-# For each relation of two boxes, the relations of their regions that it allows (Table 2, corrected, transposed).
-ADMITS = np.array(
-    [
-        0b00000001,  # disjoint: disjoint
-        0b00000011,  # meets: disjoint, meets
-        0b00000111,  # overlaps: disjoint, meets, overlaps
-        0b11001111,  # equals: all but inside and contains (disjoint with several parts)
-        0b10010111,  # inside: disjoint, meets, overlaps, inside, covered-by
-        0b01100111,  # contains: disjoint, meets, overlaps, contains, covers
-        0b01000111,  # covers: disjoint, meets, overlaps, covers
-        0b10000111,  # covered-by: disjoint, meets, overlaps, covered-by
-    ],
-    np.uint8,
-)
 
 
 class Tree(NamedTuple):
@@ -95,13 +79,15 @@ class Sink(NamedTuple):
 
 @inlined_kernel
 def mark(sink, row, is_match):
-    """Note in the bit map whether a row matches; returns by how many more rows do."""
+    """Note in the bit map whether a row matches, 1 or 0; returns by how many more rows do.
+
+    Here as elsewhere branches are avoided that depend on what was asked: they are hard to predict.
+    """
     k = row - sink.first_row
-    bit = np.uint8(1 << (k & 7))
-    was_match = sink.bitmap[k >> 3] & bit != 0
-    if was_match != is_match:
-        sink.bitmap[k >> 3] ^= bit
-    return np.int64(is_match) - np.int64(was_match)
+    byte = np.int64(sink.bitmap[k >> 3])
+    was_match = (byte >> (k & 7)) & 1
+    sink.bitmap[k >> 3] = np.uint8(byte ^ ((was_match ^ is_match) << (k & 7)))
+    return is_match - was_match
 
 
 @inlined_kernel
@@ -118,9 +104,9 @@ def report_within(tree, first, last, sink, count):
     """The message contains all items of runs first..last."""
     if len(sink.bitmap) > 0:
         for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
-            count += mark(sink, tree.disjoint_rows[k], False)
+            count += mark(sink, tree.disjoint_rows[k], np.int64(0))
         for k in range(tree.contains_before[first], tree.contains_before[last]):
-            count += mark(sink, tree.contains_rows[k], True)
+            count += mark(sink, tree.contains_rows[k], np.int64(1))
         return count
     for k in range(tree.contains_before[first], tree.contains_before[last]):
         sink.out[count] = tree.contains_rows[k]
@@ -132,12 +118,12 @@ def report_within(tree, first, last, sink, count):
 def report(tree, item, relation, sink, count):
     """The message stands in a relation to one item: its entries that ask for it match."""
     for e in range(tree.entry_offsets[item], tree.entry_offsets[item + 1]):
-        is_match = (tree.entry_masks[e] >> relation) & 1 != 0
+        is_match = (np.int64(tree.entry_masks[e]) >> relation) & 1
         if len(sink.bitmap) > 0:
             count += mark(sink, tree.entry_rows[e], is_match)
-        elif is_match:
+        else:
             sink.out[count] = tree.entry_rows[e]
-            count += 1
+            count += is_match
     return count
 
 
@@ -165,15 +151,6 @@ def box_state(boxes, k, box, grid):
     if grid.size == 0:
         return UNKNOWN
     return grid_state(boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], grid)
-
-
-@inlined_kernel
-def is_admitted(bounds, k, box, possible, mask):
-    """True if item k can stand in a relation that its constraints ask for."""
-    if possible == BY_BOXES:
-        relation = box_relation(box[0], box[1], box[2], box[3], bounds[k, 0], bounds[k, 1], bounds[k, 2], bounds[k, 3])
-        return mask & ADMITS[relation] != 0
-    return mask & possible != 0
 
 
 @inlined_kernel
@@ -205,6 +182,42 @@ def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists
 
 
 @inlined_kernel
+def admitted(boxes, k, box):
+    """The relations to the region in box k that the message's box allows (Table 2, corrected), found without branches.
+
+    Boxes that meet allow disjoint and meets; overlaps needs common inner points, and the others need one box within the
+    other, strictly so for inside and contains. Disjoint stays possible throughout: regions have holes and bays.
+    """
+    b0 = boxes[k, 0]
+    b1 = boxes[k, 1]
+    b2 = boxes[k, 2]
+    b3 = boxes[k, 3]
+    together = np.int64((box[2] >= b0) & (box[0] <= b2) & (box[3] >= b1) & (box[1] <= b3))
+    overlaps = np.int64((box[2] > b0) & (box[0] < b2) & (box[3] > b1) & (box[1] < b3))
+    covered = np.int64((box[0] >= b0) & (box[1] >= b1) & (box[2] <= b2) & (box[3] <= b3))
+    inside = np.int64((box[0] > b0) & (box[1] > b1) & (box[2] < b2) & (box[3] < b3))
+    covers = np.int64((box[0] <= b0) & (box[1] <= b1) & (box[2] >= b2) & (box[3] >= b3))
+    contains = np.int64((box[0] < b0) & (box[1] < b1) & (box[2] > b2) & (box[3] > b3))
+    equals = covered & covers
+    if_overlaps = overlaps << 2 | equals << 3 | inside << 4 | contains << 5 | covers << 6 | covered << 7
+    return np.uint8(together | together << 1 | if_overlaps * overlaps)
+
+
+@inlined_kernel
+def list_candidates(tree, box, first, last, candidates, found, room):
+    """Items first..last where boxes decide nothing but which are candidates; more than the room ends the visit."""
+    for c in range(first, last):
+        is_candidate = tree.masks[c] & admitted(tree.bounds, c, box) != 0
+        if found == room:
+            if is_candidate:
+                return found + 1
+        else:
+            candidates[found] = c
+            found += np.int64(is_candidate)
+    return found
+
+
+@inlined_kernel
 def visit_items(tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count):
     """Items first..last: those that boxes do not decide become candidates; more than the room end the visit."""
     for c in range(first, last):
@@ -215,7 +228,7 @@ def visit_items(tree, box, possible, grid, first, last, candidates, found, room,
         elif state == WITHIN:
             if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
                 count = report(tree, c, CONTAINS, sink, count)
-        elif is_admitted(tree.bounds, c, box, possible, tree.masks[c]):
+        elif tree.masks[c] & (admitted(tree.bounds, c, box) if possible == BY_BOXES else possible) != 0:
             if found == room:
                 return found + 1, count
             candidates[found] = c
@@ -245,9 +258,12 @@ def search(tree, box, possible, grid, stack, starts, candidates, room, sink, cou
         first = stack[depth, 1] << FAN_SHIFT
         if level == 0:
             last = min(first + FAN, items)
-            found, count = visit_items(
-                tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count
-            )
+            if grid.size == 0 and possible == BY_BOXES and not lists_apart:
+                found = list_candidates(tree, box, first, last, candidates, found, room)
+            else:
+                found, count = visit_items(
+                    tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count
+                )
             if found > room:
                 return count, found
         else:
