@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,8 +32,15 @@ def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None
     count = min(threads or cores(), len(items))
     if count <= 1 or threading.current_thread().name.startswith("contrada"):
         return [work(item) for item in items]
+    return _map(work, items, count=count)
+
+
+def _map(work: Callable[..., R], *arguments: Sequence[Any], count: int) -> list[R]:
+    """work for every item on so many threads: on all cores those of the pool, which keep their memory at hand."""
+    if count == cores():
+        return list(_pool(os.getpid()).map(work, *arguments))
     with ThreadPoolExecutor(max_workers=count, thread_name_prefix="contrada") as pool:
-        return list(pool.map(work, items))
+        return list(pool.map(work, *arguments))
 
 
 def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | None) -> None:
@@ -48,9 +55,4 @@ def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | Non
     # More slices than threads, so that one slow slice does not leave the other threads idle.
     slices = min(count * 4, max(1, rows // SLICE))
     limits = [rows * k // slices for k in range(slices + 1)]
-    pool = _pool(os.getpid())
-    if count < cores():
-        with ThreadPoolExecutor(max_workers=count, thread_name_prefix="contrada") as pool:
-            list(pool.map(work, limits[:-1], limits[1:]))
-        return
-    list(pool.map(work, limits[:-1], limits[1:]))
+    _map(work, limits[:-1], limits[1:], count=count)

@@ -91,26 +91,16 @@ class PackedTree:
             return self._match_one(kernels.match_points, (scratch.point_view,), _FIRST, scratch)
         return self._match_one(kernels.match_regions, value.kernel_arrays, _FIRST, scratch)
 
-    def match_each(self, column: RegionArray | PointArray, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The same for each of chosen rows of a column."""
-        scratch, order = self._scratch(), frozen(order)
-        message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
-        match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
-        return [self._match_one(match, message, order[k : k + 1], scratch) for k in range(len(order))]
-
     def _match_one(
         self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: Scratch
     ) -> NDArray[np.int64]:
         """Call a kernel for one of the messages, and sort what it finds."""
         table = self._addresses() if self._table is None else self._table
-        bitmap = scratch.bitmap
-        if len(bitmap):
-            np.copyto(bitmap, self.disjoint_map)
         match(*message, table, which, 0, *scratch.room)
         count: int = scratch.ends.item(0)
         if count == 0:
             return _NO_ROWS
-        if len(bitmap):
+        if len(scratch.bitmap):
             marked = np.empty(count + 8, np.int64)
             kernels.list_marks(*scratch.marks, self.first_row, marked)
             return marked[:count]
@@ -121,19 +111,24 @@ class PackedTree:
 
     def match_many(
         self, column: RegionArray | PointArray, order: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The same at once: how many rows each message satisfies, and these one after another, in no order."""
-        scratch = Scratch(len(self.column), max(4 * len(self), 1 << 18), len(order), 0, 0)
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64]]:
+        """The same for chosen rows of a column: how many rows each satisfies, and these one message after another.
+
+        They are sorted within each message if there is a disjoint_map, and otherwise in no order.
+        """
+        scratch = Scratch(self, max(4 * len(self), 1 << 18), len(order))
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
         order, table = frozen(order), self._addresses()
+        found = scratch.marked if len(scratch.bitmap) else scratch.out
         start, counts, answers = 0, [], []
         while start < len(order):
             done = match(*message, table, order, start, *scratch.room)
             counts.append(np.diff(scratch.ends[start:done], prepend=0))
-            answers.append(scratch.out[: scratch.ends[done - 1]].copy())
+            answer = found[: scratch.ends[done - 1]]
+            answers.append(answer if done == len(order) else answer.copy())
             start = done
-        return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int32)])
+        return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, found[:0]])
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
@@ -167,8 +162,7 @@ class PackedTree:
         try:
             return self._local.scratch  # type: ignore[no-any-return]
         except AttributeError:
-            sizes = len(self.column), len(self), 1, len(self.disjoint_map)
-            self._local.scratch = made = Scratch(*sizes, self.first_row)
+            self._local.scratch = made = Scratch(self, len(self), 0)
             return made
 
     def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
@@ -185,17 +179,23 @@ class PackedTree:
 class Scratch:
     """What one thread writes to while it matches; read-only views are for kernels that read only."""
 
-    __slots__ = ("bitmap", "ends", "marks", "out", "point", "point_view", "room")
+    __slots__ = ("bitmap", "ends", "marked", "marks", "out", "point", "point_view", "room")
 
-    def __init__(self, items: int, entries: int, messages: int, map_size: int, first_row: int) -> None:
-        self.bitmap = np.empty(map_size, np.uint8)
+    def __init__(self, tree: PackedTree, rows: int, messages: int) -> None:
+        """Room for so many rows and messages; with 0 it serves one message, whose rows stay in a bit map if any."""
+        has_map = len(tree.disjoint_map) > 0
+        self.bitmap = np.empty(len(tree.disjoint_map), np.uint8)
         self.marks = frozen(self.bitmap), frozen(self.bitmap.view(np.uint64))
+        self.marked = np.empty(rows + 8 if has_map and messages else 0, np.int64)
         self.point = np.empty((1, 2))
         self.point_view = frozen(self.point)
-        self.ends = np.empty(messages, np.int64)
-        self.out = np.empty(entries, np.int32)
-        candidates, stack = np.empty(items, np.int32), np.empty((STACK, 2), np.int64)
-        self.room = stack, candidates, self.out, self.bitmap, first_row, self.ends
+        self.ends = np.empty(max(1, messages), np.int64)
+        self.out = np.empty(0 if has_map else rows, np.int32)
+        candidates, stack = np.empty(len(tree.column), np.int32), np.empty((STACK, 2), np.int64)
+        self.room = (
+            stack, candidates, self.out, self.bitmap, self.marks[1], tree.disjoint_map, tree.first_row, self.marked,
+            self.ends,
+        )  # fmt: skip
 
 
 def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.uint8]:

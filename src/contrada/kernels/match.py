@@ -13,7 +13,7 @@ from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, is_decided
-from contrada.kernels.packed import MAX_LEVELS
+from contrada.kernels.packed import MAX_LEVELS, list_bits
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits, vertex_bits
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
@@ -153,20 +153,48 @@ def locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, wor
     return count
 
 
+@inlined_kernel
+def begin_turn(tree, bitmap, disjoint_map, used):
+    """How many rows match the next message so far: those listed for others, or all that ask for `disjoint`."""
+    if len(bitmap) == 0:
+        return used
+    for k in range(len(bitmap)):
+        bitmap[k] = disjoint_map[k]
+    return np.int64(len(tree.disjoint_rows))
+
+
+@inlined_kernel
+def has_room(tree, out, bitmap, marked, used):
+    """True if every entry could match the next message, and there would be room for all."""
+    if len(bitmap) == 0:
+        return len(out) - used >= len(tree.entry_rows)
+    return len(marked) == 0 or len(marked) - used >= len(tree.entry_rows) + 8
+
+
+@inlined_kernel
+def end_turn(bitmap, words, first_row, marked, used, count):
+    """The end of the rows of all messages so far, given how many match the last one, or where its list ends."""
+    if len(bitmap) == 0 or len(marked) == 0:
+        return count
+    return list_bits(bitmap, words, first_row, marked, used, count)
+
+
 @entry(
-    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!",
+    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
+    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]!",
     checked=False,
 )
 def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    table, order, start, stack, candidates, out, bitmap, first_row, ends,
+    table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends,
 ):  # fmt: skip
-    """Rows of the entries whose constraints messages satisfy, one message after another, to out.
+    """Rows of the entries whose constraints messages satisfy, one message after another.
 
     The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
-    rows of message order[k]. Returns the first k that was not matched: a message is only tried while out has room for
-    every entry. If there is a bit map, with all `disjoint` rows marked, the rows that match the one message are marked
-    there, and that end is their number. candidates and stack have room for every item and level.
+    rows of message order[k]. Returns the first k that was not matched: a message is only tried while there is room for
+    every entry. Without a bit map rows go to out, in no order. With one, which starts as the disjoint_map, rows that
+    match are marked there (words are its bytes, eight at a time) and listed in marked; or, if that has no room at all,
+    there is one message, and its end is the number of marks. candidates and stack have room for every item and level.
     """
     m = Column(m_xy, m_rings, m_flags, m_boxes)
     items = items_at(table)
@@ -177,9 +205,9 @@ def match_regions(
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
     item_count = np.int64(len(tree.bounds))
     possible = OF_REGION_TO_POINT if items.is_points else BY_BOXES
-    used = np.int64(len(tree.disjoint_rows) if len(bitmap) > 0 else 0)
+    used = np.int64(0)
     for turn in range(start, len(order)):
-        if len(bitmap) == 0 and len(out) - used < len(tree.entry_rows):
+        if not has_room(tree, out, bitmap, marked, used):
             return turn
         i = order[turn]
         m0 = np.int64(m_regions[i])
@@ -187,19 +215,19 @@ def match_regions(
         m_base = m_chains[i]
         box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
         grid = no_grid
-        count = used
+        count = first = begin_turn(tree, bitmap, disjoint_map, used)
         found = np.int64(0)
         for k in range(len(GRIDS)):
             if k > 0:
                 grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
             room = min(item_count, ROOMS[k])
             # A list is begun anew, marks in a bit map stay right and counted.
-            begun = count if len(bitmap) > 0 else used
+            begun = count if len(bitmap) > 0 else first
             count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
             if found <= room:
                 break
             if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
-                begun = count if len(bitmap) > 0 else used
+                begun = count if len(bitmap) > 0 else first
                 count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
                 break
         if grid.size == 0 and found > A_FEW:
@@ -207,15 +235,17 @@ def match_regions(
         if grid.size > 0 and m_base < 0:
             fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
         if items.is_points:
-            used = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
+            count = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
         else:
-            used = evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work)
-        ends[turn] = used
+            count = evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work)
+        ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
     return len(order)
 
 
-@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! i8 i8[1]!", checked=False)
-def match_points(points, table, order, start, stack, candidates, out, bitmap, first_row, ends):
+@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]!", checked=False)
+def match_points(
+    points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends
+):
     """The same for messages that are points."""
     items = items_at(table)
     c = items.column
@@ -226,15 +256,16 @@ def match_points(points, table, order, start, stack, candidates, out, bitmap, fi
     chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
     possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION
-    used = np.int64(len(tree.disjoint_rows) if len(bitmap) > 0 else 0)
+    used = np.int64(0)
     for turn in range(start, len(order)):
-        if len(bitmap) == 0 and len(out) - used < len(tree.entry_rows):
+        if not has_room(tree, out, bitmap, marked, used):
             return turn
         i = order[turn]
         x = points[i, 0]
         y = points[i, 1]
         room = np.int64(len(candidates))
-        used, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, used)
+        count = begin_turn(tree, bitmap, disjoint_map, used)
+        count, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, count)
         for k in range(found):
             item = np.int64(candidates[k])
             if items.is_points:
@@ -245,6 +276,6 @@ def match_points(points, table, order, start, stack, candidates, out, bitmap, fi
                 base = base_of(items, c0, c1, item)
                 side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, base, chain_stack, chain_found)
                 relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
-            used = report(tree, item, relation, sink, used)
-        ends[turn] = used
+            count = report(tree, item, relation, sink, count)
+        ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
     return len(order)

@@ -182,21 +182,27 @@ def list_byte(byte, row, out, count):
     return count + np.int64(POSITIONS[byte, 8])
 
 
-@entry("u1[1] u8[1] i8 i8[1]!")
-def list_marks(bitmap, words, first_row, out):
-    """The rows whose bits are set, in order, to out, which has room for 8 more; returns their number.
+@kernel
+def list_bits(bitmap, words, first_row, out, start, count):
+    """The rows of `count` bits that are set, in order, to out from start on; it has room for 8 more. Returns the end.
 
     words are the same bytes, eight at a time: where few bits are set, those without any are skipped.
     """
-    count = np.int64(0)
-    if len(out) > len(bitmap) << 2:
+    end = start
+    if count > len(bitmap) << 2:
         for k in range(len(bitmap)):
-            count = list_byte(np.int64(bitmap[k]), first_row + (k << 3), out, count)
-        return count
+            end = list_byte(np.int64(bitmap[k]), first_row + (k << 3), out, end)
+        return end
     for w in range(len(words)):
         word = words[w]
         if word != np.uint64(0):
             for k in range(8):
                 byte = np.int64((word >> np.uint64(8 * k)) & np.uint64(255))
-                count = list_byte(byte, first_row + (w << 6) + (k << 3), out, count)
-    return count
+                end = list_byte(byte, first_row + (w << 6) + (k << 3), out, end)
+    return end
+
+
+@entry("u1[1] u8[1] i8 i8[1]!")
+def list_marks(bitmap, words, first_row, out):
+    """The rows whose bits are set to out, which has room for 8 more than there are; returns their number."""
+    return list_bits(bitmap, words, first_row, out, np.int64(0), np.int64(len(out) - 8))

@@ -78,7 +78,7 @@ def match_columns(
     found = []
     for tree, (column, rows) in asked:
         order = z_order(column)
-        slices = np.array_split(order, slice_count(len(order), threads))
+        slices = np.array_split(order, slice_count(len(order), threads, 16))
         answers = map_threaded(partial(tree.match_many, column), slices, threads)
         counts = np.concatenate([answer[0] for answer in answers])
         found.append((np.repeat(rows[order], counts), np.concatenate([answer[1] for answer in answers])))
@@ -95,14 +95,21 @@ def is_direct(snapshot: Snapshot) -> bool:
 def match_large(tree: PackedTree, part: Part, messages: int, threads: int | None) -> Counted:
     """The same for a tree that gives large answers: each is sorted already, so they are only put in order."""
     order = z_order(part.column)
-    slices = np.array_split(order, slice_count(len(order), threads))
-    answers = [
-        answer for found in map_threaded(partial(tree.match_each, part.column), slices, threads) for answer in found
-    ]
+    slices = np.array_split(order, slice_count(len(order), threads, 2))
+    found = map_threaded(partial(tree.match_many, part.column), slices, threads)
     counts = np.zeros(messages, np.int64)
-    counts[part.rows[order]] = [len(answer) for answer in answers]
-    in_order = [answers[k] for k in np.argsort(order)]  # the rows of a part are sorted
-    return counts, np.concatenate([*in_order, np.empty(0, np.int64)])
+    counts[part.rows[order]] = np.concatenate([count for count, _ in found])
+    ends = np.cumsum(counts)
+    whole = np.empty(ends[-1], np.int64)
+
+    def place(k: int) -> None:
+        count, answers = found[k]
+        stops = ends[part.rows[slices[k]]].tolist()
+        for stop, answer in zip(stops, np.split(answers, np.cumsum(count)[:-1]), strict=True):
+            whole[stop - len(answer) : stop] = answer
+
+    map_threaded(place, range(len(slices)), threads)  # by threads, because writing to new memory takes its time
+    return counts, whole
 
 
 def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
@@ -111,9 +118,9 @@ def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
     return part if kept.all() else Part(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
 
 
-def slice_count(rows: int, threads: int | None) -> int:
-    """About four slices per thread, each of at least a few rows."""
-    return max(1, min(4 * (threads or cores()), rows // 16))
+def slice_count(rows: int, threads: int | None, least: int) -> int:
+    """Slices for so many rows, of so many at least: several per thread, so that all are busy until the end."""
+    return max(1, min(4 * (threads or cores()), rows // least))
 
 
 def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[np.int32], messages: int) -> Counted:

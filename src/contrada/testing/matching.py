@@ -64,11 +64,11 @@ def check_message(
 def check_batch(tree: PackedTree, column: RegionArray | PointArray) -> None:
     """Messages together get the same rows as one by one."""
     counts, rows = tree.match_many(column, np.arange(len(column)))
-    each = tree.match_each(column, np.arange(len(column)))
     ends = np.cumsum(counts)
     for k in range(len(column)):
-        assert np.array_equal(each[k], tree.match(column[k])), f"message {k}"
-        assert np.array_equal(np.sort(rows[ends[k] - counts[k] : ends[k]]), tree.match(column[k])), f"message {k}"
+        found = rows[ends[k] - counts[k] : ends[k]]
+        in_order = found if len(tree.disjoint_map) else np.sort(found)
+        assert np.array_equal(in_order, tree.match(column[k])), f"message {k}"
 
 
 def main() -> None:
