@@ -21,6 +21,9 @@ from contrada.geometry.arrays import Arrays, concatenate, frozen
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 FAN = 16  # children of a node, as in kernels/packed.py
 STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
+# Writers set it to 1 while they hold the interpreter (kernels/gate.py).
+GATE = np.zeros(1, np.int64)
+GATE_VIEW = frozen(GATE)
 WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed
 
 
@@ -194,7 +197,7 @@ class Scratch:
         candidates, stack = np.empty(len(tree.column), np.int32), np.empty((STACK, 2), np.int64)
         self.room = (
             stack, candidates, self.out, self.bitmap, self.marks[1], tree.disjoint_map, tree.first_row, self.marked,
-            self.ends,
+            self.ends, GATE_VIEW,
         )  # fmt: skip
 
 

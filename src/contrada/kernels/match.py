@@ -10,6 +10,7 @@ from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, fill_chain
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
+from contrada.kernels.gate import wait_at
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, is_decided
@@ -181,12 +182,12 @@ def end_turn(bitmap, words, first_row, marked, used, count):
 
 @entry(
     "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]!",
+    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends,
+    table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate,
 ):  # fmt: skip
     """Rows of the entries whose constraints messages satisfy, one message after another.
 
@@ -239,12 +240,13 @@ def match_regions(
         else:
             count = evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work)
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
+    wait_at(gate)
     return len(order)
 
 
-@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]!", checked=False)
+@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
 def match_points(
-    points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends
+    points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate
 ):
     """The same for messages that are points."""
     items = items_at(table)
@@ -278,4 +280,5 @@ def match_points(
                 relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
             count = report(tree, item, relation, sink, count)
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
+    wait_at(gate)
     return len(order)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.index.packed import GATE
 from contrada.matching.buffer import Buffer
 from contrada.matching.level import EMPTY, Added, Level, merge_levels
 from contrada.matching.snapshot import Snapshot
@@ -50,12 +52,23 @@ class Store:
 
     # Readers
 
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """Hold the lock and shut the gate for a short update, then let readers go on."""
+        with self.lock:
+            GATE[0] = 1
+            try:
+                yield
+            finally:
+                GATE[0] = 0
+        self._yield_to_readers()
+
     def asked(self) -> Snapshot:
         """The snapshot for a question."""
         self._patience = PATIENCE
         return self.snapshot
 
-    def yield_to_readers(self) -> None:
+    def _yield_to_readers(self) -> None:
         """Let readers go on if there were any lately; a writer calls this before and after an update, without the lock.
 
         A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so

@@ -61,8 +61,7 @@ class ForwardingTable:
         """Add a subscription and return its key; a key in use is an error unless `replace` is set."""
         predicate = as_predicate(what)
         _check_name("subscriber", subscriber)
-        self._store.yield_to_readers()
-        with self._store.lock:
+        with self._store.updating():
             crs = self._checked_crs(predicate)
             if key is None:
                 key, old = self._free_key(), None
@@ -76,7 +75,6 @@ class ForwardingTable:
             known = self._subscribers.row(subscriber)
             self._live += old is None
             self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
-        self._store.yield_to_readers()
         return key
 
     def subscribe_many(self, rows: Any, template: Constraint | Filter) -> NDArray[np.int64]:
@@ -103,13 +101,12 @@ class ForwardingTable:
 
     def unsubscribe(self, key: Name) -> None:
         """Remove a subscription; an unknown key is an error."""
-        with self._store.lock:
+        with self._store.updating():
             row = self._row_of(key)
             if row is None:
                 raise UnknownKeyError(f"no subscription has the key {key!r}")
             self._live -= 1
             self._store.remove(row)
-        self._store.yield_to_readers()
 
     def pack(self) -> None:
         """Pack all levels into one, without what is dead; readers go on, writers wait. Updates pack bit by bit."""
