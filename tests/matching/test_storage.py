@@ -106,7 +106,7 @@ def test_every_damage_is_an_error(table, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "has version 99; this release reads version 1"),
+        ({"version": 99}, "has version 99; this release reads version 2"),
         ({"format": "other"}, "its header is another's"),
         ({"trees": [["area", False]] * 9}, "is damaged"),
         ({"arrays": {}}, "is damaged"),

@@ -8,7 +8,7 @@ that whole subtrees are answered by copying a run of a list.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -308,10 +308,10 @@ KINDS = {
 }  # fmt: skip
 
 
-def check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError if an array of a tree is not what its name says."""
+def check_kinds(arrays: dict[str, NDArray[Any]], kinds: Mapping[str, tuple[Any, int]]) -> None:
+    """Raise ValueError if an array is not of the type and number of columns that its name says."""
     for name, array in arrays.items():
-        scalar, columns = KINDS[name]
+        scalar, columns = kinds[name]
         shape = (len(array), columns) if columns else (len(array),)
         if array.dtype != scalar or array.shape != shape or not array.flags.c_contiguous:
             raise ValueError(f"{name} is {array.dtype} {array.shape}")
@@ -319,7 +319,7 @@ def check_kinds(arrays: dict[str, NDArray[Any]]) -> None:
 
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
     """A tree over arrays that `tree_arrays` gave, wherever they are now; nothing is computed anew."""
-    check_kinds(arrays)
+    check_kinds(arrays, KINDS)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
     for name in TREE_PARTS:

@@ -60,6 +60,8 @@ def _viewer(name, columns=0, readonly=True):
 vertices_at = _viewer("f8", 2)
 boxes_at = _viewer("f8", 4)
 chains_at = _viewer("f8", 4, readonly=False)  # kernels take edge indexes as arrays that could be written to
+records_at = _viewer("i4", 3)
+entries_at = _viewer("i4", 4)
 longs_at = _viewer("i8")
 ints_at = _viewer("i4")
 bytes_at = _viewer("u1")

@@ -7,21 +7,19 @@ from typing import Any
 
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
-from contrada.matching.columns import parts_of
-from contrada.matching.level import Value
+from contrada.matching.columns import is_geometry, parts_of
+from contrada.matching.level import Message
 
-Checked = Callable[[Mapping[str, Any]], dict[str, Value]]
+Checked = Callable[[Mapping[str, Any]], Message]
 
 
-def messages_of(
-    messages: Any, check: Checked, asked: Container[str]
-) -> tuple[list[dict[str, Value] | None], list[Rejection]]:
+def messages_of(messages: Any, check: Checked, asked: Container[str]) -> tuple[list[Message | None], list[Rejection]]:
     """The messages of a batch, None for those that are rejected, and the rejections by row."""
     if hasattr(messages, "__arrow_c_stream__"):
         rows, bad = _rows_of(messages, asked)
     else:
         rows, bad = list(messages), {}
-    good: list[dict[str, Value] | None] = []
+    good: list[Message | None] = []
     for row, message in enumerate(rows):
         if row in bad:
             good.append(None)
@@ -49,12 +47,17 @@ def asked_columns(table: Any, asked: Container[str]) -> list[str]:
 
 
 def _rows_of(messages: Any, asked: Container[str]) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
-    """The spatial attributes of the rows of an Arrow table; a null is an absent attribute."""
+    """The attributes of the rows of an Arrow table; a null is an absent attribute."""
     table = as_table(messages)
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     bad: dict[int, Rejection] = {}
     for name in asked_columns(table, asked):
-        parts, rejected = parts_of(table.column(name))
+        column = table.column(name)
+        if not is_geometry(column):
+            for row, value in enumerate(column.to_pylist()):
+                rows[row][name] = value
+            continue
+        parts, rejected = parts_of(column)
         for part in parts:
             for row, value in zip(part.rows.tolist(), part.column, strict=True):
                 rows[row][name] = value

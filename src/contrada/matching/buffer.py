@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.geometry.column import LARGE
 from contrada.index.packed import PackedTree, flat_tree, item_arrays
+from contrada.index.raw import RawBuffer, with_room
+from contrada.index.scanned import Scanned
 from contrada.matching.level import EMPTY, Constraints, Level, Place
+from contrada.matching.message import Places
 from contrada.model import Constraint, Predicate
 
 ROOM = 256  # constraints that fit before an array is replaced by a larger one
@@ -21,23 +25,42 @@ VERTICES = 12  # of a region, of which most have fewer
 class Buffer:
     """Filters that were added one by one; `level` shows all of them, and never those that come later."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Places) -> None:
         self.level = EMPTY
+        self._places = places
         self._reached: dict[Place, Growing] = {}
         self._further: dict[Place, Growing] = {}
+        self._raw = RawBuffer()
+        self._scanned = 0
+        self._local = threading.local()
 
     def append(self, first: int, predicate: Predicate) -> Level:
         """Add the filters of a predicate, numbered from `first` on; returns the level that shows them too."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
+        scalars = self.level.scalars
         for number, part in enumerate(predicate.filters, first):
-            narrowest, *others = sorted(part, key=_breadth) if len(part) > 1 else part.constraints
-            place, grown = _grown(self._reached, number, narrowest)
-            trees[place] = grown.tree()
-            for constraint in others:
-                place, grown = _grown(self._further, number, constraint)
-                checks[place] = grown.constraints()
-        self.level = Level(trees, checks, self.level.filters + len(predicate))
+            spatial = [constraint for constraint in part.constraints if constraint.is_spatial]
+            others = [constraint for constraint in part.constraints if not constraint.is_spatial]
+            if others:
+                scalars = self._append_scalars(number, others)
+            elif len(spatial) > 1:
+                spatial.sort(key=_breadth)
+            for k, constraint in enumerate(spatial):
+                is_reached = k == 0 and not others
+                place, grown = _grown(self._reached if is_reached else self._further, number, constraint)
+                if is_reached:
+                    trees[place] = grown.tree()
+                else:
+                    checks[place] = grown.constraints()
+        self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
         return self.level
+
+    def _append_scalars(self, number: int, constraints: list[Constraint]) -> Scanned:
+        """Add the scalar constraints of a filter, which is found by them; returns the view that shows them."""
+        for constraint in sorted(constraints, key=_width):
+            self._raw.append(number, self._places.number(constraint.place), constraint.test)
+        self._scanned += 1
+        return Scanned(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
 
 
 def _grown(places: dict[Place, Growing], number: int, constraint: Constraint) -> tuple[Place, Growing]:
@@ -50,6 +73,12 @@ def _grown(places: dict[Place, Growing], number: int, constraint: Constraint) ->
         grown = places[place] = GrowingPoints() if place[1] else GrowingRegions()
     grown.append(number, constraint.relations.mask, value)
     return place, grown
+
+
+def _width(constraint: Constraint) -> int:
+    """Which constraints to look at first, roughly: those that ask for one value, then intervals, then negations."""
+    test = constraint.test
+    return 0 if test.asks == 0 and test.low == test.high else 1 + test.asks
 
 
 def _breadth(constraint: Constraint) -> tuple[bool, float]:
@@ -72,8 +101,8 @@ class Growing:
     def append(self, number: int, mask: int, value: Region | Point) -> None:
         """Add a constraint of filter `number`, which is not less than those before it."""
         n = self._count
-        self._filters = _with_room(self._filters, n, 1)
-        self._masks = _with_room(self._masks, n, 1)
+        self._filters = with_room(self._filters, n, 1)
+        self._masks = with_room(self._masks, n, 1)
         self._append_value(value)
         self._filters[n], self._masks[n] = number, mask
         self._count = n + 1
@@ -107,7 +136,7 @@ class GrowingPoints(Growing):
         self._xy = np.empty((ROOM, 2))
 
     def _append_value(self, value: Point) -> None:
-        self._xy = _with_room(self._xy, self._count, 1)
+        self._xy = with_room(self._xy, self._count, 1)
         self._xy[self._count] = value.x, value.y
 
     def _items(self) -> tuple[PointArray, tuple[Any, ...]]:
@@ -135,11 +164,11 @@ class GrowingRegions(Growing):
         a = compact(value.column.arrays)
         n, r, v = self._count, self._rings, self._vertices
         rings, vertices = len(a.ring_flags), len(a.xy)
-        self._xy = _with_room(self._xy, v, vertices)
-        self._ring_offsets = _with_room(self._ring_offsets, r + 1, rings)
-        self._region_offsets = _with_room(self._region_offsets, n + 1, 1)
-        self._flags = _with_room(self._flags, r, rings)
-        self._bounds = _with_room(self._bounds, n, 1)
+        self._xy = with_room(self._xy, v, vertices)
+        self._ring_offsets = with_room(self._ring_offsets, r + 1, rings)
+        self._region_offsets = with_room(self._region_offsets, n + 1, 1)
+        self._flags = with_room(self._flags, r, rings)
+        self._bounds = with_room(self._bounds, n, 1)
         self._xy[v : v + vertices] = a.xy
         np.add(a.ring_offsets[1:], v, out=self._ring_offsets[r + 1 : r + 1 + rings])
         self._region_offsets[n + 1] = r + rings
@@ -153,9 +182,9 @@ class GrowingRegions(Growing):
     def _append_chain(self, n: int, column: RegionArray) -> None:
         boxes = column.kernel_arrays()[5]
         b, k = self._boxes, self._large
-        self._chain_boxes = _with_room(self._chain_boxes, b, len(boxes))
-        self._large_items = _with_room(self._large_items, k, 1)
-        self._large_bases = _with_room(self._large_bases, k, 1)
+        self._chain_boxes = with_room(self._chain_boxes, b, len(boxes))
+        self._large_items = with_room(self._large_items, k, 1)
+        self._large_bases = with_room(self._large_bases, k, 1)
         self._chain_boxes[b : b + len(boxes)] = boxes
         self._large_items[k], self._large_bases[k] = n, b
         self._boxes, self._large = b + len(boxes), k + 1
@@ -179,12 +208,3 @@ def _shown(array: NDArray[Any], count: int) -> NDArray[Any]:
     view = array[:count]
     view.setflags(write=False)
     return view
-
-
-def _with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
-    """An array that starts with the entries in use and has room for more: the same if it has, else a larger one."""
-    if used + more <= len(array):
-        return array
-    grown = np.empty((max(2 * len(array), used + more), *array.shape[1:]), array.dtype)
-    grown[:used] = array[:used]
-    return grown

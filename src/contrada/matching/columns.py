@@ -30,7 +30,17 @@ class Part(NamedTuple):
 
 def is_plain(snapshot: Snapshot) -> bool:
     """True if no filter has a further constraint: then attributes can be matched one after another."""
-    return not any(level.checks for level in snapshot.levels)
+    return not any(level.checks or level.scalars for level in snapshot.levels)
+
+
+def is_geometry(values: Any) -> bool:
+    """True for binary and nested columns, which may hold regions or points."""
+    import pyarrow as pa
+
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind))
 
 
 def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
@@ -40,11 +50,11 @@ def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
     """
     import pyarrow as pa
 
+    if not is_geometry(values):
+        return [], []
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind)):
-        return [], []
     if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
         sifted = PointArray.from_arrow(values, on_invalid="reject")
         return [Part(sifted.points, sifted.rows)], list(sifted.rejected)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.matching.level import Level, Value, merged
+from contrada.matching.level import Level, Message, merged
 
 DENSE = 64  # of so many subscribers one is found: then marking them all beats sorting
 
@@ -29,7 +28,7 @@ class Snapshot(NamedTuple):
     died: NDArray[np.int64] | None  # None: nobody did
     several_filters: bool
 
-    def subscriptions(self, message: Mapping[str, Value]) -> NDArray[np.int64]:
+    def subscriptions(self, message: Message) -> NDArray[np.int64]:
         """Rows of the subscriptions that a message satisfies, sorted.
 
         Filters and the subscriptions they belong to are numbered in the same order, so what is sorted stays so.
@@ -58,7 +57,7 @@ class Snapshot(NamedTuple):
         """Which filters belong to a subscription that is alive."""
         return self.is_alive(filters if self.filter_subscription is None else self.filter_subscription[filters])
 
-    def subscribers(self, message: Mapping[str, Value]) -> NDArray[np.int64]:
+    def subscribers(self, message: Message) -> NDArray[np.int64]:
         """Rows of the subscribers that a message goes to, sorted."""
         rows = self.subscriptions(message)
         if self.subscription_subscriber is None:

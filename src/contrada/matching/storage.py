@@ -20,11 +20,13 @@ from contrada.errors import TableError
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
+from contrada.index.scalars import Arrays as ScalarArrays
+from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.matching.level import Constraints, Level, Place
 from contrada.matching.names import Names
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 1
+VERSION = 2
 CHUNK = 1 << 24
 
 
@@ -33,6 +35,7 @@ class Saved(NamedTuple):
 
     level: Level
     crs: dict[str, str | None]
+    places: dict[str, Any]
     keys: Any
     subscribers: Any
     filter_subscription: NDArray[np.int32] | None
@@ -60,6 +63,9 @@ def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
             "filters": saved.filters,
             "several_filters": saved.several_filters,
             "crs": saved.crs,
+            "places": saved.places,
+            "reached": saved.level.filters,
+            "first_filter": saved.level.scalars.first if isinstance(saved.level.scalars, ScalarIndex) else None,
             "trees": [list(place) for place in saved.level.trees],
             "checks": [list(place) for place in saved.level.checks],
             "arrays": described,
@@ -76,9 +82,9 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         arrays = {name: _map(source, name, what) for name, what in header["arrays"].items()}
         trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1]) for k, p in enumerate(header["trees"])}
         checks = {_place(p): _checks_of(f"check{k}", arrays, p[1]) for k, p in enumerate(header["checks"])}
-        level = Level(trees, checks, sum(map(len, trees.values())))
+        level = Level(trees, checks, _scalars_of(header["first_filter"], arrays), header["reached"])
         return Saved(
-            level, header["crs"], _names_of("keys", arrays), _names_of("subscribers", arrays),
+            level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
             arrays.get("filter_subscription"), arrays.get("subscription_subscriber"),
             header["rows"], header["filters"], header["several_filters"],
         )  # fmt: skip
@@ -156,6 +162,8 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     for k, checks in enumerate(saved.level.checks.values()):
         arrays.update({f"check{k}-filters": checks.filters, f"check{k}-masks": checks.masks})
         arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
+    if isinstance(saved.level.scalars, ScalarIndex):
+        arrays.update({f"scalars-{name}": array for name, array in saved.level.scalars.arrays._asdict().items()})
     for name, names in (("keys", saved.keys), ("subscribers", saved.subscribers)):
         arrays.update({f"{name}-{part}": array for part, array in _name_arrays(names).items()})
     for name in ("filter_subscription", "subscription_subscriber"):
@@ -180,6 +188,12 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) ->
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
     return Constraints(arrays[f"{prefix}-filters"], arrays[f"{prefix}-masks"], column)
+
+
+def _scalars_of(first: int | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:
+    if first is None:
+        return None
+    return scalars_from_arrays(first, {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields})
 
 
 def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:

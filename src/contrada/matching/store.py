@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from contrada.index.packed import GATE
 from contrada.matching.buffer import Buffer
-from contrada.matching.level import EMPTY, Added, Level, merge_levels
+from contrada.matching.level import EMPTY, Added, Alive, Level, merge_levels
+from contrada.matching.message import Places, Sample
 from contrada.matching.snapshot import Snapshot
 from contrada.model import Predicate
 
@@ -43,10 +44,12 @@ class Packed(NamedTuple):
 class Store:
     """What a table holds: one snapshot is published at a time, and every update publishes the next."""
 
-    def __init__(self, snapshot: Snapshot | None = None) -> None:
+    def __init__(self, snapshot: Snapshot | None = None, places: Places | None = None) -> None:
         self.lock = threading.RLock()  # for all who publish
         self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
-        self._buffer = Buffer()
+        self.places = places or Places()
+        self.sample = Sample()
+        self._buffer = Buffer(self.places)
         self._patience = 0
         self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
 
@@ -110,7 +113,7 @@ class Store:
         *older, sealed, _ = self.snapshot.levels
         youngest = self._buffer.append(first, predicate)
         if youngest.filters >= BUFFER_FILTERS and not sealed.filters:
-            sealed, youngest, self._buffer = youngest, EMPTY, Buffer()
+            sealed, youngest, self._buffer = youngest, EMPTY, Buffer(self.places)
         return *older, sealed, youngest
 
     def remove(self, row: int) -> None:
@@ -125,16 +128,16 @@ class Store:
         alive = draft.is_filter_alive
         size = count + small.filters + sum(level.filters for level in young)
         if size <= SMALL_FILTERS:
-            small = merge_levels([small, *young], alive, added)
+            small = self._merged([small, *young], alive, added)
         elif (size + middle.filters) * SHARE <= base.filters:
-            middle, small = merge_levels([middle, small, *young], alive, added), EMPTY
+            middle, small = self._merged([middle, small, *young], alive, added), EMPTY
         else:
-            base, frozen, middle, small = merge_levels(draft.levels, alive, added), EMPTY, EMPTY, EMPTY
+            base, frozen, middle, small = self._merged(draft.levels, alive, added), EMPTY, EMPTY, EMPTY
         self._publish_packed(draft, base, frozen, middle, small)
 
     def _publish_packed(self, draft: Snapshot, *levels: Level) -> None:
         """Publish a draft with these levels, and a new buffer after them."""
-        self._buffer = Buffer()
+        self._buffer = Buffer(self.places)
         self._publish(draft, (*levels, *(EMPTY,) * (LEVELS - len(levels))))
 
     def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
@@ -145,7 +148,7 @@ class Store:
     def pack(self) -> None:
         """Pack all levels into the base, without the dead."""
         with self.lock:
-            self._publish_packed(self.snapshot, merge_levels(self.snapshot.levels, self.snapshot.is_filter_alive))
+            self._publish_packed(self.snapshot, self.merged(self.snapshot))
 
     def settle(self) -> None:
         """Wait until nothing is being packed; readers and writers need not."""
@@ -175,20 +178,25 @@ class Store:
                 if packed is not None:
                     self._replace(packed)
 
-    @staticmethod
-    def _pack_sealed(snapshot: Snapshot) -> Packed:
+    def merged(self, snapshot: Snapshot) -> Level:
+        """All levels of a snapshot as one, without the dead."""
+        return self._merged(snapshot.levels, snapshot.is_filter_alive)
+
+    def _merged(self, levels: Iterable[Level], alive: Alive, added: Added | None = None) -> Level:
+        return merge_levels(levels, alive, self.places, self.sample.seen(), added)
+
+    def _pack_sealed(self, snapshot: Snapshot) -> Packed:
         """The sealed buffer goes into the small level, and that into the middle one when it is full."""
         old = middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
-        packed = merge_levels([small, sealed], snapshot.is_filter_alive)
+        packed = self._merged([small, sealed], snapshot.is_filter_alive)
         if packed.filters <= SMALL_FILTERS:
             return Packed(MIDDLE, old, (middle, packed, EMPTY))
-        return Packed(MIDDLE, old, (merge_levels([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
+        return Packed(MIDDLE, old, (self._merged([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
 
-    @staticmethod
-    def _pack_frozen(snapshot: Snapshot) -> Packed:
+    def _pack_frozen(self, snapshot: Snapshot) -> Packed:
         """The frozen level goes into the base."""
         old = snapshot.levels[: FROZEN + 1]
-        return Packed(0, old, (merge_levels(old, snapshot.is_filter_alive), EMPTY))
+        return Packed(0, old, (self._merged(old, snapshot.is_filter_alive), EMPTY))
 
     def _replace(self, packed: Packed) -> None:
         """Publish packed levels in place of the old ones, unless a batch has packed these meanwhile."""

@@ -16,13 +16,14 @@ from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
 from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
-from contrada.matching.level import EMPTY, Value, merge_levels, renumbered
+from contrada.matching.level import EMPTY, Message, Value, renumbered
+from contrada.matching.message import Places
 from contrada.matching.names import Name, Names, as_arrow, names_in
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
 from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
-from contrada.model import Constraint, Filter, Predicate
+from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 
 
@@ -63,6 +64,8 @@ class ForwardingTable:
         _check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
+            for part in predicate:
+                self._store.places.check(part)
             if key is None:
                 key, old = self._free_key(), None
             else:
@@ -139,7 +142,7 @@ class ForwardingTable:
         if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
         ask = snapshot.subscriptions if by == "subscription" else snapshot.subscribers
-        good, rejected = messages_of(messages, self._checked, self._crs)
+        good, rejected = messages_of(messages, self._checked, {*self._crs, *self._store.places.asked})
         answers = map_threaded(
             lambda message: np.empty(0, np.int64) if message is None else ask(message), good, threads
         )
@@ -190,7 +193,8 @@ class ForwardingTable:
         table._live = saved.rows
         owners = (saved.filter_subscription, saved.subscription_subscriber)
         levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
-        table._store = Store(Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters))
+        snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+        table._store = Store(snapshot, Places.of_saved(saved.places))
         return table
 
     @staticmethod
@@ -205,12 +209,12 @@ class ForwardingTable:
             rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
             filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
             packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
-            level = snapshot.levels[0] if packed else merge_levels(snapshot.levels, snapshot.is_filter_alive)
+            level = snapshot.levels[0] if packed else self._store.merged(snapshot)
             owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
             whose = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
             named, to_subscriber = np.unique(whose.astype(np.int64), return_inverse=True)
             return Saved(
-                renumbered(level, filters), dict(self._crs),
+                renumbered(level, filters), dict(self._crs), self._store.places.saved(),
                 self._keys.chosen(rows), self._subscribers.chosen(named),
                 extended(None, 0, np.searchsorted(rows, owners)), extended(None, 0, to_subscriber),
                 len(rows), len(filters), snapshot.several_filters,
@@ -220,6 +224,7 @@ class ForwardingTable:
         """Sizes, for people."""
         snapshot = self._store.snapshot
         nbytes = sum(tree.nbytes for level in snapshot.levels for tree in level.trees.values())
+        nbytes += sum(level.scalars.nbytes for level in snapshot.levels if level.scalars is not None)
         further = (snapshot.filter_subscription, snapshot.subscription_subscriber, snapshot.died)
         nbytes += sum(array.nbytes for array in further if array is not None)
         sizes = tuple(level.filters for level in snapshot.levels)
@@ -233,7 +238,8 @@ class ForwardingTable:
         trees = [tree for level in snapshot.levels for tree in level.trees.values()]
         for tree in trees:
             tree.check()
-        seen = [tree.rows for tree in trees]
+        scalars = [level.scalars for level in snapshot.levels if level.scalars is not None]
+        seen = [*(tree.rows for tree in trees), *(part.reached for part in scalars)]
         filters = np.concatenate([*seen, np.empty(0, np.int32)])
         assert len(np.unique(filters)) == len(filters), "a filter is reached in two ways"
         living = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
@@ -253,8 +259,8 @@ class ForwardingTable:
 
     # Inside
 
-    def _checked(self, message: Mapping[str, Any]) -> dict[str, Value]:
-        """The spatial attributes of a message; anything else is unknown to spatial constraints."""
+    def _checked(self, message: Mapping[str, Any]) -> Message:
+        """A message as levels take it."""
         values: dict[str, Value] = {}
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
@@ -262,7 +268,10 @@ class ForwardingTable:
                 if crs is not None and crs != self._crs.get(attribute):
                     self._check_crs(attribute, crs)
                 values[attribute] = value
-        return values
+        places = self._store.places
+        checked = Message(values, places.encode((message,)) if places.asked else None)
+        self._store.sample.note(checked.scalars, checked.spatial)
+        return checked
 
     def _check_crs(self, attribute: str, crs: str) -> None:
         """Raise if a message's CRS is not that of the subscriptions."""
@@ -275,8 +284,10 @@ class ForwardingTable:
         crs: dict[str, str | None] = {}
         for part in predicate.filters:
             for constraint in part.constraints:
-                if not isinstance(constraint.value, (Region, Point)):
+                if isinstance(constraint.value, Column):
                     raise FilterError(f"{constraint.value} is a column of a template: use subscribe_many")
+                if not constraint.is_spatial:
+                    continue
                 name = constraint.attribute
                 crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
         return crs

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from contrada.errors import FilterError
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.model.forms import POINT, REGION, Place, Test
+from contrada.model.operators import checked_operand, exact_operands, normalised, printed, test_of
+from contrada.model.text import parse_like
 
 SpatialValue = Region | Point
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 
 class Column(NamedTuple):
@@ -24,34 +30,72 @@ class Column(NamedTuple):
 
 
 class Constraint:
-    """A test of one attribute of a message, immutable: `area` in one of these relations to a region or point.
+    """A test of one attribute of a message, immutable.
 
-    The operator is a Relation or a RelationSet, read "attribute RELATION value".
+    The operator is a Relation or RelationSet, read "attribute RELATION value", and the value a Region or Point; or it
+    is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`, `suffix`, `contains`, `like`, their negations
+    with `not`, `is null`, `is not null`. Text is compared without regard to case with `casei`, to accents with
+    `accenti`.
 
     >>> str(Constraint("area", RelationSet.S_WITHIN, Region.box(0, 0, 1, 1)))
     "relation(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)), 'equals', 'inside', 'covered-by')"
+    >>> str(Constraint("severity", ">=", 3)), str(Constraint("name", "not prefix", "50%", casei=True))
+    ('severity >= 3', "CASEI(name) NOT LIKE CASEI('50\\\\%%')")
     """
 
-    __slots__ = ("attribute", "relations", "value")
     attribute: str
-    relations: RelationSet
-    value: SpatialValue | Column
+    operator: str | RelationSet
+    value: Any
+    casei: bool
+    accenti: bool
 
-    def __init__(self, attribute: str, operator: Relation | RelationSet, value: SpatialValue | Column) -> None:
+    def __init__(
+        self,
+        attribute: str,
+        operator: str | Relation | RelationSet,
+        value: Any = None,
+        *,
+        casei: bool = False,
+        accenti: bool = False,
+        escape: str = "\\",
+    ) -> None:
         if not attribute or not isinstance(attribute, str):
             raise FilterError(f"an attribute is named by text, not {attribute!r}")
-        if not isinstance(operator, (Relation, RelationSet)):
-            raise FilterError(f"constraint on {attribute!r}: {operator!r} is not a Relation or RelationSet")
-        if not isinstance(value, (Region, Point, Column)):
-            raise FilterError(
-                f"constraint on {attribute!r}: relations need a Region or Point, not {type(value).__name__}"
-            )
-        object.__setattr__(self, "attribute", attribute)
-        object.__setattr__(self, "relations", RelationSet(operator))
-        object.__setattr__(self, "value", value)
+        try:
+            kept, operand = _checked(operator, value, casei or accenti, escape)
+        except FilterError as error:
+            raise FilterError(f"constraint on {attribute!r}: {error}") from error
+        self.__dict__.update(
+            attribute=attribute, operator=kept, value=operand, casei=bool(casei), accenti=bool(accenti)
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Constraint cannot be changed")
+
+    @property
+    def relations(self) -> RelationSet:
+        """The relations that a spatial constraint asks for."""
+        if not isinstance(self.operator, RelationSet):
+            raise AttributeError(f"`{self}` is not spatial")
+        return self.operator
+
+    @property
+    def is_spatial(self) -> bool:
+        """True if this asks for a relation to a region or point."""
+        return isinstance(self.operator, RelationSet)
+
+    @cached_property
+    def test(self) -> Test:
+        """What a constraint on scalars or text comes down to."""
+        assert isinstance(self.operator, str)
+        return test_of(self.operator, self.value, self.casei, self.accenti)
+
+    @cached_property
+    def place(self) -> Place:
+        """The attribute and the form of its value that this asks about."""
+        if isinstance(self.operator, RelationSet):
+            return self.attribute, POINT if isinstance(self.value, Point) else REGION
+        return self.attribute, self.test.form
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constraint) and self._key() == other._key()
@@ -59,20 +103,53 @@ class Constraint:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[str, int, object]:
-        return self.attribute, self.relations.mask, self.value
+    def _key(self) -> tuple[object, ...]:
+        if isinstance(self.operator, RelationSet):
+            return self.attribute, self.operator.mask, self.value
+        if isinstance(self.value, Column):
+            return self.attribute, self.operator, self.value
+        return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Constraint, (self.attribute, self.relations, self.value)
+        return _made, (self.attribute, self.operator, self.value, self.casei, self.accenti)
 
     def __str__(self) -> str:
         """The constraint as CQL2 text."""
+        name = self.attribute if _PLAIN_NAME.match(self.attribute) else '"' + self.attribute.replace('"', '""') + '"'
+        if isinstance(self.operator, str):
+            return printed(name, self.operator, self.value, self.casei, self.accenti)
         value = str(self.value) if isinstance(self.value, Column) else self.value.to_wkt()
-        if len(self.relations) == 1:
-            (relation,) = self.relations
-            return f"{relation.name.lower()}({self.attribute}, {value})"
-        names = "".join(f", '{relation}'" for relation in self.relations)
-        return f"relation({self.attribute}, {value}{names})"
+        if len(self.operator) == 1:
+            (relation,) = self.operator
+            return f"{relation.name.lower()}({name}, {value})"
+        names = "".join(f", '{relation}'" for relation in self.operator)
+        return f"relation({name}, {value}{names})"
 
     def __repr__(self) -> str:
         return f"<Constraint {self}>"
+
+
+def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | RelationSet, Any]:
+    """The operator and the operand that are kept."""
+    if isinstance(operator, Relation | RelationSet):
+        if not isinstance(value, Region | Point | Column):
+            raise FilterError(f"relations need a Region or Point, not {type(value).__name__}")
+        if is_folded:
+            raise FilterError("casei and accenti are for text")
+        return RelationSet(operator), value
+    if not isinstance(operator, str):
+        raise FilterError(f"{operator!r} is not an operator, Relation or RelationSet")
+    name = normalised(operator)
+    if isinstance(value, Region | Point):
+        raise FilterError(f"`{name}` is for scalars and text; with regions use a Relation such as Relation.OVERLAPS")
+    operand = checked_operand(name, value)
+    some = operand[0] if isinstance(operand, tuple) else operand
+    if is_folded and not isinstance(some, str):
+        raise FilterError("casei and accenti are for text")
+    if name.endswith("like"):
+        operand = parse_like(operand, escape).to_text()
+    return name, operand
+
+
+def _made(attribute: str, operator: Any, value: Any, casei: bool, accenti: bool) -> Constraint:
+    return Constraint(attribute, operator, value, casei=casei, accenti=accenti)

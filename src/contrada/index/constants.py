@@ -1,0 +1,106 @@
+"""Constants of a place in order, each once: what ranks are counted in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+GRAM = 4  # bytes of a gram, at most, as in kernels/ranks.py
+RUN, ONE = 0xFF, 0xFE  # of any code points, and of one, in the code of a pattern (model/text.py)
+
+
+class Scalars(NamedTuple):
+    """Constants that are scalars, and for each operand that was given which it is."""
+
+    keys: NDArray[np.int64]
+    rests: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+class Texts(NamedTuple):
+    """The same for text."""
+
+    offsets: NDArray[np.int64]
+    blob: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+
+
+def distinct_scalars(keys: NDArray[np.int64], rests: NDArray[np.int64]) -> Scalars:
+    """The distinct pairs in order."""
+    if not rests.any():
+        ordered, numbers = np.unique(keys, return_inverse=True)
+        return Scalars(ordered, np.zeros(len(ordered), np.int64), numbers.ravel())
+    order = np.lexsort((rests, keys))
+    k, r = keys[order], rests[order]
+    is_first = np.append(True, (k[1:] != k[:-1]) | (r[1:] != r[:-1]))
+    numbers = np.empty(len(keys), np.int64)
+    numbers[order] = np.cumsum(is_first) - 1
+    return Scalars(k[is_first], r[is_first], numbers)
+
+
+def distinct_texts(starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]) -> Texts:
+    """The distinct texts in order of their bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(starts):
+        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64))
+    offsets, own = gathered(starts, stops, blob)
+    array = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(own)]
+    )
+    encoded = array.dictionary_encode()
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    ordered = pa.concat_arrays([encoded.dictionary.take(pa.array(order))])
+    _, ends, text = ordered.buffers()
+    ends = np.frombuffer(ends, np.int64)[: len(ordered) + 1]
+    text = np.frombuffer(text, np.uint8)[: ends[-1]] if text is not None else np.empty(0, np.uint8)
+    return Texts(ends, text, place[np.asarray(encoded.indices)])
+
+
+def gathered(
+    starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Pieces of a blob, one after another, and where each begins."""
+    lengths = stops - starts
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return offsets, blob[places]
+
+
+class Grams(NamedTuple):
+    """Patterns by one gram that each needs: codes in order, and the patterns under each."""
+
+    codes: NDArray[np.int64]
+    offsets: NDArray[np.int32]
+    patterns: NDArray[np.int32]
+
+
+def grams_of(texts: Texts) -> Grams:
+    """List every pattern under its rarest gram, the longest there are; one without any stands under code 0."""
+    needed = [_grams(texts.blob[a:b].tobytes()) for a, b in zip(texts.offsets[:-1], texts.offsets[1:], strict=True)]
+    counts: dict[int, int] = {}
+    for codes in needed:
+        for code in codes:
+            counts[code] = counts.get(code, 0) + 1
+    chosen = np.array([min(codes, key=counts.__getitem__, default=0) for codes in needed], np.int64)
+    order = np.argsort(chosen, kind="stable")
+    distinct, first = np.unique(chosen[order], return_index=True)
+    offsets = np.append(first, len(order)).astype(np.int32)
+    return Grams(distinct, offsets, order.astype(np.int32))
+
+
+def _grams(pattern: bytes) -> set[int]:
+    """The codes of the grams of the longest kind that the code of a pattern has: bytes, and above them how many."""
+    pieces = [piece for part in pattern.split(bytes([RUN])) for piece in part.split(bytes([ONE])) if piece]
+    length = min(GRAM, max(map(len, pieces), default=0))
+    return {
+        int.from_bytes(piece[k : k + length], "big") | length << 32
+        for piece in pieces
+        for k in range(len(piece) - length + 1)
+        if len(piece) >= length
+    }

@@ -1,0 +1,117 @@
+"""Raw records: constraints on scalars and text as they come in, in arrays, before constants are ranked.
+
+A record is a row of seven integers: filter, place, what is asked (with how the ends of an interval are), and the
+operands: two for the lower end, two for the upper one. An operand is (key, rest) of a scalar, or where its text begins
+and ends in the blob; of a set the first two say which members are its own, of a pattern where its code stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.model.forms import LIKE, SET, Operand, Test
+
+FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)
+UNBOUNDED, CLOSED, OPEN = range(3)  # the ends of an interval
+LOW_SHIFT, HIGH_SHIFT = 8, 16
+
+
+class Raw(NamedTuple):
+    """Records, the members of their sets, and text."""
+
+    records: NDArray[np.int64]
+    members: NDArray[np.int64]
+    blob: NDArray[np.uint8]
+
+
+class RawBuffer:
+    """Raw records that grow at the end; a view of them stays what it was."""
+
+    def __init__(self, room: int = 256) -> None:
+        self._records = np.empty((room, 7), np.int64)
+        self._members = np.empty((room, 2), np.int64)
+        self._blob = np.empty(16 * room, np.uint8)
+        self._counts = [0, 0, 0]
+
+    def append(self, number: int, place: int, test: Test) -> None:
+        """Add a test of filter `number`."""
+        asked, operands = test.asks, [0, 0, 0, 0]
+        if test.asks < SET:
+            for side, (bound, shift) in enumerate(((test.low, LOW_SHIFT), (test.high, HIGH_SHIFT))):
+                if bound is not None:
+                    asked |= (OPEN if bound.is_open else CLOSED) << shift
+                    operands[2 * side : 2 * side + 2] = self._kept(bound.operand)
+        elif test.asks < LIKE:
+            first = self._counts[1]
+            self._members = with_room(self._members, first, len(test.members))
+            for k, member in enumerate(test.members, first):
+                self._members[k] = self._kept(member)
+            self._counts[1] += len(test.members)
+            operands[:2] = first, self._counts[1]
+        else:
+            operands[:2] = self._kept(test.pattern)
+        count = self._counts[0]
+        self._records = with_room(self._records, count, 1)
+        self._records[count] = number, place, asked, *operands
+        self._counts[0] = count + 1
+
+    def _kept(self, operand: Operand) -> tuple[int, int]:
+        """An operand as two integers; text goes to the blob."""
+        if not isinstance(operand, bytes):
+            return operand
+        start = self._counts[2]
+        self._blob = with_room(self._blob, start, len(operand))
+        self._blob[start : start + len(operand)] = np.frombuffer(operand, np.uint8)
+        self._counts[2] = start + len(operand)
+        return start, self._counts[2]
+
+    def raw(self) -> Raw:
+        """A read-only view of what is there."""
+        views = (array[:count] for array, count in zip(self._arrays(), self._counts, strict=True))
+        return Raw(*(_frozen(view) for view in views))
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return self._records, self._members, self._blob
+
+
+def _frozen(view: NDArray[Any]) -> NDArray[Any]:
+    view.setflags(write=False)
+    return view
+
+
+def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
+    """An array that starts with the entries in use and has room for more: the same if it has, else a larger one."""
+    if used + more <= len(array):
+        return array
+    grown = np.empty((max(2 * len(array), used + more), *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+def joined_raw(parts: list[Raw], is_text: NDArray[np.bool_]) -> Raw:
+    """The records of several, with their operands moved to where text and members now stand; is_text is by place."""
+    if len(parts) == 1:
+        return parts[0]
+    records, members, text, member_count = [], [], 0, 0
+    for part in parts:
+        rows, own = part.records.copy(), part.members.copy()
+        asks = rows[:, ASKED] & 7
+        texts = is_text[rows[:, PLACE]]
+        low = texts & (asks < SET) & (rows[:, ASKED] >> LOW_SHIFT & 3 != UNBOUNDED) | (asks >= LIKE)
+        high = texts & (asks < SET) & (rows[:, ASKED] >> HIGH_SHIFT & 3 != UNBOUNDED)
+        rows[low, LOW : LOW_REST + 1] += text
+        rows[high, HIGH : HIGH_REST + 1] += text
+        sets = (asks >= SET) & (asks < LIKE)
+        edges = np.zeros(len(own) + 1, np.int64)
+        np.add.at(edges, rows[sets & texts, LOW], 1)
+        np.add.at(edges, rows[sets & texts, LOW_REST], -1)
+        own[np.cumsum(edges[:-1]) > 0] += text
+        rows[sets, LOW : LOW_REST + 1] += member_count
+        records.append(rows)
+        members.append(own)
+        text += len(part.blob)
+        member_count += len(own)
+    return Raw(np.concatenate(records), np.concatenate(members), np.concatenate([part.blob for part in parts]))

@@ -1,0 +1,190 @@
+"""ScalarIndex: the constraints of many filters on numbers, times, booleans and text, immutable and packed.
+
+Constraints are records of three integers: the slot of a place with what is asked, and an interval of ranks among the
+constants of the slot (kernels/ranks.py), or the number of a set or pattern. They stand filter by filter; the first of a
+filter is the one that it is reached through, if it is not reached through a region. Entries lead there: by the constant
+that a value equals, by the pattern that it matches, by the interval that holds it, or merely by its being there.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.geometry.arrays import frozen
+from contrada.index.packed import GATE_VIEW, check_kinds
+
+ABSENT = -1
+
+
+class Arrays(NamedTuple):
+    """What kernels take of an index, in their order."""
+
+    slot_of: NDArray[np.int32]  # by place, -1 for places that no constraint is about
+    forms: NDArray[np.uint8]  # by slot
+    const_base: NDArray[np.int64]  # where the constants of each slot begin
+    keys: NDArray[np.int64]
+    rests: NDArray[np.int64]  # empty if all are 0
+    text_base: NDArray[np.int64]  # the same for constants that are text, and patterns
+    text_offsets: NDArray[np.int64]
+    blob: NDArray[np.uint8]
+    offsets: NDArray[np.int32]  # where the records of each filter begin
+    records: NDArray[np.int32]
+    set_offsets: NDArray[np.int32]
+    set_ranks: NDArray[np.int32]
+    entries: NDArray[np.int32]  # of each: the filter, and the record to look at next, if any
+    equal_base: NDArray[np.int64]  # by slot, into what follows
+    equal_offsets: NDArray[np.int32]  # where the entries of each constant or pattern begin
+    others: NDArray[np.int64]  # by slot: entries by interval, by being there, their end; first block, first span
+    spans: NDArray[np.int32]  # the intervals of those entries
+    blocks: NDArray[np.int32]  # least and largest ends, lower and upper, of 16 of them, and of 16 blocks
+    gram_base: NDArray[np.int64]  # by slot
+    gram_codes: NDArray[np.int64]
+    gram_offsets: NDArray[np.int32]
+    gram_patterns: NDArray[np.int32]
+
+
+class Messages(NamedTuple):
+    """Messages as kernels take them (kernels/ranks.py)."""
+
+    offsets: NDArray[np.int64]
+    places: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    rests: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    blob: NDArray[np.uint8]
+
+    @property
+    def size(self) -> int:
+        """The number of messages."""
+        return len(self.offsets) - 1
+
+
+class ScalarIndex:
+    """The scalar constraints of filters first, first + 1, ...; answers which filters messages satisfy."""
+
+    __slots__ = ("_local", "_table", "arrays", "first")
+
+    def __init__(self, first: int, arrays: Arrays) -> None:
+        self.first = first
+        self.arrays = Arrays(*(frozen(array) for array in arrays))
+        numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
+        self._table = frozen(np.array(numbers, np.int64))
+        self._local = threading.local()
+
+    def __len__(self) -> int:
+        """The number of constraints."""
+        return len(self.arrays.records)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def reached(self) -> NDArray[np.int64]:
+        """The filters that are reached here, each once."""
+        return np.unique(self.arrays.entries[:, 0]) + np.int64(self.first)
+
+    @property
+    def filters(self) -> int:
+        """Their number."""
+        return len(self.reached)
+
+    def renumbered(self, filters: NDArray[np.int64]) -> ScalarIndex:
+        """The same index with filter filters[k] called k; those that are not listed have no records."""
+        local = filters[(filters >= self.first) & (filters < self.first + len(self.arrays.offsets) - 1)] - self.first
+        number = np.full(len(self.arrays.offsets) - 1, -1, np.int32)
+        number[local] = np.arange(len(local))
+        entries = self.arrays.entries.copy()
+        entries[:, 0] = number[entries[:, 0]]
+        starts, stops = self.arrays.offsets[local], self.arrays.offsets[local + 1]
+        offsets = np.append(starts, stops[-1:] if len(local) else np.zeros(1, np.int32)).astype(np.int32)
+        return ScalarIndex(
+            int(np.searchsorted(filters, self.first)), self.arrays._replace(offsets=offsets, entries=entries)
+        )
+
+    def match(self, messages: Messages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies."""
+        scratch = self._scratch()
+        room = len(reached) + len(self.arrays.entries)
+        if len(scratch.out) < room:
+            scratch.out = np.empty(room, np.int64)
+        scratch.limits[1] = len(reached)
+        kernels.match_scalars(
+            self._table, *messages, scratch.limits_view, frozen(reached), self.first, 0,
+            *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
+        )  # fmt: skip
+        count = scratch.ends.item(0)
+        found = scratch.out[:count] + self.first
+        if count > 1:
+            found.sort()
+        return found
+
+    def match_many(
+        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
+        scratch = Scratch(self.arrays)
+        most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
+        out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
+        start, counts, answers = 0, [], []
+        while start < messages.size:
+            done = kernels.match_scalars(
+                self._table, *messages, frozen(offsets), frozen(reached), self.first, start,
+                *scratch.room, out, ends, GATE_VIEW,
+            )  # fmt: skip
+            counts.append(np.diff(ends[start:done], prepend=0))
+            answers.append(out[: ends[done - 1]] + self.first)
+            start = done
+        return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int64)])
+
+    def ranks(self, messages: Messages) -> NDArray[np.int32]:
+        """The rank of each message's value in every slot, ABSENT without one."""
+        out = np.empty((messages.size, len(self.arrays.forms)), np.int32)
+        kernels.rank_messages(self._table, *messages, *Scratch(self.arrays).room, out)
+        return out
+
+    def _scratch(self) -> Scratch:
+        try:
+            return self._local.scratch  # type: ignore[no-any-return]
+        except AttributeError:
+            self._local.scratch = made = Scratch(self.arrays)
+            return made
+
+
+KINDS = {
+    **dict.fromkeys(("forms", "blob"), (np.uint8, 0)),
+    **dict.fromkeys(("const_base", "keys", "rests", "text_base", "text_offsets", "equal_base"), (np.int64, 0)),
+    **dict.fromkeys(("others", "gram_base", "gram_codes"), (np.int64, 0)),
+    **dict.fromkeys(("slot_of", "offsets", "set_offsets", "set_ranks", "equal_offsets", "spans"), (np.int32, 0)),
+    **dict.fromkeys(("gram_offsets", "gram_patterns"), (np.int32, 0)),
+    "records": (np.int32, 3), "entries": (np.int32, 4), "blocks": (np.int32, 4),
+}  # fmt: skip
+
+
+def scalars_from_arrays(first: int, arrays: dict[str, NDArray[Any]]) -> ScalarIndex:
+    """An index over arrays that were saved; ValueError if one is not what its name says."""
+    check_kinds(arrays, KINDS)
+    return ScalarIndex(first, Arrays(**arrays))
+
+
+class Scratch:
+    """What one thread writes to while it matches."""
+
+    __slots__ = ("ends", "limits", "limits_view", "out", "room")
+
+    def __init__(self, arrays: Arrays) -> None:
+        texts = len(arrays.text_offsets) - 1
+        self.room: tuple[Any, ...] = (
+            np.full(len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
+        )  # fmt: skip
+        self.out = np.empty(len(arrays.entries) + 64, np.int64)
+        self.ends = np.empty(1, np.int64)
+        self.limits = np.zeros(2, np.int64)
+        self.limits_view = frozen(self.limits)

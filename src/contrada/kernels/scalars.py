@@ -1,0 +1,180 @@
+"""Which filters of a level does a message satisfy, as far as numbers, times, booleans and text go?
+
+Each filter is reached through one constraint. Under it stands an entry with the constraint that is looked at next, so
+that most of what is reached is decided without going to the filter's records.
+"""
+
+import numpy as np
+
+from contrada.jit import entry, inlined_kernel, kernel
+from contrada.kernels.gate import wait_at
+from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at
+
+ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
+INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
+BLOCK_SHIFT = 4
+BLOCK = 1 << BLOCK_SHIFT
+# A filter is reached through the first of its records, and the second stands in the entry; but where the first need
+# only be looked at if there is a value, it stands in the entry itself.
+AFTER_NEXT, AFTER_FIRST = 2, 1
+
+
+@kernel
+def is_member(level, number, rank):
+    """True if a rank belongs to a set."""
+    low = level.set_offsets[number]
+    stop = level.set_offsets[number + 1]
+    high = stop
+    while low < high:
+        middle = (low + high) >> 1
+        if level.set_ranks[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low < stop and level.set_ranks[low] == rank
+
+
+@inlined_kernel
+def holds(level, code, low, high, ranks, satisfied):
+    """True if the message satisfies a record."""
+    rank = ranks[code & SLOT_MASK]
+    if rank < 0:
+        return False
+    asks = code >> ASKS_SHIFT
+    if asks < SET:
+        return (low <= rank <= high) != (asks != INTERVAL)
+    if asks < SET + 2:
+        return is_member(level, low, rank) != (asks != SET)
+    return (satisfied[low] != 0) != (asks & 1 != 0)
+
+
+@inlined_kernel
+def all_hold(level, row, first, ranks, satisfied):
+    """True if the message satisfies the records of a filter, from one of them on."""
+    for k in range(level.offsets[row] + first, level.offsets[row + 1]):
+        if not holds(level, level.records[k, 0], level.records[k, 1], level.records[k, 2], ranks, satisfied):
+            return False
+    return True
+
+
+@inlined_kernel
+def reach(level, e, first, ranks, satisfied, out, count):
+    """Look at the filter of an entry: the record in the entry, if any, and its own from one on."""
+    code = level.entries[e, 1]
+    if code >= 0:
+        if not holds(level, code, level.entries[e, 2], level.entries[e, 3], ranks, satisfied):
+            return count
+        if not all_hold(level, level.entries[e, 0], first, ranks, satisfied):
+            return count
+    out[count] = level.entries[e, 0]
+    return count + 1
+
+
+@kernel
+def reach_equal(level, slot, number, ranks, satisfied, out, count):
+    """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
+    at = level.equal_base[slot] + number
+    for e in range(level.equal_offsets[at], level.equal_offsets[at + 1]):
+        count = reach(level, e, AFTER_NEXT, ranks, satisfied, out, count)
+    return count
+
+
+@inlined_kernel
+def is_outside(blocks, b, rank):
+    """True if no interval of a block holds the rank."""
+    return blocks[b, 0] > rank or blocks[b, 3] < rank
+
+
+@kernel
+def reach_intervals(level, slot, rank, ranks, satisfied, out, count):
+    """Filters that are reached through an interval that holds the rank, block by block."""
+    first = level.others[5 * slot]
+    last = level.others[5 * slot + 1]
+    first_block = level.others[5 * slot + 3]
+    span = 2 * level.others[5 * slot + 4]
+    blocks = (last - first + BLOCK - 1) >> BLOCK_SHIFT
+    tops = (blocks + BLOCK - 1) >> BLOCK_SHIFT
+    for top in range(tops):
+        if is_outside(level.blocks, first_block + blocks + top, rank):
+            continue
+        for block in range(top << BLOCK_SHIFT, min((top + 1) << BLOCK_SHIFT, blocks)):
+            b = first_block + block
+            if is_outside(level.blocks, b, rank):
+                continue
+            is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
+            for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
+                if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
+                    count = reach(level, first + k, AFTER_NEXT, ranks, satisfied, out, count)
+    return count
+
+
+@kernel
+def reach_slot(level, slot, rank, ranks, satisfied, out, count):
+    """Filters that are reached through a slot whose value has a rank."""
+    if rank & 1:
+        count = reach_equal(level, slot, np.int64(rank) >> 1, ranks, satisfied, out, count)
+    if level.others[5 * slot + 1] > level.others[5 * slot]:
+        count = reach_intervals(level, slot, rank, ranks, satisfied, out, count)
+    for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
+        count = reach(level, e, AFTER_FIRST, ranks, satisfied, out, count)
+    return count
+
+
+@kernel
+def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count):
+    """All filters that are reached through scalars and satisfied by message i."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        place = messages.places[j]
+        slot = np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
+        if slot >= 0:
+            count = reach_slot(level, slot, ranks[slot], ranks, satisfied, out, count)
+    for k in range(patterns):
+        slot = np.int64(0)
+        while level.text_base[slot + 1] <= found[k]:
+            slot += 1
+        count = reach_equal(level, slot, found[k] - level.text_base[slot], ranks, satisfied, out, count)
+    return count
+
+
+@entry(
+    "i8[1] i8[1] i4[1] i8[1] i8[1] i8[1] i8[1] u1[1] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def match_scalars(
+    table, m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob,
+    row_offsets, rows, first_filter, start, ranks, satisfied, found, out, ends, gate,
+):  # fmt: skip
+    """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached through scalars.
+
+    Message k, from start on, was reached the rows row_offsets[k] to row_offsets[k + 1] of; its filters go to out, and
+    ends[k] gets their end. Returns the first k that was not matched, because out might not have had room for its
+    filters. ranks are ABSENT and satisfied 0 before and after; found has room for every pattern.
+    """
+    level = level_at(table)
+    messages = Messages(m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob)
+    count = np.int64(0)
+    for i in range(start, len(ends)):
+        if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
+            return i
+        patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
+        for k in range(row_offsets[i], row_offsets[i + 1]):
+            if all_hold(level, rows[k] - first_filter, np.int64(0), ranks, satisfied):
+                out[count] = rows[k] - first_filter
+                count += 1
+        count = reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
+        clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
+        ends[i] = count
+    wait_at(gate)
+    return len(ends)
+
+
+@entry("i8[1] i8[1] i4[1] i8[1] i8[1] i8[1] i8[1] u1[1] i4[1]! u1[1]! i4[1]! i4[2]!")
+def rank_messages(table, m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob, ranks, satisfied, found, out):
+    """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
+    level = level_at(table)
+    messages = Messages(m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob)
+    for i in range(len(out)):
+        patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
+        for slot in range(len(level.forms)):
+            out[i, slot] = ranks[slot]
+        clear_ranks(level, messages, i, ranks, satisfied, found, patterns)

@@ -1,0 +1,225 @@
+"""Messages as kernels take them: of every attribute that some subscription asks about, the forms that are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FilterError
+from contrada.geometry import Point, Region
+from contrada.geometry.arrays import frozen
+from contrada.index.scalars import Messages
+from contrada.model.constraint import Constraint
+from contrada.model.forms import ACCENTI, CASEI, PRESENT, TEXT, Place, folding
+from contrada.model.text import encode_text, fold
+from contrada.model.values import INEXACT, NUDGE, NUMBER, Scalar, exact_number, scalar_of
+
+
+class Asked(NamedTuple):
+    """The places of an attribute that constraints are about: by kind of scalar, and by form of text."""
+
+    scalars: tuple[int, ...]  # of numbers, times, booleans: the number of the place, -1 if nobody asks
+    present: int
+    texts: tuple[tuple[int, int], ...]  # folding, place
+
+
+NOTHING = Asked((-1, -1, -1), -1, ())
+
+
+class Places:
+    """The places that the constraints of a table are about, numbered; and how messages are looked up there.
+
+    Grows only, and readers need no lock: what is asked about an attribute is replaced as a whole.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[Place, int] = {}
+        self.forms = np.empty(16, np.uint8)
+        self.asked: dict[str, Asked] = {}
+        self._presents: tuple[tuple[str, int], ...] = ()
+        self._between: dict[tuple[int, int], Fraction] = {}
+
+    def number(self, place: Place) -> int:
+        """The number of a place, new if nobody asked about it before."""
+        found = self.numbers.get(place)
+        if found is not None:
+            return found
+        attribute, form = place
+        number = len(self.numbers)
+        if number == len(self.forms):
+            self.forms = np.concatenate([self.forms, np.empty(number, np.uint8)])
+        self.forms[number] = form
+        known = self.asked.get(attribute, NOTHING)
+        if form < PRESENT:
+            scalars = list(known.scalars)
+            scalars[form] = number
+            known = known._replace(scalars=tuple(scalars))
+        elif form == PRESENT:
+            known = known._replace(present=number)
+            self._presents += ((attribute, number),)
+        elif form >= TEXT:
+            known = known._replace(texts=(*known.texts, (folding(form), number)))
+        self.numbers[place] = number
+        self.asked[attribute] = known
+        return number
+
+    def saved(self) -> dict[str, Any]:
+        """What `of_saved` makes these places of again, as JSON has it."""
+        between = [[*pair, str(exact)] for pair, exact in self._between.items()]
+        return {"places": [list(place) for place in self.numbers], "between": between}
+
+    @classmethod
+    def of_saved(cls, saved: Mapping[str, Any]) -> Places:
+        """Places that were saved."""
+        places = cls()
+        for attribute, form in saved["places"]:
+            places.number((str(attribute), int(form)))
+        for key, rest, exact in saved["between"]:
+            places._between[int(key), int(rest)] = Fraction(exact)
+        return places
+
+    def check(self, constraints: Iterable[Constraint]) -> None:
+        """Refuse numbers that differ from others only beyond what is compared; note those that are longer than that."""
+        for constraint in constraints:
+            if constraint.is_spatial or constraint.test.form != NUMBER:
+                continue
+            for value in constraint.value if isinstance(constraint.value, tuple) else (constraint.value,):
+                scalar = scalar_of(value)
+                if scalar is not None and scalar.rest & 7 == INEXACT:
+                    exact = exact_number(value)
+                    if self._between.setdefault(scalar[1:], exact) != exact:
+                        raise FilterError(
+                            f"constraint on {constraint.attribute!r}: {value} cannot be told apart from another"
+                            " subscription's number: 103 bits are compared, of numbers up to 2**1025"
+                        )
+
+    def scalar(self, value: Any) -> Scalar | None:
+        """A scalar of a message, told apart from the long numbers of constraints."""
+        scalar = scalar_of(value)
+        if scalar is not None and scalar.rest & 7 == INEXACT and scalar.kind == NUMBER:
+            other = self._between.get(scalar[1:])
+            if other is not None and other != (exact := exact_number(value)):
+                return scalar._replace(rest=scalar.rest + (NUDGE if exact > other else -NUDGE))
+        return scalar
+
+    def encode(self, messages: Iterable[Mapping[str, Any]]) -> Messages:
+        """Messages as kernels take them."""
+        offsets, places, keys, rests, starts, stops = [0], [], [], [], [], []
+        blob = bytearray()
+        for message in messages:
+            for attribute, value in message.items():
+                asked = self.asked.get(attribute)
+                if asked is None or value is None:
+                    continue
+                if isinstance(value, str):
+                    texts: dict[int, tuple[int, int]] = {}
+                    for folded, place in asked.texts:
+                        if folded not in texts:
+                            start = len(blob)
+                            blob += encode_text(folded_text(value, folded))
+                            texts[folded] = start, len(blob)
+                        places.append(place)
+                        keys.append(0)
+                        rests.append(0)
+                        starts.append(texts[folded][0])
+                        stops.append(texts[folded][1])
+                    continue
+                scalar = self.scalar(value)
+                place = -1 if scalar is None else asked.scalars[scalar.kind]
+                if scalar is not None and place >= 0:
+                    places.append(place)
+                    keys.append(scalar.key)
+                    rests.append(scalar.rest)
+                    starts.append(0)
+                    stops.append(0)
+            for attribute, place in self._presents:
+                places.append(place)
+                keys.append(int(message.get(attribute) is not None))
+                rests.append(0)
+                starts.append(0)
+                stops.append(0)
+            offsets.append(len(places))
+        return messages_of(offsets, places, (keys, rests, starts, stops), blob)
+
+
+def messages_of(offsets: list[int], places: list[int], numbers: tuple[list[int], ...], blob: bytearray) -> Messages:
+    """Read-only arrays of what was listed."""
+    keys, rests, starts, stops = (frozen(np.array(column, np.int64)) for column in numbers)
+    first, second = frozen(np.array(offsets, np.int64)), frozen(np.array(places, np.int32))
+    return Messages(first, second, keys, rests, starts, stops, frozen(np.frombuffer(blob, np.uint8)))
+
+
+def folded_text(text: str, folded: int) -> str:
+    """Text without regard to case, accents or both."""
+    return text if not folded else fold(text, bool(folded & CASEI), bool(folded & ACCENTI))
+
+
+class Seen(NamedTuple):
+    """What is known of messages: some of them, and how large their regions are, by attribute."""
+
+    messages: Messages | None
+    sizes: Mapping[str, tuple[float, float]]
+
+
+class Sample:
+    """Some of the last messages, one in so many: what the next packing estimates from."""
+
+    ROOM, EVERY = 256, 16
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._kept: list[Messages] = []
+        self._sizes: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, scalars: Messages | None, spatial: Mapping[str, Region | Point]) -> None:
+        """Take a message into account, if it is its turn."""
+        self._turn += 1
+        if self._turn % self.EVERY and self._turn > self.ROOM:
+            return
+        with self._lock:
+            for attribute, value in spatial.items():
+                width, height = self._sizes.get(attribute, (None, None))
+                if isinstance(value, Region):
+                    x0, y0, x1, y1 = value.bounds
+                    own = x1 - x0, y1 - y0
+                else:
+                    own = 0.0, 0.0
+                old = own if width is None or height is None else (width, height)
+                self._sizes[attribute] = old[0] + (own[0] - old[0]) / 16, old[1] + (own[1] - old[1]) / 16
+            if scalars is None:
+                return
+            if len(self._kept) < self.ROOM:
+                self._kept.append(scalars)
+            else:
+                self._kept[self._turn // self.EVERY % self.ROOM] = scalars
+
+    def seen(self) -> Seen:
+        """What was noted."""
+        with self._lock:
+            return Seen(joined_messages(self._kept) if self._kept else None, dict(self._sizes))
+
+
+def joined_messages(parts: list[Messages]) -> Messages:
+    """Messages of several encodings, one after another."""
+    offsets: list[NDArray[np.int64]] = [np.zeros(1, np.int64)]
+    starts, stops, values, text = [], [], 0, 0
+    for part in parts:
+        offsets.append(part.offsets[1:] + values)
+        starts.append(part.starts + text)
+        stops.append(part.stops + text)
+        values, text = values + len(part.places), text + len(part.blob)
+    return Messages(
+        frozen(np.concatenate(offsets)),
+        frozen(np.concatenate([part.places for part in parts])),
+        frozen(np.concatenate([part.keys for part in parts])),
+        frozen(np.concatenate([part.rests for part in parts])),
+        frozen(np.concatenate(starts)),
+        frozen(np.concatenate(stops)),
+        frozen(np.concatenate([part.blob for part in parts])),
+    )

@@ -1,0 +1,214 @@
+"""The operators on scalars and text: what operands each takes, what test it comes down to, how it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import FilterError
+from contrada.model.forms import (
+    ACCENTI,
+    BACKWARDS,
+    CASEI,
+    INTERVAL,
+    LIKE,
+    NOT,
+    PATTERN,
+    PRESENT,
+    SET,
+    TEXT,
+    Bound,
+    Test,
+)
+from contrada.model.text import (
+    Like,
+    contains_like,
+    encode_like,
+    encode_text,
+    fold,
+    parse_like,
+    prefix_like,
+    suffix_like,
+)
+from contrada.model.values import (
+    BOOLEAN,
+    INEXACT,
+    KIND_NAMES,
+    LARGEST_EXPONENT,
+    NUMBER,
+    Scalar,
+    exact_number,
+    scalar_of,
+)
+from contrada.model.values import TEXT as TEXT_KIND
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+PAIRS = ("between", "not between")
+SETS = ("in", "not in")
+TEXTUAL = ("prefix", "suffix", "contains", "like", "not prefix", "not suffix", "not contains", "not like")
+NULLS = ("is null", "is not null")
+OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
+BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+
+
+def normalised(operator: str) -> str:
+    """The name of an operator as it is kept; others are a FilterError.
+
+    >>> normalised("NOT  IN"), normalised("<>")
+    ('not in', '!=')
+    """
+    name = " ".join(operator.lower().split())
+    name = "!=" if name == "<>" else name
+    if name not in OPERATORS:
+        raise FilterError(f"{operator!r} is no operator; there are {', '.join(OPERATORS)}, relations of regions")
+    return name
+
+
+def checked_operand(operator: str, value: Any) -> Any:
+    """The operand that is kept: a value, a pair, a tuple of members, text, or None."""
+    if operator in NULLS:
+        if value is not None:
+            raise FilterError(f"`{operator}` takes no value, not {value!r}")
+        return None
+    if operator in PAIRS or operator in SETS:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise FilterError(f"`{operator}` takes {'two values' if operator in PAIRS else 'several values'}")
+        many = tuple(value)
+        if operator in PAIRS and len(many) != 2:
+            raise FilterError(f"`{operator}` takes two values, not {len(many)}")
+        kinds = {kind_of(operator, item) for item in many}
+        if len(kinds) != 1:
+            names = ", ".join(sorted(KIND_NAMES[kind] for kind in kinds)) or "none"
+            raise FilterError(f"`{operator}` takes values of one kind; here are {names}")
+        return many
+    if operator in TEXTUAL and not isinstance(value, str):
+        raise FilterError(f"`{operator}` takes text, not {type(value).__name__}")
+    kind_of(operator, value)
+    return str(value) if isinstance(value, str) else value
+
+
+def kind_of(operator: str, value: Any) -> int:
+    """The kind of an operand that an operator can take."""
+    if isinstance(value, str):
+        return TEXT_KIND
+    scalar = scalar_of(value)
+    if scalar is None:
+        if isinstance(value, float | Decimal | np.floating | np.datetime64):
+            raise FilterError(f"`{operator} {value}` holds of nothing: it compares with no value")
+        hint = "; `is null` asks for absence" if value is None else ""
+        raise FilterError(f"`{operator}` takes text, numbers, booleans or timestamps, not {type(value).__name__}{hint}")
+    if isinstance(value, Decimal) and value.is_finite() and value and abs(value.adjusted()) > LARGEST_EXPONENT:
+        raise FilterError(f"`{operator} {value}`: decimal exponents are compared up to {LARGEST_EXPONENT}")
+    if scalar.kind == BOOLEAN and operator not in ("=", "!=", *SETS):
+        raise FilterError(f"`{operator}` does not apply to booleans")
+    return scalar.kind
+
+
+def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
+    """The test that a constraint comes down to."""
+    negated = NOT if operator == "!=" or operator.startswith("not ") else 0
+    folded = casei * CASEI | accenti * ACCENTI
+    if operator in NULLS:
+        there = Bound((int(operator == "is not null"), 0), False)
+        return Test(PRESENT, INTERVAL, there, there)
+    if operator in TEXTUAL:
+        return _like_test(like_of(operator, value).folded(casei, accenti), negated, folded)
+    some = value[0] if operator in PAIRS or operator in SETS else value
+    form = TEXT + folded if isinstance(some, str) else _scalar(some).kind
+
+    def operand(item: Any) -> tuple[int, int] | bytes:
+        return encode_text(fold(item, casei, accenti)) if isinstance(item, str) else _scalar(item)[1:]
+
+    if operator in SETS:
+        return Test(form, SET + negated, members=tuple(sorted({operand(item) for item in value})))
+    low, high = (operand(item) for item in (value if operator in PAIRS else (value, value)))
+    if operator in ("<", "<="):
+        return Test(form, INTERVAL, None, Bound(high, operator == "<"))
+    if operator in (">", ">="):
+        return Test(form, INTERVAL, Bound(low, operator == ">"), None)
+    return Test(form, INTERVAL + negated, Bound(low, False), Bound(high, False))
+
+
+def exact_operands(value: Any) -> frozenset[Fraction]:
+    """The numbers among operands that are too long for a test to tell them apart."""
+    found = set()
+    for item in value if isinstance(value, tuple) else (value,):
+        scalar = None if isinstance(item, str) else scalar_of(item)
+        if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:
+            found.add(exact_number(item))
+    return frozenset(found)
+
+
+def _scalar(value: Any) -> Scalar:
+    found = scalar_of(value)
+    assert found is not None, "operands are checked before"
+    return found
+
+
+def like_of(operator: str, value: str) -> Like:
+    """The pattern that an operator on text asks for."""
+    plain = operator.removeprefix("not ")
+    return parse_like(value) if plain == "like" else BUILDERS[plain](value)
+
+
+def _like_test(like: Like, negated: int, folded: int) -> Test:
+    """Simple patterns are intervals of the text, read forwards or backwards."""
+    shape, literal = like.shape()
+    text = encode_text(literal) if literal is not None else b""
+    if shape == "equals":
+        return Test(TEXT + folded, INTERVAL + negated, Bound(text, False), Bound(text, False))
+    if shape in ("prefix", "suffix") and text:
+        text = text if shape == "prefix" else text[::-1]
+        # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
+        after = text[:-1] + bytes([text[-1] + 1])
+        form = TEXT if shape == "prefix" else BACKWARDS
+        return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
+    if shape in ("prefix", "suffix") or (shape == "contains" and not text):
+        return Test(TEXT + folded, INTERVAL + negated)
+    return Test(PATTERN + folded, LIKE + negated, pattern=encode_like(like))
+
+
+def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:
+    """A constraint as CQL2 text."""
+    if operator in NULLS:
+        return f"{name} {operator.upper()}"
+
+    def wrapped(text: str) -> str:
+        text = f"ACCENTI({text})" if accenti else text
+        return f"CASEI({text})" if casei else text
+
+    left = wrapped(name)
+    if operator in PAIRS:
+        low, high = (wrapped(printed_value(item)) for item in value)
+        return f"{left} {operator.upper()} {low} AND {high}"
+    if operator in SETS:
+        return f"{left} {operator.upper()} ({', '.join(wrapped(printed_value(item)) for item in value)})"
+    if operator in TEXTUAL:
+        pattern = wrapped(printed_value(like_of(operator, value).to_text()))
+        return f"{left} {'NOT LIKE' if operator.startswith('not ') else 'LIKE'} {pattern}"
+    return f"{left} {'<>' if operator == '!=' else operator} {wrapped(printed_value(value))}"
+
+
+def printed_value(value: Any) -> str:
+    """A literal of CQL2.
+
+    >>> printed_value("it's"), printed_value(True), printed_value(2.5), printed_value(date(2020, 1, 2))
+    ("'it''s'", 'TRUE', '2.5', "TIMESTAMP('2020-01-02T00:00:00Z')")
+    """
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool | np.bool_):
+        return "TRUE" if value else "FALSE"
+    scalar = _scalar(value)
+    if isinstance(value, datetime | date | np.datetime64):
+        seconds, micros = divmod(scalar.key, 10**6)
+        days, seconds = divmod(seconds, 86400)
+        day = np.datetime64(days, "D")
+        fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
+        return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
+    return str(value.item() if isinstance(value, np.generic) else value)

@@ -1,0 +1,236 @@
+r"""Text: folding away case and accents, and LIKE patterns.
+
+Folding removes accents first and case second, and folding folded text changes nothing:
+
+- accents: canonical decomposition (NFD), without the nonspacing marks (category Mn), composed again (NFC). What
+  Unicode does not decompose stays: `ø` and `ł` are letters, not accented ones.
+- case: `str.casefold`, which may lengthen text: `ß` becomes `ss`. Alone it does not normalise, so that `é` as one code
+  point and as two stay different.
+
+In the other order the iota below a Greek vowel, a mark whose lower case is a letter, would survive as that letter.
+
+Patterns and texts are made of code points, never of bytes or of what a reader sees as one character.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from enum import Enum
+from itertools import groupby
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from contrada.errors import FilterError
+
+
+class Wildcard(Enum):
+    """What stands for text that a pattern leaves open."""
+
+    ANY_RUN = "%"  # any text, the empty one too
+    ANY_ONE = "_"  # exactly one code point
+
+
+ANY_RUN: Final = Wildcard.ANY_RUN
+ANY_ONE: Final = Wildcard.ANY_ONE
+
+Part: TypeAlias = str | Wildcard
+Simple: TypeAlias = Literal["equals", "prefix", "suffix", "contains"]
+Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
+
+# In encoded patterns; neither byte occurs in UTF-8. kernels/like.py has the same two.
+WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
+
+
+def fold(text: str, casei: bool, accenti: bool) -> str:
+    """Return the text without its accents, its case, both or neither; folding once more changes nothing.
+
+    >>> fold("Crème BRÛLÉE", casei=True, accenti=True)
+    'creme brulee'
+    >>> fold("Straße", casei=True, accenti=False) == fold("STRASSE", casei=True, accenti=False)
+    True
+    """
+    if accenti and not text.isascii():
+        decomposed = unicodedata.normalize("NFD", text)
+        bare = "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+        text = unicodedata.normalize("NFC", bare)
+    return text.casefold() if casei else text
+
+
+class Like(NamedTuple):
+    r"""A LIKE pattern in normal form: literals, none empty and no two side by side, and wildcards between them.
+
+    Side by side, every ANY_ONE comes before ANY_RUN, of which there is one at most: patterns that differ in nothing
+    else are equal. Make one with `parse_like`, `of` or the builders below.
+
+    >>> parse_like("a%_b").parts
+    ('a', <Wildcard.ANY_ONE: '_'>, <Wildcard.ANY_RUN: '%'>, 'b')
+    """
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Like:
+        """The pattern of any literals and wildcards in a row, brought into normal form.
+
+        >>> Like.of(["a", "b", ANY_RUN, "", ANY_RUN]) == prefix_like("ab")
+        True
+        """
+        normal: list[Part] = []
+        kept = [part for part in parts if part != ""]
+        for is_wild, group in groupby(kept, key=lambda part: isinstance(part, Wildcard)):
+            run = list(group)
+            if is_wild:
+                normal += [ANY_ONE] * run.count(ANY_ONE) + [ANY_RUN] * (ANY_RUN in run)
+            else:
+                normal.append("".join(map(str, run)))
+        return cls(tuple(normal))
+
+    def folded(self, casei: bool, accenti: bool) -> Like:
+        """The pattern for folded text: each literal is folded, and ANY_ONE takes one code point of the folded text.
+
+        >>> parse_like("Stra_e %").folded(casei=True, accenti=False).to_text()
+        'stra_e %'
+        """
+        return Like.of(fold(part, casei, accenti) if isinstance(part, str) else part for part in self.parts)
+
+    def shape(self) -> Shape:
+        """What the pattern asks in simpler words, with its one literal; ("pattern", None) if it is not so simple.
+
+        >>> parse_like("Via %").shape(), parse_like("%a%b").shape()
+        (('prefix', 'Via '), ('pattern', None))
+        """
+        match self.parts:
+            case ():
+                return "equals", ""
+            case (str(literal),):
+                return "equals", literal
+            case (Wildcard.ANY_RUN,):
+                return "prefix", ""
+            case (str(literal), Wildcard.ANY_RUN):
+                return "prefix", literal
+            case (Wildcard.ANY_RUN, str(literal)):
+                return "suffix", literal
+            case (Wildcard.ANY_RUN, str(literal), Wildcard.ANY_RUN):
+                return "contains", literal
+        return "pattern", None
+
+    def matches(self, text: str) -> bool:
+        """True if the whole text, folded already if need be, has this form; at most O(n * m) steps.
+
+        A run takes as little as it can. Where the rest then fails, only the last run is made longer: what stands
+        before it has the earliest place there is, so that nothing is gained by moving that.
+
+        >>> parse_like("%a_c").matches("abc abc"), parse_like("%a_c").matches("abcd")
+        (True, False)
+        """
+        tokens = [token for part in self.parts for token in (part if isinstance(part, str) else (part,))]
+        at = place = 0
+        after_run = run_end = -1
+        while place < len(text):
+            token = tokens[at] if at < len(tokens) else None
+            if token is ANY_RUN:
+                at += 1
+                if at == len(tokens):
+                    return True
+                after_run, run_end = at, place
+            elif token is ANY_ONE or token == text[place]:
+                at, place = at + 1, place + 1
+            elif after_run >= 0:
+                run_end += 1
+                at, place = after_run, run_end
+            else:
+                return False
+        return all(token is ANY_RUN for token in tokens[at:])
+
+    def to_text(self) -> str:
+        r"""The pattern as text, `%`, `_` and `\` in literals escaped by `\`; parsing it gives the same pattern.
+
+        >>> print(contains_like("100%").to_text())
+        %100\%%
+        """
+        return "".join(_escaped(part) if isinstance(part, str) else part.value for part in self.parts)
+
+
+def _escaped(literal: str) -> str:
+    return "".join(f"\\{character}" if character in "%_\\" else character for character in literal)
+
+
+def parse_like(pattern: str, escape: str = "\\") -> Like:
+    r"""Return the pattern that a text means: `%` any run, `_` one code point, the escape takes the next literally.
+
+    The escape is a single character, be it `%` or `_`, which then are no wildcards. A pattern that ends in it is an
+    error that names the place, counted from 0.
+
+    >>> parse_like("50!%", escape="!").shape()
+    ('equals', '50%')
+    >>> parse_like("50%\\")
+    Traceback (most recent call last):
+    contrada.errors.FilterError: LIKE pattern '50%\\': nothing follows the escape at position 3
+    """
+    if len(escape) != 1:
+        raise FilterError(f"the escape of a LIKE pattern is one character, not {escape!r}")
+    parts: list[Part] = []
+    characters = enumerate(pattern)
+    for place, character in characters:
+        if character == escape:
+            _, literal = next(characters, (place, ""))
+            if not literal:
+                raise FilterError(f"LIKE pattern {pattern!r}: nothing follows the escape at position {place}")
+            parts.append(literal)
+        else:
+            parts.append(Wildcard(character) if character in "%_" else character)
+    return Like.of(parts)
+
+
+def prefix_like(literal: str) -> Like:
+    """The pattern of all texts that begin with the literal.
+
+    >>> prefix_like("50%").to_text()
+    '50\\\\%%'
+    """
+    return Like.of([literal, ANY_RUN])
+
+
+def suffix_like(literal: str) -> Like:
+    """The pattern of all texts that end with the literal.
+
+    >>> suffix_like(".csv").to_text()
+    '%.csv'
+    """
+    return Like.of([ANY_RUN, literal])
+
+
+def contains_like(literal: str) -> Like:
+    """The pattern of all texts that hold the literal somewhere.
+
+    >>> contains_like("ab").to_text()
+    '%ab%'
+    """
+    return Like.of([ANY_RUN, literal, ANY_RUN])
+
+
+def encode_text(text: str) -> bytes:
+    """UTF-8 that lone surrogates pass through: bytes compare as the code points do.
+
+    >>> encode_text("é"), encode_text("\\ud800")
+    (b'\\xc3\\xa9', b'\\xed\\xa0\\x80')
+    """
+    return text.encode("utf-8", "surrogatepass")
+
+
+def encode_like(like: Like) -> bytes:
+    """The pattern for compiled kernels: literals in UTF-8, byte FF for ANY_RUN and FE for ANY_ONE.
+
+    >>> encode_like(parse_like("é_%"))
+    b'\\xc3\\xa9\\xfe\\xff'
+    """
+    return b"".join(encode_text(part) if isinstance(part, str) else WILDCARD_BYTES[part] for part in like.parts)
+
+
+def literals(like: Like) -> list[bytes]:
+    """The literals of the pattern in UTF-8, in order: every text that matches holds all of them.
+
+    >>> literals(parse_like("a%bc_é"))
+    [b'a', b'bc', b'\\xc3\\xa9']
+    """
+    return [encode_text(part) for part in like.parts if isinstance(part, str)]

@@ -1,0 +1,84 @@
+"""LIKE on bytes against LIKE on code points and against regular expressions."""
+
+import re
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contrada.kernels.like import like_matches
+from contrada.model.text import ANY_ONE, ANY_RUN, WILDCARD_BYTES, Like, encode_like, encode_text, parse_like
+
+pytestmark = pytest.mark.jitless
+
+# One to four bytes each, and a lone surrogate; é and ß share their first byte.
+LETTERS = "abéß😀\ud800"
+words = st.text(LETTERS, max_size=8)
+parts = st.sampled_from([*LETTERS, ANY_RUN, ANY_RUN, ANY_ONE])
+likes = st.lists(parts, max_size=8).map(Like.of)
+
+
+@numba.njit
+def compiled(pattern, p0, p1, text, t0, t1):
+    """What the kernel says; only compiled code can call it."""
+    return like_matches(pattern, p0, p1, text, t0, t1)
+
+
+def padded(code, before, after):
+    """The bytes amid others, and where they begin and end."""
+    return np.frombuffer(before + code + after, np.uint8), len(before), len(before) + len(code)
+
+
+def matches(code, text, before=b"", after=b"\xff"):
+    answer = compiled(*padded(code, before, after), *padded(encode_text(text), before, after))
+    assert answer in (True, False)
+    return bool(answer)
+
+
+def as_regex(like):
+    wild = {ANY_RUN: ".*", ANY_ONE: "."}
+    return re.compile("".join(re.escape(p) if isinstance(p, str) else wild[p] for p in like.parts), re.DOTALL)
+
+
+@given(likes, words)
+@example(parse_like("%ß"), "éß")
+@example(parse_like("%_"), "")
+@example(parse_like("%b_b%b"), "abébéb")
+@example(parse_like(""), "")
+def test_bytes_match_as_code_points_and_regular_expressions_do(like, text):
+    expected = as_regex(like).fullmatch(text) is not None
+    assert like.matches(text) == expected
+    assert matches(encode_like(like), text) == expected
+
+
+@given(st.lists(parts, max_size=8), words)
+def test_patterns_need_no_normal_form(parts, text):
+    like = Like(tuple(parts))
+    assert matches(encode_like(like), text) == Like.of(parts).matches(text)
+
+
+@given(likes, words, st.sampled_from([b"a", b"\xa9", b"\xff", b"\xfe", b"\x98\x80"]))
+def test_bytes_before_and_after_do_not_count(like, text, other):
+    """Not even continuation bytes, which a look beyond the end would take for the end of a code point."""
+    assert matches(encode_like(like), text, other, other) == like.matches(text)
+
+
+@given(words, st.data())
+def test_texts_match_patterns_made_of_them(text, data):
+    made = [data.draw(st.sampled_from([letter, letter, ANY_ONE, ANY_RUN])) for letter in text]
+    assert matches(encode_like(Like.of(made)), text)
+
+
+@pytest.mark.parametrize("text", list(LETTERS))
+def test_any_one_takes_one_code_point(text):
+    assert matches(WILDCARD_BYTES[ANY_ONE], text)
+    assert not matches(WILDCARD_BYTES[ANY_ONE] * 2, text)
+    assert matches(WILDCARD_BYTES[ANY_ONE] * 2, text + text)
+
+
+def test_matching_does_not_blow_up():
+    code = encode_like(parse_like("%a" * 30 + "%b"))
+    assert not matches(code, "a" * 300)
+    assert matches(code, "a" * 300 + "b")

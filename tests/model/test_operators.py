@@ -1,0 +1,78 @@
+"""Constraints on scalars and text: what they accept, how they print, when they are equal."""
+
+import pickle
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+import contrada as ct
+from contrada import Constraint
+from contrada.testing.scalars import constraints
+
+PRINTED = [
+    (Constraint("price", "<", 100), "price < 100"),
+    (Constraint("price", "<>", 2.5), "price <> 2.5"),
+    (Constraint("my price", ">=", Decimal("0.10")), '"my price" >= 0.10'),
+    (Constraint("name", "=", "it's"), "name = 'it''s'"),
+    (Constraint("ok", "=", True), "ok = TRUE"),
+    (Constraint("at", ">", datetime(2020, 1, 2, 3, 4, 5, 600)), "at > TIMESTAMP('2020-01-02T03:04:05.0006Z')"),
+    (Constraint("at", "between", (date(2020, 1, 1), date(2021, 1, 1))),
+     "at BETWEEN TIMESTAMP('2020-01-01T00:00:00Z') AND TIMESTAMP('2021-01-01T00:00:00Z')"),
+    (Constraint("size", "NOT  in", [3, 1]), "size NOT IN (3, 1)"),
+    (Constraint("name", "suffix", "_x"), r"name LIKE '%\_x'"),
+    (Constraint("name", "contains", "a", casei=True, accenti=True), "CASEI(ACCENTI(name)) LIKE CASEI(ACCENTI('%a%'))"),
+    (Constraint("name", "not like", "5!%", escape="!"), r"name NOT LIKE '5\%'"),
+    (Constraint("name", "is null"), "name IS NULL"),
+]  # fmt: skip
+REFUSED = [
+    (("a", "~", 1), "'~' is no operator"),
+    (("a", "=", None), "`=` takes text, numbers, booleans or timestamps, not NoneType; `is null` asks for absence"),
+    (("a", "=", float("nan")), "holds of nothing"),
+    (("a", "=", [1]), "not list"),
+    (("a", "<", True), "`<` does not apply to booleans"),
+    (("a", "between", (1,)), "takes two values, not 1"),
+    (("a", "between", (1, "x")), "values of one kind; here are number, text"),
+    (("a", "in", "abc"), "takes several values"),
+    (("a", "in", []), "values of one kind; here are none"),
+    (("a", "prefix", 1), "`prefix` takes text, not int"),
+    (("a", "like", "50%\\"), "nothing follows the escape at position 3"),
+    (("a", "is null", 1), "`is null` takes no value"),
+    (("a", "contains", ct.Region.box(0, 0, 1, 1)), "with regions use a Relation"),
+    (("a", ct.Relation.MEETS, 3), "relations need a Region or Point, not int"),
+    (("", "=", 1), "an attribute is named by text"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "text"), PRINTED)
+def test_constraints_print_as_cql2(constraint, text):
+    assert str(constraint) == text
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_what_cannot_be_asked_is_a_clear_error(arguments, message):
+    with pytest.raises(ct.FilterError) as caught:
+        Constraint(*arguments)
+    assert message in str(caught.value)
+
+
+def test_folding_is_for_text():
+    with pytest.raises(ct.FilterError, match="casei and accenti are for text"):
+        Constraint("a", "=", 1, casei=True)
+
+
+def test_constraints_that_ask_the_same_are_equal():
+    assert Constraint("a", "=", 1) == Constraint("a", "=", 1.0) == Constraint("a", "between", (1, 1))
+    assert Constraint("a", "in", [1, 2, 2]) == Constraint("a", "in", (2, 1.0))
+    assert Constraint("a", "like", "x%") == Constraint("a", "prefix", "x")
+    assert Constraint("a", "=", 1) != Constraint("a", "=", True) != Constraint("a", "=", "1")
+    assert Constraint("a", "=", "x") != Constraint("a", "=", "x", casei=True)
+
+
+@given(constraints())
+def test_constraints_survive_pickling_and_cannot_be_changed(constraint):
+    copy = pickle.loads(pickle.dumps(constraint))
+    assert copy == constraint and hash(copy) == hash(constraint) and str(copy) == str(constraint)
+    with pytest.raises(AttributeError):
+        constraint.attribute = "other"

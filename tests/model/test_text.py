@@ -1,0 +1,235 @@
+"""Folding is idempotent for all of Unicode; LIKE patterns have one form, print and match as they say."""
+
+import pickle
+import re
+import sys
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contrada.errors import FilterError
+from contrada.model.text import (
+    ANY_ONE,
+    ANY_RUN,
+    Like,
+    contains_like,
+    encode_like,
+    encode_text,
+    fold,
+    literals,
+    parse_like,
+    prefix_like,
+    suffix_like,
+)
+
+FLAGS = [(False, False), (True, False), (False, True), (True, True)]
+# The code points that folding may change; Hangul, which Unicode decomposes by rule, is in the alphabet below.
+FOLDED = [
+    character
+    for character in map(chr, range(sys.maxunicode + 1))
+    if character.casefold() != character
+    or unicodedata.decomposition(character)
+    or unicodedata.category(character) == "Mn"
+]
+# Case variants, marks alone and composed, Hangul that composes without marks, characters special to LIKE or to us.
+ALPHABET = "aAeEéßẞsS\u017fİ\u0131ΐ\u0345\u03b9ǰ\u0301\u0328가\u1100\u1161\u11a8%_\\!\n\x00\x7f😀\ud800\udc00"
+texts = st.text(ALPHABET, max_size=8)
+likes = st.lists(texts | st.sampled_from([ANY_RUN, ANY_ONE]), max_size=8).map(Like.of)
+flags = st.sampled_from(FLAGS)
+
+
+def as_regex(like):
+    """The pattern for `re`."""
+    wild = {ANY_RUN: ".*", ANY_ONE: "."}
+    return re.compile("".join(re.escape(p) if isinstance(p, str) else wild[p] for p in like.parts), re.DOTALL)
+
+
+@pytest.mark.parametrize(("casei", "accenti"), FLAGS)
+def test_every_code_point_folds_to_what_stays(casei, accenti):
+    for character in FOLDED:
+        folded = fold(character, casei, accenti)
+        assert fold(folded, casei, accenti) == folded, hex(ord(character))
+
+
+def test_without_accents_no_code_point_leaves_a_mark():
+    for character in FOLDED:
+        for casei in (False, True):
+            assert all(unicodedata.category(c) != "Mn" for c in fold(character, casei, True)), hex(ord(character))
+
+
+@given(st.text(max_size=8) | texts, flags)
+def test_folding_twice_is_folding_once(text, flags):
+    folded = fold(text, *flags)
+    assert fold(folded, *flags) == folded
+
+
+@given(st.text(max_size=8) | texts)
+def test_folding_accents_and_case_is_folding_them_one_after_the_other(text):
+    assert fold(text, True, True) == fold(fold(text, False, True), True, False)
+    assert fold(text, False, False) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "casei", "accenti", "expected"),
+    [
+        ("Straße", True, False, "strasse"),
+        ("É", True, False, "é"),
+        ("E\u0301", True, False, "e\u0301"),  # casei alone does not normalise
+        ("E\u0301", False, True, "E"),
+        ("ÅNGSTRÖM \u212b", False, True, "ANGSTROM A"),
+        ("Łódź, Ørsted", False, True, "Łodz, Ørsted"),
+        ("İI\u0131i", True, True, "ii\u0131i"),  # a dotless i keeps apart
+        ("ᾳ", True, True, "\u03b1"),  # the iota below is a mark and goes
+        ("ᾳ", True, False, "\u03b1\u03b9"),
+        ("\u1100\u1161\u11a8", False, True, "각"),
+        ("\ud800é", True, True, "\ud800e"),
+        ("", True, True, ""),
+    ],
+)
+def test_foldings_worth_knowing(text, casei, accenti, expected):
+    assert fold(text, casei, accenti) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("", ()),
+        ("ab", ("ab",)),
+        ("%%", (ANY_RUN,)),
+        ("%_%_", (ANY_ONE, ANY_ONE, ANY_RUN)),
+        ("a%_b", ("a", ANY_ONE, ANY_RUN, "b")),
+        ("a\\%b\\_c\\\\d\\e", ("a%b_c\\de",)),
+        ("\\%%", ("%", ANY_RUN)),
+    ],
+)
+def test_parsing_gives_the_normal_form(pattern, parts):
+    assert parse_like(pattern).parts == parts
+
+
+@pytest.mark.parametrize("escape", ["!", "%", "_", "é", "\ud800"])
+def test_any_single_character_may_escape(escape):
+    assert parse_like(f"a{escape}%{escape}_{escape}{escape}", escape).parts == (f"a%_{escape}",)
+
+
+@pytest.mark.parametrize("escape", ["", "ab", "e\u0301"])
+def test_an_escape_is_one_character(escape):
+    with pytest.raises(FilterError, match="one character, not"):
+        parse_like("a", escape)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "position"), [("\\", "\\", 0), ("a\\\\\\", "\\", 3), ("é!", "!", 1), ("%%%", "%", 2)]
+)
+def test_an_escape_at_the_end_is_an_error_that_names_its_place(pattern, escape, position):
+    with pytest.raises(FilterError, match=f"nothing follows the escape at position {position}$"):
+        parse_like(pattern, escape)
+
+
+@given(likes)
+def test_patterns_are_in_normal_form_and_print_as_they_parse(like):
+    assert Like.of(like.parts) == like
+    assert parse_like(like.to_text()) == like
+    assert pickle.loads(pickle.dumps(like)) == like
+    assert "" not in like.parts
+    for part, following in pairwise(like.parts):
+        assert isinstance(part, str) != isinstance(following, str) or part is ANY_ONE
+
+
+@given(likes, texts)
+@example(parse_like("%ab_%b"), "aabab\nb")
+@example(parse_like("_"), "")
+@example(parse_like("%"), "")
+def test_patterns_match_as_regular_expressions_do(like, text):
+    assert like.matches(text) == (as_regex(like).fullmatch(text) is not None)
+
+
+@given(likes)
+def test_a_pattern_matches_its_own_text(like):
+    text = "".join(part if isinstance(part, str) else "x" for part in like.parts)
+    assert like.matches(text)
+
+
+@given(st.text("ab%_", max_size=5), st.text("ab", max_size=8))
+def test_small_patterns_match_as_regular_expressions_do(pattern, text):
+    like = parse_like(pattern)
+    assert like.matches(text) == (as_regex(like).fullmatch(text) is not None)
+
+
+def test_matching_does_not_blow_up():
+    like = parse_like("%a" * 30 + "%b")
+    assert not like.matches("a" * 2000)
+    assert like.matches("a" * 2000 + "b")
+
+
+@given(likes, flags)
+def test_folding_a_pattern_twice_is_folding_it_once(like, flags):
+    folded = like.folded(*flags)
+    assert folded.folded(*flags) == folded
+    assert Like.of(folded.parts) == folded
+
+
+def test_what_folding_empties_lets_its_neighbours_join():
+    assert parse_like("%\u0301_").folded(False, True) == parse_like("_%")
+    assert not parse_like("%_").folded(True, False).matches(fold("", True, False))
+    assert parse_like("stra__e").folded(True, False).matches(fold("Straße", True, False))  # _ is one of `ss`
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shape"),
+    [
+        ("", ("equals", "")),
+        ("a\\%", ("equals", "a%")),
+        ("%", ("prefix", "")),
+        ("a%", ("prefix", "a")),
+        ("%a", ("suffix", "a")),
+        ("%%a%", ("contains", "a")),
+        ("_", ("pattern", None)),
+        ("a_%", ("pattern", None)),
+        ("a%b", ("pattern", None)),
+        ("%a%b%", ("pattern", None)),
+    ],
+)
+def test_shapes(pattern, shape):
+    assert parse_like(pattern).shape() == shape
+
+
+@given(likes, texts)
+def test_shapes_say_what_the_pattern_does(like, text):
+    kind, literal = like.shape()
+    said = {
+        "equals": lambda: text == literal,
+        "prefix": lambda: text.startswith(literal),
+        "suffix": lambda: text.endswith(literal),
+        "contains": lambda: literal in text,
+        "pattern": lambda: like.matches(text),
+    }
+    assert said[kind]() == like.matches(text)
+
+
+@given(texts, texts)
+def test_builders_say_what_they_are_named_after(literal, text):
+    assert prefix_like(literal).matches(text) == text.startswith(literal)
+    assert suffix_like(literal).matches(text) == text.endswith(literal)
+    assert contains_like(literal).matches(text) == (literal in text)
+    assert contains_like(literal).matches(text + literal + text)
+
+
+@given(likes)
+def test_codes_hold_the_literals_between_bytes_that_utf8_lacks(like):
+    code = encode_like(like)
+    assert [run for run in re.split(b"[\xfe\xff]", code) if run] == literals(like)
+    assert code.count(b"\xff") == like.parts.count(ANY_RUN)
+    assert code.count(b"\xfe") == like.parts.count(ANY_ONE)
+
+
+@given(likes, likes)
+def test_different_patterns_have_different_codes(one, other):
+    assert (encode_like(one) == encode_like(other)) == (one == other)
+
+
+@given(texts, texts)
+def test_bytes_compare_as_code_points(one, other):
+    assert (encode_text(one) < encode_text(other)) == (one < other)
