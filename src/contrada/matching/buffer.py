@@ -14,7 +14,8 @@ from contrada.geometry.column import LARGE
 from contrada.index.packed import PackedTree, flat_tree, item_arrays
 from contrada.index.raw import RawBuffer, with_room
 from contrada.index.scanned import Scanned
-from contrada.matching.level import EMPTY, Constraints, Level, Place
+from contrada.matching.checks import Checks, Constraints
+from contrada.matching.level import EMPTY, Level, Place
 from contrada.matching.message import Places
 from contrada.model import Constraint, Predicate
 
@@ -51,7 +52,7 @@ class Buffer:
                 if is_reached:
                     trees[place] = grown.tree()
                 else:
-                    checks[place] = grown.constraints()
+                    checks[place] = Checks.of_sorted(grown.constraints())
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
         return self.level
 

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Point, PointArray, Region, RegionArray, relate
+from contrada.geometry import Point, Region
 from contrada.index.packed import PackedTree, boxes_of, joined, reordered
 from contrada.index.raw import FILTER, Raw, joined_raw
 from contrada.index.scalar_packing import pack_scalars, raw_of
 from contrada.index.scalars import Messages, ScalarIndex
 from contrada.index.scanned import Scanned
+from contrada.matching.checks import Checks, Constraints
 from contrada.matching.message import Places, Seen
 from contrada.model.forms import TEXT
 
@@ -32,14 +33,6 @@ class Message(NamedTuple):
     scalars: Messages | None
 
 
-class Constraints(NamedTuple):
-    """Constraints in arrays: filter k asks for a relation in masks[k] to value k of the column."""
-
-    filters: NDArray[np.int32]
-    masks: NDArray[np.uint8]
-    column: RegionArray | PointArray
-
-
 class Added(NamedTuple):
     """Constraints that are not packed yet: those that filters are reached through, further and scalar ones."""
 
@@ -52,7 +45,7 @@ class Level(NamedTuple):
     """Filters by the constraint that they are reached through, and their further constraints."""
 
     trees: Mapping[Place, PackedTree]
-    checks: Mapping[Place, Constraints]  # sorted by filter
+    checks: Mapping[Place, Checks]
     scalars: ScalarIndex | Scanned | None
     filters: int
 
@@ -65,29 +58,10 @@ class Level(NamedTuple):
         filters = found[0] if len(found) == 1 else merged(found)
         if self.scalars is not None and message.scalars is not None:
             filters = self.scalars.match(message.scalars, filters)
-        if not self.checks or not len(filters):
-            return filters
-        return self._check(filters, message.spatial)
-
-    def _check(self, filters: NDArray[np.int64], message: Mapping[str, Value]) -> NDArray[np.int64]:
-        """Those of the filters whose further constraints hold."""
-        for (attribute, _), checks in self.checks.items():
+        for (name, _), checks in self.checks.items():
             if not len(filters):
                 break
-            first = np.searchsorted(checks.filters, filters, side="left")
-            last = np.searchsorted(checks.filters, filters, side="right")
-            counts = last - first
-            asked = np.repeat(np.arange(len(filters)), counts)
-            if not len(asked):
-                continue
-            if attribute not in message:
-                filters = filters[counts == 0]
-                continue
-            at = np.arange(len(asked)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-            codes = relate(message[attribute].column, reordered(checks.column, at), threads=1)
-            failed = np.zeros(len(filters), bool)
-            failed[asked[checks.masks[at] >> codes & 1 == 0]] = True
-            filters = filters[~failed]
+            filters = checks.passing(filters, message.spatial.get(name))
         return filters
 
 
@@ -112,7 +86,7 @@ def merge_levels(
         for place, tree in level.trees.items():
             reached[place].append(_alive(Constraints(tree.rows, tree.masks, tree.values()), is_alive))
         for place, checks in level.checks.items():
-            further[place].append(_alive(checks, is_alive))
+            further[place].append(_alive(Constraints(*checks[:3]), is_alive))
         if level.scalars is not None:
             own = level.scalars.raw() if isinstance(level.scalars, Scanned) else raw_of(level.scalars)
             raw.append(own._replace(records=own.records[is_alive(own.records[:, FILTER].astype(np.int32))]))
@@ -139,10 +113,7 @@ def _packed(
 ) -> Level:
     """Pack constraints into one level; the scalar ones are packed already."""
     trees = {place: PackedTree(part.column, part.masks, part.filters) for place, part in reached.items()}
-    checks = {}
-    for place, part in further.items():
-        order = np.argsort(part.filters, kind="stable")
-        checks[place] = Constraints(part.filters[order], part.masks[order], reordered(part.column, order))
+    checks = {place: Checks.of(part) for place, part in further.items()}
     count = sum(len(tree) for tree in trees.values())
     return Level(trees, checks, scalars, count + (0 if scalars is None else scalars.filters))
 
@@ -222,7 +193,10 @@ def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
         return np.searchsorted(filters, rows).astype(np.int32)
 
     trees = {place: tree.with_rows(number) for place, tree in level.trees.items()}
-    checks = {place: part._replace(filters=number(part.filters)) for place, part in level.checks.items()}
+    checks = {
+        place: Checks.of_sorted(Constraints(number(part.filters), part.masks, part.column))
+        for place, part in level.checks.items()
+    }
     scalars = level.scalars
     if isinstance(scalars, ScalarIndex):
         scalars = scalars.renumbered(filters)

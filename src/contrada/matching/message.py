@@ -88,7 +88,7 @@ class Places:
         for constraint in constraints:
             if constraint.is_spatial or constraint.test.form != NUMBER:
                 continue
-            for value in constraint.value if isinstance(constraint.value, tuple) else (constraint.value,):
+            for value in constraint.value if type(constraint.value) is tuple else (constraint.value,):
                 scalar = scalar_of(value)
                 if scalar is not None and scalar.rest & 7 == INEXACT:
                     exact = exact_number(value)

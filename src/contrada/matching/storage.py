@@ -22,7 +22,8 @@ from contrada.geometry.arrays import Arrays
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.scalars import Arrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
-from contrada.matching.level import Constraints, Level, Place
+from contrada.matching.checks import Checks
+from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
 
 FORMAT = "contrada.ForwardingTable"
@@ -160,7 +161,7 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     for k, tree in enumerate(saved.level.trees.values()):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
     for k, checks in enumerate(saved.level.checks.values()):
-        arrays.update({f"check{k}-filters": checks.filters, f"check{k}-masks": checks.masks})
+        arrays.update({f"check{k}-{name}": getattr(checks, name) for name in ("filters", "masks", "offsets")})
         arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
     if isinstance(saved.level.scalars, ScalarIndex):
         arrays.update({f"scalars-{name}": array for name, array in saved.level.scalars.arrays._asdict().items()})
@@ -182,12 +183,13 @@ def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> P
     return tree_from_arrays(own, is_points)
 
 
-def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> Constraints:
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> Checks:
     if is_points:
         column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
-    return Constraints(arrays[f"{prefix}-filters"], arrays[f"{prefix}-masks"], column)
+    filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in ("filters", "masks", "offsets"))
+    return Checks(filters, masks, column, int(filters[0]), offsets)
 
 
 def _scalars_of(first: int | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:

@@ -23,7 +23,7 @@ from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
 from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
-from contrada.model import Column, Constraint, Filter, Predicate
+from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 
 
@@ -83,7 +83,8 @@ class ForwardingTable:
     def subscribe_many(self, rows: Any, template: Constraint | Filter) -> NDArray[np.int64]:
         """Add a subscription for every row of an Arrow table, and return their rows in this table.
 
-        The template is a Filter whose values may be `Column("name")`: WKB or GeoArrow columns of regions or points. The
+        The template is a Filter whose values may be `Column("name")`: WKB or GeoArrow columns of regions or points, and
+        columns of text, numbers, booleans and timestamps. The
         columns `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this
         table, or to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
         """
@@ -94,12 +95,13 @@ class ForwardingTable:
             for (attribute, _), part in bound.constraints:
                 crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
             self._refuse_used(keys)
+            self._store.places.check(bound.long)
             self._crs.update(crs)
             first = self._keys.extend(keys)
             snapshot = self._store.snapshot
             draft = grown(snapshot, self._subscriber_rows(subscribers))
             self._live += bound.rows
-            self._store.append_many(draft, bound.split(snapshot.filters), bound.rows)
+            self._store.append_many(draft, bound.split(snapshot.filters, self._store.places), bound.rows)
             return np.arange(first, first + bound.rows)
 
     def unsubscribe(self, key: Name) -> None:
@@ -284,8 +286,8 @@ class ForwardingTable:
         crs: dict[str, str | None] = {}
         for part in predicate.filters:
             for constraint in part.constraints:
-                if isinstance(constraint.value, Column):
-                    raise FilterError(f"{constraint.value} is a column of a template: use subscribe_many")
+                if constraint.columns:
+                    raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
                 if not constraint.is_spatial:
                     continue
                 name = constraint.attribute

@@ -9,8 +9,12 @@ import numpy as np
 from contrada.errors import FilterError, RegionError
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.index.packed import reordered
-from contrada.matching.level import Added, Constraints, Place, joined_constraints
-from contrada.model import Column, Constraint, Filter
+from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
+from contrada.matching.checks import Constraints
+from contrada.matching.level import Added, Place, joined_constraints
+from contrada.matching.message import Places
+from contrada.matching.template_scalars import bind_scalar
+from contrada.model import Column, Constraint, Filter, forms
 
 
 class Bound(NamedTuple):
@@ -18,6 +22,8 @@ class Bound(NamedTuple):
 
     rows: int
     constraints: list[tuple[Place, Constraints]]
+    scalars: list[tuple[forms.Place, Raw]]
+    long: list[Constraint]  # those whose numbers the table must take note of
     keys: Any | None
     subscribers: Any | None
 
@@ -26,13 +32,23 @@ class Bound(NamedTuple):
         keys = range(first, first + self.rows) if self.keys is None else self.keys
         return keys, keys if self.subscribers is None else self.subscribers
 
-    def split(self, first: int) -> Added:
-        """The constraints that filters first.. are reached through, and the further ones."""
+    def split(self, first: int, places: Places) -> Added:
+        """The constraints that filters first.. are reached through, the further ones and the scalar ones."""
         parts = [(place, part._replace(filters=part.filters + np.int32(first))) for place, part in self.constraints]
         further: dict[Place, list[Constraints]] = {}
         for place, part in parts[1:]:
             further.setdefault(place, []).append(part)
-        return Added(dict(parts[:1]), {place: joined_constraints(group) for place, group in further.items()})
+        raw = [_numbered(part, first, places.number(place)) for place, part in self.scalars]
+        whole = joined_raw(raw, places.forms >= forms.TEXT) if raw else None
+        return Added(dict(parts[:1]), {place: joined_constraints(group) for place, group in further.items()}, whole)
+
+
+def _numbered(raw: Raw, first: int, place: int) -> Raw:
+    """Records of filters first.. at a place."""
+    records = raw.records.copy()
+    records[:, FILTER] += first
+    records[:, PLACE] = place
+    return raw._replace(records=records)
 
 
 def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
@@ -41,6 +57,8 @@ def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
 
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     parts = [template] if isinstance(template, Constraint) else list(template)
+    scalars = [constraint for constraint in parts if not constraint.is_spatial]
+    parts = [constraint for constraint in parts if constraint.is_spatial]
     parts.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
     filters = np.arange(table.num_rows, dtype=np.int32)
     bound = []
@@ -49,7 +67,9 @@ def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
         masks = np.full(table.num_rows, constraint.relations.mask, np.uint8)
         place = (constraint.attribute, isinstance(column, PointArray))
         bound.append((place, Constraints(filters, masks, column)))
-    return Bound(table.num_rows, bound, _names_of(table, "key", True), _names_of(table, "subscriber", False))
+    long: list[Constraint] = []
+    raw = [bound for constraint in scalars for bound in bind_scalar(constraint, table, long)]
+    return Bound(table.num_rows, bound, raw, long, _names_of(table, "key", True), _names_of(table, "subscriber", False))
 
 
 def _column_of(table: Any, constraint: Constraint) -> RegionArray | PointArray:

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from contrada.errors import FilterError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model.forms import POINT, REGION, Place, Test
-from contrada.model.operators import checked_operand, exact_operands, normalised, printed, test_of
+from contrada.model.operators import Column, checked_operand, exact_operands, normalised, printed, test_of
 from contrada.model.text import parse_like
 
 SpatialValue = Region | Point
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
-
-
-class Column(NamedTuple):
-    """In a template, the place of a value that comes from a column of the subscriptions' table.
-
-    >>> str(Constraint("area", Relation.OVERLAPS, Column("geometry")))
-    'overlaps(area, $geometry)'
-    """
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"${self.name}"
 
 
 class Constraint:
@@ -84,6 +71,12 @@ class Constraint:
         """True if this asks for a relation to a region or point."""
         return isinstance(self.operator, RelationSet)
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a template that stand in place of values."""
+        items = self.value if type(self.value) is tuple else (self.value,)
+        return tuple(item for item in items if isinstance(item, Column))
+
     @cached_property
     def test(self) -> Test:
         """What a constraint on scalars or text comes down to."""
@@ -106,8 +99,8 @@ class Constraint:
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if isinstance(self.value, Column):
-            return self.attribute, self.operator, self.value
+        if self.columns:
+            return self.attribute, self.operator, self.value, self.casei, self.accenti
         return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -143,10 +136,10 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
     if isinstance(value, Region | Point):
         raise FilterError(f"`{name}` is for scalars and text; with regions use a Relation such as Relation.OVERLAPS")
     operand = checked_operand(name, value)
-    some = operand[0] if isinstance(operand, tuple) else operand
-    if is_folded and not isinstance(some, str):
+    some = operand[0] if type(operand) is tuple else operand
+    if is_folded and not isinstance(some, str | Column):
         raise FilterError("casei and accenti are for text")
-    if name.endswith("like"):
+    if name.endswith("like") and not isinstance(operand, Column):
         operand = parse_like(operand, escape).to_text()
     return name, operand
 

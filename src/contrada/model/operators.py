@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,20 @@ OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
 
 
+class Column(NamedTuple):
+    """In a template, the place of a value that comes from a column of the subscriptions' table.
+
+    >>> from contrada import Constraint
+    >>> str(Constraint("severity", ">=", Column("at_least")))
+    'severity >= $at_least'
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+
 def normalised(operator: str) -> str:
     """The name of an operator as it is kept; others are a FilterError.
 
@@ -76,16 +90,18 @@ def checked_operand(operator: str, value: Any) -> Any:
             raise FilterError(f"`{operator}` takes no value, not {value!r}")
         return None
     if operator in PAIRS or operator in SETS:
-        if isinstance(value, str) or not isinstance(value, Iterable):
+        if isinstance(value, str | Column) or not isinstance(value, Iterable):
             raise FilterError(f"`{operator}` takes {'two values' if operator in PAIRS else 'several values'}")
         many = tuple(value)
         if operator in PAIRS and len(many) != 2:
             raise FilterError(f"`{operator}` takes two values, not {len(many)}")
-        kinds = {kind_of(operator, item) for item in many}
-        if len(kinds) != 1:
+        kinds = {kind_of(operator, item) for item in many if not isinstance(item, Column)}
+        if len(kinds) > 1 or not many:
             names = ", ".join(sorted(KIND_NAMES[kind] for kind in kinds)) or "none"
             raise FilterError(f"`{operator}` takes values of one kind; here are {names}")
         return many
+    if isinstance(value, Column):
+        return value
     if operator in TEXTUAL and not isinstance(value, str):
         raise FilterError(f"`{operator}` takes text, not {type(value).__name__}")
     kind_of(operator, value)
@@ -137,7 +153,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
 def exact_operands(value: Any) -> frozenset[Fraction]:
     """The numbers among operands that are too long for a test to tell them apart."""
     found = set()
-    for item in value if isinstance(value, tuple) else (value,):
+    for item in value if type(value) is tuple else (value,):
         scalar = None if isinstance(item, str) else scalar_of(item)
         if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:
             found.add(exact_number(item))
@@ -188,9 +204,11 @@ def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) ->
         return f"{left} {operator.upper()} {low} AND {high}"
     if operator in SETS:
         return f"{left} {operator.upper()} ({', '.join(wrapped(printed_value(item)) for item in value)})"
-    if operator in TEXTUAL:
+    if operator in TEXTUAL and not isinstance(value, Column):
         pattern = wrapped(printed_value(like_of(operator, value).to_text()))
         return f"{left} {'NOT LIKE' if operator.startswith('not ') else 'LIKE'} {pattern}"
+    if operator in TEXTUAL:
+        return f"{left} {operator.upper()} {wrapped(str(value))}"
     return f"{left} {'<>' if operator == '!=' else operator} {wrapped(printed_value(value))}"
 
 
@@ -200,6 +218,8 @@ def printed_value(value: Any) -> str:
     >>> printed_value("it's"), printed_value(True), printed_value(2.5), printed_value(date(2020, 1, 2))
     ("'it''s'", 'TRUE', '2.5', "TIMESTAMP('2020-01-02T00:00:00Z')")
     """
+    if isinstance(value, Column):
+        return str(value)
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool | np.bool_):

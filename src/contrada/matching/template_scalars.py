@@ -1,0 +1,175 @@
+"""Scalar constraints of a template, bound to columns: raw records for every row, as far as possible without a loop."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FilterError
+from contrada.index.raw import (
+    ASKED,
+    CLOSED,
+    FILTER,
+    HIGH,
+    HIGH_REST,
+    HIGH_SHIFT,
+    LOW,
+    LOW_REST,
+    LOW_SHIFT,
+    OPEN,
+    Raw,
+    RawBuffer,
+)
+from contrada.model.constraint import Constraint
+from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, TEXT, Place
+from contrada.model.operators import PAIRS, Column, exact_operands
+from contrada.model.text import encode_text, fold
+from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
+
+# How the ends of the interval are that a comparison asks for: the lower, the upper.
+ENDS = {
+    "=": (CLOSED, CLOSED), "!=": (CLOSED, CLOSED), "<": (0, OPEN), "<=": (0, CLOSED), ">": (OPEN, 0), ">=": (CLOSED, 0),
+    "between": (CLOSED, CLOSED), "not between": (CLOSED, CLOSED),
+}  # fmt: skip
+SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+
+
+class Operands(NamedTuple):
+    """Operands of a form: (key, rest), or where text begins and ends."""
+
+    form: int
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    blob: NDArray[np.uint8]
+
+
+def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, Raw]]:
+    """Records of a constraint for every row of an Arrow table, by place; the number of the place is to be filled in.
+
+    Constraints on long numbers, which the table must take note of, are added to a list.
+    """
+    if not constraint.columns:
+        return [(constraint.place, _repeated(constraint, table.num_rows, long))]
+    values = constraint.value if constraint.operator in PAIRS else (constraint.value, constraint.value)
+    if constraint.operator in ENDS and all(isinstance(value, Column) for value in values):
+        low, high = (_operands(constraint, value.name, table) for value in values)
+        if low is not None and high is not None and low.form == high.form:
+            return [((constraint.attribute, low.form), _records(str(constraint.operator), low, high))]
+    return _bind_rows(constraint, table, long)
+
+
+def column_of(constraint: Constraint, name: str, table: Any) -> Any:
+    """A column that a template asks for, as one Arrow array without nulls."""
+    import pyarrow as pa
+
+    if name not in table.column_names:
+        raise FilterError(f"the template asks for the column {name!r}; there are {table.column_names}")
+    array = table.column(name)
+    if array.null_count:
+        row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
+        raise FilterError(f"column {name!r}, row {row}: no value for `{constraint}`")
+    return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+
+
+def _operands(constraint: Constraint, name: str, table: Any) -> Operands | None:
+    """The operands of a column, if they come without a look at each: doubles, small integers, text, times, booleans."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = column_of(constraint, name, table)
+    kind = array.type
+    none, no_text = np.zeros(len(array), np.int64), np.empty(0, np.uint8)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _texts(constraint, array)
+    if constraint.casei or constraint.accenti:
+        return None
+    if pa.types.is_boolean(kind) and constraint.operator in ("=", "!="):  # the rest is refused row by row
+        return Operands(BOOLEAN, np.asarray(array.cast(pa.int64())), none, no_text)
+    if pa.types.is_timestamp(kind):
+        per = {"s": 10**6, "ms": 10**3, "us": 1}.get(kind.unit)
+        ticks = np.asarray(array.cast(pa.int64()))
+        if per is None:
+            return Operands(TIME, ticks // 1000, ticks % 1000, no_text)
+        return Operands(TIME, ticks * per, none, no_text)
+    if pa.types.is_integer(kind):
+        largest = pc.max(pc.abs(array.cast(pa.float64(), safe=False))).as_py() or 0
+        if largest >= EXACT_INTEGERS:
+            return None
+    elif not pa.types.is_floating(kind):
+        return None
+    numbers = np.asarray(array.cast(pa.float64())) + 0.0  # -0.0 becomes 0.0
+    if np.isnan(numbers).any():
+        return None
+    bits = numbers.view(np.int64)
+    return Operands(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
+
+
+def _texts(constraint: Constraint, array: Any) -> Operands:
+    """Text, folded if need be: each distinct one once."""
+    import pyarrow as pa
+
+    folded = constraint.casei * CASEI | constraint.accenti * ACCENTI
+    encoded = array.dictionary_encode()
+    numbers = np.asarray(encoded.indices)
+    texts = [encode_text(fold(text, constraint.casei, constraint.accenti)) for text in encoded.dictionary.to_pylist()]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], np.int64)
+    assert isinstance(encoded, pa.DictionaryArray)
+    return Operands(TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
+
+
+def _records(operator: str, low: Operands, high: Operands) -> Raw:
+    """Records that ask for an interval, by the operands of its ends."""
+    low_end, high_end = ENDS[operator]
+    negated = NOT if operator in ("!=", "not between") else 0
+    records = np.zeros((len(low.first), 7), np.int64)
+    records[:, FILTER] = np.arange(len(records))
+    records[:, ASKED] = INTERVAL + negated | low_end << LOW_SHIFT | high_end << HIGH_SHIFT
+    if low_end:
+        records[:, LOW], records[:, LOW_REST] = low.first, low.second
+    if high_end:
+        moved = len(low.blob) if low.form >= TEXT else 0
+        records[:, HIGH], records[:, HIGH_REST] = high.first + moved, high.second + moved
+    return Raw(records, np.empty((0, 2), np.int64), np.concatenate([low.blob, high.blob]))
+
+
+def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> Raw:
+    """The same constraint for every row."""
+    if exact_operands(constraint.value):
+        long.append(constraint)
+    buffer = RawBuffer(1)
+    buffer.append(0, 0, constraint.test)
+    one = buffer.raw()
+    records = np.repeat(one.records, rows, axis=0)
+    records[:, FILTER] = np.arange(rows)
+    return one._replace(records=records)
+
+
+def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, Raw]]:
+    """The same row by row, for operands that must be looked at one by one."""
+    columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
+    buffers: dict[Place, RawBuffer] = {}
+    for row in range(table.num_rows):
+        bound = _bound(constraint, {name: column[row] for name, column in columns.items()}, row)
+        if exact_operands(bound.value):
+            long.append(bound)
+        buffers.setdefault(bound.place, RawBuffer()).append(row, 0, bound.test)
+    return [(place, buffer.raw()) for place, buffer in buffers.items()]
+
+
+def _bound(constraint: Constraint, values: dict[str, Any], row: int) -> Constraint:
+    """The constraint with the values of a row."""
+
+    def put(item: Any) -> Any:
+        return values[item.name] if isinstance(item, Column) else item
+
+    value = constraint.value
+    value = put(value) if isinstance(value, Column) else tuple(map(put, value))
+    try:
+        return Constraint(
+            constraint.attribute, constraint.operator, value, casei=constraint.casei, accenti=constraint.accenti
+        )
+    except FilterError as error:
+        raise FilterError(f"row {row}: {error}") from error

@@ -1,0 +1,135 @@
+"""subscribe_many with scalar columns: the same subscriptions as one by one."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+import contrada as ct
+from contrada import Column, Constraint, Filter
+
+MOMENTS = [datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 6, 1, tzinfo=UTC), datetime(1969, 1, 1, tzinfo=UTC)]
+COLUMNS = {
+    "text": pa.array(["a", "Ab", ""]),
+    "large": pa.array(["a", "Ab", ""], pa.large_string()),
+    "whole": pa.array([1, -5, 2**53]),
+    "long": pa.array([2**60, 2**60 + 1, -(2**62)]),
+    "double": pa.array([0.5, -0.0, float("inf")]),
+    "half": pa.array([0.5, 0.25, -1.0], pa.float32()),
+    "decimal": pa.array([Decimal("0.10"), Decimal("2.00"), Decimal("-3.25")]),
+    "flag": pa.array([True, False, True]),
+    "moment": pa.array(MOMENTS, pa.timestamp("us", "UTC")),
+    "fine": pa.array([1, -1, 10**18], pa.timestamp("ns")),
+    "day": pa.array([moment.date() for moment in MOMENTS]),
+    "list": pa.array([[1, 2], [3], [4, 4]]),
+}
+ORDERED = ["=", "!=", "<", "<=", ">", ">="]
+VALUES = [
+    "a",
+    "A",
+    "ab",
+    "",
+    0,
+    0.5,
+    1,
+    -5,
+    2**53,
+    2**60,
+    2**60 + 1,
+    Decimal("0.1"),
+    True,
+    False,
+    float("inf"),
+    *MOMENTS,
+]
+
+
+def one_by_one(table, template):
+    """The filters of the rows."""
+    for row in table.to_pylist():
+        parts = []
+        for part in template:
+            value = part.value
+            if isinstance(value, Column):
+                value = row[value.name]
+            elif isinstance(value, tuple):
+                value = tuple(row[item.name] if isinstance(item, Column) else item for item in value)
+            parts.append(Constraint(part.attribute, part.operator, value, casei=part.casei, accenti=part.accenti))
+        yield Filter(parts)
+
+
+def agree(columns, template):
+    rows = pa.table(columns)
+    many, single = ct.ForwardingTable(), ct.ForwardingTable()
+    many.subscribe_many(rows, template)
+    for made in one_by_one(rows, template):
+        single.subscribe(0, made)
+    probes = [
+        {"x": value} for value in [*VALUES, *(item for column in columns.values() for item in column.to_pylist())]
+    ]
+    for probe in probes:
+        assert many.match_keys(probe).rows.tolist() == single.match_keys(probe).rows.tolist(), probe
+    many.check()
+
+
+@pytest.mark.parametrize("name", [name for name in COLUMNS if name not in ("list", "flag")])
+@pytest.mark.parametrize("operator", ORDERED)
+def test_comparisons(name, operator):
+    agree({name: COLUMNS[name]}, Filter([Constraint("x", operator, Column(name))]))
+
+
+@pytest.mark.parametrize("operator", ["=", "!="])
+def test_booleans(operator):
+    agree({"flag": COLUMNS["flag"]}, Filter([Constraint("x", operator, Column("flag"))]))
+
+
+@pytest.mark.parametrize("operator", ["prefix", "not suffix", "contains", "like", "="])
+def test_text_is_folded(operator):
+    agree({"text": COLUMNS["text"]}, Filter([Constraint("x", operator, Column("text"), casei=True)]))
+
+
+def test_ends_of_intervals_and_constants():
+    columns = {name: COLUMNS[name] for name in ("whole", "double", "text", "large")}
+    agree(columns, Filter([Constraint("x", "between", (Column("whole"), Column("double")))]))
+    agree(columns, Filter([Constraint("x", "not between", (Column("text"), Column("large")))]))
+    agree(columns, Filter([Constraint("x", "between", (Column("whole"), 3)), Constraint("x", "!=", 2)]))
+    agree(columns, Filter([Constraint("x", "in", (Column("whole"), 7)), Constraint("y", "is null")]))
+
+
+def test_bad_rows_are_named_and_nothing_is_added():
+    table = ct.ForwardingTable()
+    for column, template, message in (
+        (pa.array([1, None]), Constraint("x", "<", Column("c")), "column 'c', row 1: no value for `x < \\$c`"),
+        (
+            pa.array([1.0, float("nan")]),
+            Constraint("x", "<", Column("c")),
+            "row 1: constraint on 'x': .*holds of nothing",
+        ),
+        (pa.array([True]), Constraint("x", "<", Column("c")), "row 0: .*does not apply to booleans"),
+        (pa.array(["50\\"]), Constraint("x", "like", Column("c")), "row 0: .*nothing follows the escape"),
+        (pa.array([1]), Constraint("x", "<", Column("d")), "asks for the column 'd'; there are \\['c'\\]"),
+    ):
+        with pytest.raises(ct.FilterError, match=message):
+            table.subscribe_many(pa.table({"c": column}), template)
+    assert len(table) == 0
+
+
+def test_with_regions():
+    rows = pa.table({
+        "geometry": [ct.Region.box(k, 0, k + 2, 2).to_wkb() for k in range(50)],
+        "least": list(range(50)),
+        "key": [f"k{number}" for number in range(50)],
+    })  # fmt: skip
+    table = ct.ForwardingTable()
+    table.subscribe_many(
+        rows,
+        Filter(
+            [
+                Constraint("area", ct.RelationSet.S_INTERSECTS, Column("geometry")),
+                Constraint("level", ">=", Column("least")),
+            ]
+        ),
+    )
+    assert set(table.match_keys({"area": ct.Region.box(9, 0, 12, 1), "level": 10})) == {"k7", "k8", "k9", "k10"}
+    assert set(table.match_keys({"area": ct.Region.box(9, 0, 12, 1)})) == set()
