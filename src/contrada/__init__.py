@@ -13,7 +13,7 @@ from contrada.geometry import (
     relate_sampled,
 )
 from contrada.matching import ForwardingTable
-from contrada.model import Column, Constraint, Filter, Predicate
+from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
 __version__ = "0.1.0"
 
@@ -35,7 +35,9 @@ __all__ = [
     "Relation",
     "RelationSet",
     "UnknownKeyError",
+    "ValueType",
     "compose",
+    "register_type",
     "relate",
     "relate_sampled",
 ]

@@ -74,7 +74,7 @@ def test_another_process_reads_it(table, tmp_path):
 def test_arrays_are_mapped_and_not_read(table, tmp_path):
     table.save(tmp_path / "saved")
     opened = ct.ForwardingTable.open(tmp_path / "saved")
-    tree = opened._store.snapshot.levels[0].trees["area", False]
+    tree = opened._store.snapshot.levels[0].trees["area", "region"]
     assert isinstance(tree.column.arrays.xy.base, np.memmap)
     assert not tree.rows.flags.writeable
 
@@ -108,7 +108,7 @@ def test_every_damage_is_an_error(table, tmp_path):
     [
         ({"version": 99}, "has version 99; this release reads version 2"),
         ({"format": "other"}, "its header is another's"),
-        ({"trees": [["area", False]] * 9}, "is damaged"),
+        ({"trees": [["area", "region"]] * 9}, "is damaged"),
         ({"arrays": {}}, "is damaged"),
     ],
 )

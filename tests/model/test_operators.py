@@ -73,6 +73,6 @@ def test_constraints_that_ask_the_same_are_equal():
 @given(constraints())
 def test_constraints_survive_pickling_and_cannot_be_changed(constraint):
     copy = pickle.loads(pickle.dumps(constraint))
-    assert copy == constraint and hash(copy) == hash(constraint) and str(copy) == str(constraint)
+    assert (copy, hash(copy), str(copy)) == (constraint, hash(constraint), str(constraint))
     with pytest.raises(AttributeError):
         constraint.attribute = "other"

@@ -8,7 +8,7 @@ that whole subtrees are answered by copying a run of a list.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -167,10 +167,6 @@ class PackedTree:
         except AttributeError:
             self._local.scratch = made = Scratch(self, len(self), 0)
             return made
-
-    def with_rows(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> PackedTree:
-        """The same constraints with other rows."""
-        return PackedTree(self.values(), self.masks, number(self.rows))
 
     def values(self) -> RegionArray | PointArray:
         """The value of every entry, for packing again together with others."""

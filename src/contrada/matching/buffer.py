@@ -17,7 +17,9 @@ from contrada.index.scanned import Scanned
 from contrada.matching.checks import Checks, Constraints
 from contrada.matching.level import EMPTY, Level, Place
 from contrada.matching.message import Places
+from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 from contrada.model import Constraint, Predicate
+from contrada.model.types import Asked
 
 ROOM = 256  # constraints that fit before an array is replaced by a larger one
 VERTICES = 12  # of a region, of which most have fewer
@@ -29,8 +31,8 @@ class Buffer:
     def __init__(self, places: Places) -> None:
         self.level = EMPTY
         self._places = places
-        self._reached: dict[Place, Growing] = {}
-        self._further: dict[Place, Growing] = {}
+        self._reached: dict[Place, Growing | GrowingOwn] = {}
+        self._further: dict[Place, Growing | GrowingOwn] = {}
         self._raw = RawBuffer()
         self._scanned = 0
         self._local = threading.local()
@@ -40,19 +42,19 @@ class Buffer:
         trees, checks = dict(self.level.trees), dict(self.level.checks)
         scalars = self.level.scalars
         for number, part in enumerate(predicate.filters, first):
-            spatial = [constraint for constraint in part.constraints if constraint.is_spatial]
-            others = [constraint for constraint in part.constraints if not constraint.is_spatial]
+            objects = [constraint for constraint in part.constraints if constraint.kind is not None]
+            others = [constraint for constraint in part.constraints if constraint.kind is None]
             if others:
                 scalars = self._append_scalars(number, others)
-            elif len(spatial) > 1:
-                spatial.sort(key=_breadth)
-            for k, constraint in enumerate(spatial):
+            elif len(objects) > 1:
+                objects.sort(key=_breadth)
+            for k, constraint in enumerate(objects):
                 is_reached = k == 0 and not others
                 place, grown = _grown(self._reached if is_reached else self._further, number, constraint)
                 if is_reached:
                     trees[place] = grown.tree()
                 else:
-                    checks[place] = Checks.of_sorted(grown.constraints())
+                    checks[place] = grown.checks()
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
         return self.level
 
@@ -64,15 +66,17 @@ class Buffer:
         return Scanned(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
 
 
-def _grown(places: dict[Place, Growing], number: int, constraint: Constraint) -> tuple[Place, Growing]:
+def _grown(
+    places: dict[Place, Growing | GrowingOwn], number: int, constraint: Constraint
+) -> tuple[Place, Growing | GrowingOwn]:
     """Add a constraint of a filter at its place; returns the place and what stands there."""
-    value = constraint.value
-    assert isinstance(value, (Region, Point))
-    place = (constraint.attribute, isinstance(value, Point))
+    assert constraint.kind is not None
+    place = (constraint.attribute, constraint.kind)
     grown = places.get(place)
     if grown is None:
-        grown = places[place] = GrowingPoints() if place[1] else GrowingRegions()
-    grown.append(number, constraint.relations.mask, value)
+        made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
+        grown = places[place] = GrowingOwn(constraint.kind) if made is None else made()
+    grown.append(number, constraint)
     return place, grown
 
 
@@ -84,14 +88,41 @@ def _width(constraint: Constraint) -> int:
 
 def _breadth(constraint: Constraint) -> tuple[bool, float]:
     """How much of the messages a constraint lets through, roughly: reach filters through the narrowest."""
+    if isinstance(constraint.operator, str):
+        return False, 0.0
     if isinstance(constraint.value, Region):
         xmin, ymin, xmax, ymax = constraint.value.bounds
         return 0 in constraint.relations, (xmax - xmin) * (ymax - ymin)
     return 0 in constraint.relations, 0.0
 
 
+class GrowingOwn:
+    """Constraints of an added type at one place. A view of them stays what it was."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._filters: list[int] = []
+        self._asked: list[Asked] = []
+
+    def append(self, number: int, constraint: Constraint) -> None:
+        """Add a constraint of filter `number`."""
+        self._filters.append(number)
+        self._asked.append((str(constraint.operator), constraint.value))
+
+    def _part(self) -> OwnConstraints:
+        return OwnConstraints(np.array(self._filters, np.int32), list(self._asked), self._kind)
+
+    def tree(self) -> OwnIndex:
+        """A view that answers messages by a scan."""
+        return OwnIndex(self._part(), is_scan=True)
+
+    def checks(self) -> OwnChecks:
+        """A view that is asked filter by filter."""
+        return self._part().checks()
+
+
 class Growing:
-    """Constraints at one place, in arrays with room at the end. A view of them stays what it was."""
+    """Constraints on regions or points at one place, in arrays with room at the end. A view stays what it was."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -99,8 +130,9 @@ class Growing:
         self._masks = np.empty(ROOM, np.uint8)
         self._numbers = frozen(np.arange(ROOM + 1, dtype=np.int32))
 
-    def append(self, number: int, mask: int, value: Region | Point) -> None:
+    def append(self, number: int, constraint: Constraint) -> None:
         """Add a constraint of filter `number`, which is not less than those before it."""
+        mask, value = constraint.relations.mask, constraint.value
         n = self._count
         self._filters = with_room(self._filters, n, 1)
         self._masks = with_room(self._masks, n, 1)
@@ -108,10 +140,10 @@ class Growing:
         self._filters[n], self._masks[n] = number, mask
         self._count = n + 1
 
-    def constraints(self) -> Constraints:
-        """A view of the constraints, sorted by filter."""
+    def checks(self) -> Checks:
+        """A view of the constraints, sorted by filter, that is asked filter by filter."""
         n = self._count
-        return Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
+        return Checks.of_sorted(Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0]))
 
     def tree(self) -> PackedTree:
         """A view of the constraints that answers messages by a scan."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
 from contrada.geometry.arrays import frozen
-from contrada.index.packed import reordered
+from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, joined, reordered
+
+UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
 
 
 class Constraints(NamedTuple):
@@ -19,6 +22,42 @@ class Constraints(NamedTuple):
     filters: NDArray[np.int32]
     masks: NDArray[np.uint8]
     column: RegionArray | PointArray
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Constraints:
+        """Some of them."""
+        if kept.all():
+            return self
+        rows = np.flatnonzero(kept)
+        return Constraints(self.filters[rows], self.masks[rows], reordered(self.column, rows))
+
+    def joined(self, others: Sequence[Constraints]) -> Constraints:
+        """These and others, one after another."""
+        if not others:
+            return self
+        parts = [self, *others]
+        return Constraints(
+            np.concatenate([part.filters for part in parts]),
+            np.concatenate([part.masks for part in parts]),
+            joined([part.column for part in parts]),
+        )
+
+    def indexed(self) -> PackedTree:
+        """An index over them."""
+        return PackedTree(self.column, self.masks, self.filters)
+
+    def checks(self) -> Checks:
+        """The same, to be asked filter by filter."""
+        order = np.argsort(self.filters, kind="stable")
+        return Checks.of_sorted(Constraints(self.filters[order], self.masks[order], reordered(self.column, order)))
+
+    def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
+        """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
+        boxes = boxes_of(self.column)
+        extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
+        reach = boxes[:, 2:] - boxes[:, :2] + (UNSEEN * extent if size is None else np.asarray(size))
+        sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
+        share: NDArray[np.float64] = np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1])
+        return share
 
 
 class Checks(NamedTuple):
@@ -31,17 +70,16 @@ class Checks(NamedTuple):
     offsets: NDArray[np.int32]
 
     @classmethod
-    def of(cls, part: Constraints) -> Checks:
-        """Constraints in any order."""
-        order = np.argsort(part.filters, kind="stable")
-        return cls.of_sorted(Constraints(part.filters[order], part.masks[order], reordered(part.column, order)))
-
-    @classmethod
     def of_sorted(cls, part: Constraints) -> Checks:
         """Constraints that are sorted by filter, of which there is one."""
         first = int(part.filters[0])
         counts = np.bincount(part.filters - first)
         return cls(*part, first, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+
+    @property
+    def part(self) -> Constraints:
+        """The constraints."""
+        return Constraints(self.filters, self.masks, self.column)
 
     def passing(self, filters: NDArray[np.int64], value: Region | Point | None) -> NDArray[np.int64]:
         """Of the filters, sorted, those whose constraints here a message's value satisfies; None satisfies none."""

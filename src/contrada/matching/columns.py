@@ -13,6 +13,7 @@ from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.point import plain_points, sift_coordinates
 from contrada.geometry.pool import cores, map_threaded
 from contrada.index.packed import PackedTree, reordered, z_order
+from contrada.matching.own import OwnIndex
 from contrada.matching.snapshot import Snapshot
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
@@ -29,8 +30,11 @@ class Part(NamedTuple):
 
 
 def is_plain(snapshot: Snapshot) -> bool:
-    """True if no filter has a further constraint: then attributes can be matched one after another."""
-    return not any(level.checks or level.scalars for level in snapshot.levels)
+    """True if every filter has one constraint, on regions or points: then attributes are matched one after another."""
+    return not any(
+        level.checks or level.scalars or any(isinstance(tree, OwnIndex) for tree in level.trees.values())
+        for level in snapshot.levels
+    )
 
 
 def is_geometry(values: Any) -> bool:
@@ -81,6 +85,7 @@ def match_columns(
         (tree, part)
         for level in snapshot.levels
         for (attribute, _), tree in level.trees.items()
+        if isinstance(tree, PackedTree)
         for part in columns.get(attribute, ())
     ]
     if len(asked) == 1 and len(asked[0][0].disjoint_map) and is_direct(snapshot):

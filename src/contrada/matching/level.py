@@ -4,64 +4,62 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Point, Region
-from contrada.index.packed import PackedTree, boxes_of, joined, reordered
+from contrada.index.packed import PackedTree
 from contrada.index.raw import FILTER, Raw, joined_raw
 from contrada.index.scalar_packing import pack_scalars, raw_of
 from contrada.index.scalars import Messages, ScalarIndex
 from contrada.index.scanned import Scanned
 from contrada.matching.checks import Checks, Constraints
 from contrada.matching.message import Places, Seen
+from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 from contrada.model.forms import TEXT
 
-Place = tuple[str, bool]  # an attribute, and whether its constraints are against points
-Value = Region | Point
+Place = tuple[str, str]  # an attribute, and the type of values that constraints on it are about
+Part = Constraints | OwnConstraints
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
-ANYWHERE = 1.0  # the share of messages that an unknown or far relation lets through
-UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
 
 
 class Message(NamedTuple):
-    """A message: its regions and points, and the rest as kernels take it, if anybody asks about it."""
+    """A message: its regions, points and values of added types, and the rest as kernels take it, if anybody asks."""
 
-    spatial: Mapping[str, Value]
+    objects: Mapping[Place, Any]
     scalars: Messages | None
 
 
 class Added(NamedTuple):
     """Constraints that are not packed yet: those that filters are reached through, further and scalar ones."""
 
-    reached: Mapping[Place, Constraints]
-    further: Mapping[Place, Constraints]
+    reached: Mapping[Place, Part]
+    further: Mapping[Place, Part]
     raw: Raw | None = None
 
 
 class Level(NamedTuple):
     """Filters by the constraint that they are reached through, and their further constraints."""
 
-    trees: Mapping[Place, PackedTree]
-    checks: Mapping[Place, Checks]
+    trees: Mapping[Place, PackedTree | OwnIndex]
+    checks: Mapping[Place, Checks | OwnChecks]
     scalars: ScalarIndex | Scanned | None
     filters: int
 
     def match(self, message: Message) -> NDArray[np.int64]:
         """The filters that a message satisfies, each once, sorted."""
         found = []
-        for (name, _), tree in self.trees.items():
-            if name in message.spatial:
-                found.append(tree.match(message.spatial[name]))
+        for place, tree in self.trees.items():
+            if place in message.objects:
+                found.append(tree.match(message.objects[place]))
         filters = found[0] if len(found) == 1 else merged(found)
         if self.scalars is not None and message.scalars is not None:
             filters = self.scalars.match(message.scalars, filters)
-        for (name, _), checks in self.checks.items():
+        for place, checks in self.checks.items():
             if not len(filters):
                 break
-            filters = checks.passing(filters, message.spatial.get(name))
+            filters = checks.passing(filters, message.objects.get(place))
         return filters
 
 
@@ -79,14 +77,14 @@ def merge_levels(
     levels: Iterable[Level], is_alive: Alive, places: Places, seen: Seen, added: Added | None = None
 ) -> Level:
     """One level of the filters of several that are alive, and of further constraints."""
-    reached: dict[Place, list[Constraints]] = defaultdict(list)
-    further: dict[Place, list[Constraints]] = defaultdict(list)
+    reached: dict[Place, list[Any]] = defaultdict(list)
+    further: dict[Place, list[Any]] = defaultdict(list)
     raw: list[Raw] = []
     for level in levels:
         for place, tree in level.trees.items():
-            reached[place].append(_alive(Constraints(tree.rows, tree.masks, tree.values()), is_alive))
+            reached[place].append(_alive(_part_of(tree), is_alive))
         for place, checks in level.checks.items():
-            further[place].append(_alive(Constraints(*checks[:3]), is_alive))
+            further[place].append(_alive(checks.part, is_alive))
         if level.scalars is not None:
             own = level.scalars.raw() if isinstance(level.scalars, Scanned) else raw_of(level.scalars)
             raw.append(own._replace(records=own.records[is_alive(own.records[:, FILTER].astype(np.int32))]))
@@ -102,24 +100,22 @@ def merge_levels(
     return _packed_mixed(_joined(reached), _joined(further), whole, places, seen)
 
 
-def _joined(parts: Mapping[Place, list[Constraints]]) -> dict[Place, Constraints]:
+def _joined(parts: Mapping[Place, list[Any]]) -> dict[Place, Part]:
     """The constraints at each place, where there are any."""
-    whole = {place: joined_constraints(some) for place, some in parts.items()}
+    whole = {place: some[0].joined(some[1:]) for place, some in parts.items()}
     return {place: part for place, part in whole.items() if len(part.filters)}
 
 
-def _packed(
-    reached: Mapping[Place, Constraints], further: Mapping[Place, Constraints], scalars: ScalarIndex | None
-) -> Level:
+def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalars: ScalarIndex | None) -> Level:
     """Pack constraints into one level; the scalar ones are packed already."""
-    trees = {place: PackedTree(part.column, part.masks, part.filters) for place, part in reached.items()}
-    checks = {place: Checks.of(part) for place, part in further.items()}
+    trees = {place: part.indexed() for place, part in reached.items()}
+    checks = {place: part.checks() for place, part in further.items()}
     count = sum(len(tree) for tree in trees.values())
     return Level(trees, checks, scalars, count + (0 if scalars is None else scalars.filters))
 
 
 def _packed_mixed(
-    reached: Mapping[Place, Constraints], further: Mapping[Place, Constraints], raw: Raw, places: Places, seen: Seen
+    reached: Mapping[Place, Part], further: Mapping[Place, Part], raw: Raw, places: Places, seen: Seen
 ) -> Level:
     """The same with scalar constraints: each filter is reached through whatever fewest messages satisfy."""
     numbers = [part.filters for group in (reached, further) for part in group.values()]
@@ -129,14 +125,14 @@ def _packed_mixed(
     has_scalars[raw.records[:, FILTER] - first] = True
     spatial = np.full(stop - first, np.inf)
     parts = [(place, part) for group in (reached, further) for place, part in group.items()]
-    shares = [_share(place, part, seen) for place, part in parts]
+    shares = [part.share(seen.sizes.get(place[0])) for place, part in parts]
     for (_, part), share in zip(parts, shares, strict=True):
         np.minimum.at(spatial, part.filters - first, share)
     scalars = pack_scalars(raw, places.forms, first, stop, spatial, seen.messages)
     here = np.zeros(stop - first, bool)
     here[scalars.arrays.entries[:, 0]] = True
-    to_tree: dict[Place, list[Constraints]] = defaultdict(list)
-    to_check: dict[Place, list[Constraints]] = defaultdict(list)
+    to_tree: dict[Place, list[Any]] = defaultdict(list)
+    to_check: dict[Place, list[Any]] = defaultdict(list)
     taken = here  # filters that are reached already
     for k, ((place, part), share) in enumerate(zip(parts, shares, strict=True)):
         local = part.filters - first
@@ -145,43 +141,18 @@ def _packed_mixed(
         chosen = np.zeros(len(local), bool)
         chosen[np.flatnonzero(wants)[firsts]] = True
         taken[local[chosen]] = True
-        to_tree[place].append(_chosen(part, chosen))
-        to_check[place].append(_chosen(part, ~chosen))
+        to_tree[place].append(part.chosen(chosen))
+        to_check[place].append(part.chosen(~chosen))
     return _packed(_joined(to_tree), _joined(to_check), scalars)
 
 
-def _chosen(part: Constraints, chosen: NDArray[np.bool_]) -> Constraints:
-    if chosen.all():
-        return part
-    kept = np.flatnonzero(chosen)
-    return Constraints(part.filters[kept], part.masks[kept], reordered(part.column, kept))
+def _part_of(tree: PackedTree | OwnIndex) -> Part:
+    """The constraints under an index."""
+    return tree.part if isinstance(tree, OwnIndex) else Constraints(tree.rows, tree.masks, tree.values())
 
 
-def _share(place: Place, part: Constraints, seen: Seen) -> NDArray[np.float64]:
-    """The share of messages that is estimated to reach each constraint: those whose boxes meet its own."""
-    boxes = boxes_of(part.column)
-    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
-    extent = high - low
-    size = np.asarray(seen.sizes.get(place[0], UNSEEN * extent))
-    reach = boxes[:, 2:] - boxes[:, :2] + size
-    sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
-    share: NDArray[np.float64] = np.where(part.masks & 1, ANYWHERE, sides[:, 0] * sides[:, 1])
-    return share
-
-
-def _alive(constraints: Constraints, is_alive: Alive) -> Constraints:
-    return _chosen(constraints, is_alive(constraints.filters))
-
-
-def joined_constraints(parts: list[Constraints]) -> Constraints:
-    """The constraints of several arrays, one after another."""
-    if len(parts) == 1:
-        return parts[0]
-    return Constraints(
-        np.concatenate([part.filters for part in parts]),
-        np.concatenate([part.masks for part in parts]),
-        joined([part.column for part in parts]),
-    )
+def _alive(part: Part, is_alive: Alive) -> Part:
+    return part.chosen(is_alive(part.filters))
 
 
 def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
@@ -192,12 +163,13 @@ def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
     def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
         return np.searchsorted(filters, rows).astype(np.int32)
 
-    trees = {place: tree.with_rows(number) for place, tree in level.trees.items()}
-    checks = {
-        place: Checks.of_sorted(Constraints(number(part.filters), part.masks, part.column))
-        for place, part in level.checks.items()
-    }
+    trees = {place: _numbered(_part_of(tree), number).indexed() for place, tree in level.trees.items()}
+    checks = {place: _numbered(part.part, number).checks() for place, part in level.checks.items()}
     scalars = level.scalars
     if isinstance(scalars, ScalarIndex):
         scalars = scalars.renumbered(filters)
     return Level(trees, checks, scalars, level.filters)
+
+
+def _numbered(part: Part, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Part:
+    return part._replace(filters=number(part.filters))

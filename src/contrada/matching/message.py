@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError
-from contrada.geometry import Point, Region
+from contrada.geometry import Region
 from contrada.geometry.arrays import frozen
 from contrada.index.scalars import Messages
 from contrada.model.constraint import Constraint
@@ -86,7 +86,7 @@ class Places:
     def check(self, constraints: Iterable[Constraint]) -> None:
         """Refuse numbers that differ from others only beyond what is compared; note those that are longer than that."""
         for constraint in constraints:
-            if constraint.is_spatial or constraint.test.form != NUMBER:
+            if constraint.kind is not None or constraint.test.form != NUMBER:
                 continue
             for value in constraint.value if type(constraint.value) is tuple else (constraint.value,):
                 scalar = scalar_of(value)
@@ -177,21 +177,17 @@ class Sample:
         self._sizes: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
 
-    def note(self, scalars: Messages | None, spatial: Mapping[str, Region | Point]) -> None:
+    def note(self, scalars: Messages | None, objects: Mapping[tuple[str, str], Any]) -> None:
         """Take a message into account, if it is its turn."""
         self._turn += 1
         if self._turn % self.EVERY and self._turn > self.ROOM:
             return
         with self._lock:
-            for attribute, value in spatial.items():
-                width, height = self._sizes.get(attribute, (None, None))
-                if isinstance(value, Region):
-                    x0, y0, x1, y1 = value.bounds
-                    own = x1 - x0, y1 - y0
-                else:
-                    own = 0.0, 0.0
-                old = own if width is None or height is None else (width, height)
-                self._sizes[attribute] = old[0] + (own[0] - old[0]) / 16, old[1] + (own[1] - old[1]) / 16
+            for (attribute, kind), value in objects.items():
+                if kind == "region":
+                    x0, y0, x1, y1 = value.bounds if isinstance(value, Region) else (0.0,) * 4
+                    old = self._sizes.get(attribute, (x1 - x0, y1 - y0))
+                    self._sizes[attribute] = old[0] + (x1 - x0 - old[0]) / 16, old[1] + (y1 - y0 - old[1]) / 16
             if scalars is None:
                 return
             if len(self._kept) < self.ROOM:

@@ -25,6 +25,7 @@ from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.matching.checks import Checks
 from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
+from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
 VERSION = 2
@@ -67,8 +68,9 @@ def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
             "places": saved.places,
             "reached": saved.level.filters,
             "first_filter": saved.level.scalars.first if isinstance(saved.level.scalars, ScalarIndex) else None,
-            "trees": [list(place) for place in saved.level.trees],
-            "checks": [list(place) for place in saved.level.checks],
+            "trees": [list(place) for place, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
+            "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Checks)],
+            "own": _own_parts(saved.level),
             "arrays": described,
         }
         (made / "header.json").write_text(json.dumps(header, indent=1))
@@ -83,7 +85,13 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         arrays = {name: _map(source, name, what) for name, what in header["arrays"].items()}
         trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1]) for k, p in enumerate(header["trees"])}
         checks = {_place(p): _checks_of(f"check{k}", arrays, p[1]) for k, p in enumerate(header["checks"])}
-        level = Level(trees, checks, _scalars_of(header["first_filter"], arrays), header["reached"])
+        own_trees, own_checks = _own_of(header["own"])
+        level = Level(
+            {**trees, **own_trees},
+            {**checks, **own_checks},
+            _scalars_of(header["first_filter"], arrays),
+            header["reached"],
+        )
         return Saved(
             level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
             arrays.get("filter_subscription"), arrays.get("subscription_subscriber"),
@@ -153,14 +161,17 @@ def _map(source: Path, name: str, what: dict[str, Any]) -> NDArray[Any]:
 
 
 def _place(pair: list[Any]) -> Place:
-    return str(pair[0]), bool(pair[1])
+    attribute, kind = pair
+    if kind not in ("region", "point"):
+        raise ValueError(f"a tree of {kind!r}")
+    return str(attribute), str(kind)
 
 
 def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
-    for k, tree in enumerate(saved.level.trees.values()):
+    for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
-    for k, checks in enumerate(saved.level.checks.values()):
+    for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Checks)):
         arrays.update({f"check{k}-{name}": getattr(checks, name) for name in ("filters", "masks", "offsets")})
         arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
     if isinstance(saved.level.scalars, ScalarIndex):
@@ -178,13 +189,39 @@ def _column_arrays(column: RegionArray | PointArray) -> dict[str, NDArray[Any]]:
     return {"xy": column.xy} if isinstance(column, PointArray) else dict(column.arrays._asdict())
 
 
-def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
+def _own_parts(level: Level) -> list[dict[str, Any]]:
+    """Constraints of added types, which say themselves how they are written down."""
+    parts = []
+    for (attribute, kind), part in (*level.trees.items(), *level.checks.items()):
+        if isinstance(part, OwnIndex | OwnChecks):
+            try:
+                dumped = part.part.dumped()
+            except NotImplementedError as error:
+                raise TableError(
+                    f"constraints of the type {kind!r} cannot be saved: it has no dump and load"
+                ) from error
+            parts.append({"attribute": attribute, "is_reached": isinstance(part, OwnIndex), **dumped})
+    return parts
+
+
+def _own_of(parts: list[dict[str, Any]]) -> tuple[dict[Place, OwnIndex], dict[Place, OwnChecks]]:
+    trees, checks = {}, {}
+    for dumped in parts:
+        part, place = OwnConstraints.loaded(dumped), (dumped["attribute"], dumped["kind"])
+        if dumped["is_reached"]:
+            trees[place] = part.indexed()
+        else:
+            checks[place] = part.checks()
+    return trees, checks
+
+
+def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> PackedTree:
     own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
-    return tree_from_arrays(own, is_points)
+    return tree_from_arrays(own, kind == "point")
 
 
-def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], is_points: bool) -> Checks:
-    if is_points:
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Checks:
+    if kind == "point":
         column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))

@@ -16,7 +16,7 @@ from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
 from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
-from contrada.matching.level import EMPTY, Message, Value, renumbered
+from contrada.matching.level import EMPTY, Message, Place, renumbered
 from contrada.matching.message import Places
 from contrada.matching.names import Name, Names, as_arrow, names_in
 from contrada.matching.snapshot import Snapshot
@@ -25,6 +25,7 @@ from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
+from contrada.model.types import types_accepting
 
 
 class Stats(NamedTuple):
@@ -263,16 +264,19 @@ class ForwardingTable:
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """A message as levels take it."""
-        values: dict[str, Value] = {}
+        objects: dict[Place, Any] = {}
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
                 crs = value.crs
                 if crs is not None and crs != self._crs.get(attribute):
                     self._check_crs(attribute, crs)
-                values[attribute] = value
+                objects[attribute, "region"] = objects[attribute, "point"] = value
+            else:
+                for kind in types_accepting(value):
+                    objects[attribute, kind] = value
         places = self._store.places
-        checked = Message(values, places.encode((message,)) if places.asked else None)
-        self._store.sample.note(checked.scalars, checked.spatial)
+        checked = Message(objects, places.encode((message,)) if places.asked else None)
+        self._store.sample.note(checked.scalars, checked.objects)
         return checked
 
     def _check_crs(self, attribute: str, crs: str) -> None:
@@ -288,7 +292,7 @@ class ForwardingTable:
             for constraint in part.constraints:
                 if constraint.columns:
                     raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
-                if not constraint.is_spatial:
+                if not isinstance(constraint.value, Region | Point):
                     continue
                 name = constraint.attribute
                 crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)

@@ -11,7 +11,7 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.index.packed import reordered
 from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
 from contrada.matching.checks import Constraints
-from contrada.matching.level import Added, Place, joined_constraints
+from contrada.matching.level import Added, Place
 from contrada.matching.message import Places
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Filter, forms
@@ -40,7 +40,7 @@ class Bound(NamedTuple):
             further.setdefault(place, []).append(part)
         raw = [_numbered(part, first, places.number(place)) for place, part in self.scalars]
         whole = joined_raw(raw, places.forms >= forms.TEXT) if raw else None
-        return Added(dict(parts[:1]), {place: joined_constraints(group) for place, group in further.items()}, whole)
+        return Added(dict(parts[:1]), {place: group[0].joined(group[1:]) for place, group in further.items()}, whole)
 
 
 def _numbered(raw: Raw, first: int, place: int) -> Raw:
@@ -57,15 +57,18 @@ def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
 
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     parts = [template] if isinstance(template, Constraint) else list(template)
-    scalars = [constraint for constraint in parts if not constraint.is_spatial]
-    parts = [constraint for constraint in parts if constraint.is_spatial]
+    scalars = [constraint for constraint in parts if constraint.kind is None]
+    own = [constraint for constraint in parts if constraint.kind is not None and isinstance(constraint.operator, str)]
+    if own:
+        raise FilterError(f"`{own[0]}`: templates take no constraints of added types")
+    parts = [constraint for constraint in parts if constraint.kind is not None]
     parts.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
     filters = np.arange(table.num_rows, dtype=np.int32)
     bound = []
     for constraint in parts:
         column = _column_of(table, constraint)
         masks = np.full(table.num_rows, constraint.relations.mask, np.uint8)
-        place = (constraint.attribute, isinstance(column, PointArray))
+        place = (constraint.attribute, "point" if isinstance(column, PointArray) else "region")
         bound.append((place, Constraints(filters, masks, column)))
     long: list[Constraint] = []
     raw = [bound for constraint in scalars for bound in bind_scalar(constraint, table, long)]

@@ -3,5 +3,6 @@
 from contrada.model.constraint import Constraint
 from contrada.model.filter import Filter, Predicate
 from contrada.model.operators import Column
+from contrada.model.types import ValueType, register_type
 
-__all__ = ["Column", "Constraint", "Filter", "Predicate"]
+__all__ = ["Column", "Constraint", "Filter", "Predicate", "ValueType", "register_type"]

@@ -8,9 +8,10 @@ from typing import Any
 
 from contrada.errors import FilterError
 from contrada.geometry import Point, Region, Relation, RelationSet
-from contrada.model.forms import POINT, REGION, Place, Test
+from contrada.model.forms import Place, Test
 from contrada.model.operators import Column, checked_operand, exact_operands, normalised, printed, test_of
 from contrada.model.text import parse_like
+from contrada.model.types import type_named, type_taking
 
 SpatialValue = Region | Point
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -59,17 +60,20 @@ class Constraint:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Constraint cannot be changed")
 
+    @cached_property
+    def kind(self) -> str | None:
+        """The type of values that this asks about, region, point or one that was added; None for scalars and text."""
+        if isinstance(self.operator, RelationSet):
+            return "point" if isinstance(self.value, Point) else "region"
+        own = type_taking(self.operator, self.value)
+        return None if own is None or self.casei or self.accenti else own.name
+
     @property
     def relations(self) -> RelationSet:
         """The relations that a spatial constraint asks for."""
         if not isinstance(self.operator, RelationSet):
             raise AttributeError(f"`{self}` is not spatial")
         return self.operator
-
-    @property
-    def is_spatial(self) -> bool:
-        """True if this asks for a relation to a region or point."""
-        return isinstance(self.operator, RelationSet)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -83,11 +87,9 @@ class Constraint:
         assert isinstance(self.operator, str)
         return test_of(self.operator, self.value, self.casei, self.accenti)
 
-    @cached_property
+    @property
     def place(self) -> Place:
-        """The attribute and the form of its value that this asks about."""
-        if isinstance(self.operator, RelationSet):
-            return self.attribute, POINT if isinstance(self.value, Point) else REGION
+        """The attribute and the form of its value that a constraint on scalars or text asks about."""
         return self.attribute, self.test.form
 
     def __eq__(self, other: object) -> bool:
@@ -99,7 +101,7 @@ class Constraint:
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if self.columns:
+        if self.columns or self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
         return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
 
@@ -109,6 +111,8 @@ class Constraint:
     def __str__(self) -> str:
         """The constraint as CQL2 text."""
         name = self.attribute if _PLAIN_NAME.match(self.attribute) else '"' + self.attribute.replace('"', '""') + '"'
+        if self.kind is not None and isinstance(self.operator, str):
+            return type_named(self.kind).printed(name, self.operator, self.value)
         if isinstance(self.operator, str):
             return printed(name, self.operator, self.value, self.casei, self.accenti)
         value = str(self.value) if isinstance(self.value, Column) else self.value.to_wkt()
@@ -132,6 +136,9 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
         return RelationSet(operator), value
     if not isinstance(operator, str):
         raise FilterError(f"{operator!r} is not an operator, Relation or RelationSet")
+    plain = " ".join(operator.lower().split())
+    if not is_folded and type_taking(plain, value) is not None:
+        return plain, value
     name = normalised(operator)
     if isinstance(value, Region | Point):
         raise FilterError(f"`{name}` is for scalars and text; with regions use a Relation such as Relation.OVERLAPS")

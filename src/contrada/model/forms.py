@@ -11,7 +11,7 @@ from typing import NamedTuple
 from contrada.model.values import BOOLEAN, NUMBER, TIME
 
 # Forms: a kind of scalar; whether there is a value; text, text backwards and patterns, each with its folding added.
-PRESENT, REGION, POINT = 3, 4, 5
+PRESENT = 3
 TEXT, BACKWARDS, PATTERN = 8, 16, 24
 CASEI, ACCENTI = 1, 2
 INTERVAL, SET, LIKE = 0, 2, 4  # what a test asks
