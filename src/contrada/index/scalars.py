@@ -52,11 +52,7 @@ class Messages(NamedTuple):
     """Messages as kernels take them (kernels/ranks.py)."""
 
     offsets: NDArray[np.int64]
-    places: NDArray[np.int32]
-    keys: NDArray[np.int64]
-    rests: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
+    values: NDArray[np.int64]
     blob: NDArray[np.uint8]
 
     @property

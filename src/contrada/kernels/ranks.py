@@ -62,12 +62,14 @@ class Messages(NamedTuple):
     """Messages, one after another: of each the places that it has values for, and these."""
 
     offsets: Any  # where the values of each message begin
-    places: Any
-    keys: Any
-    rests: Any
-    starts: Any  # of text in the blob
-    stops: Any
+    values: Any  # of each: its place, its key and rest, or where its text begins and ends in the blob
     blob: Any
+
+
+@inlined_kernel
+def slot_at(level, place):
+    """The slot of a place, -1 if no constraint of the level is about it."""
+    return np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
 
 
 @kernel
@@ -169,22 +171,19 @@ def fill_ranks(level, messages, i, ranks, satisfied, found):
     """The ranks of the values of message i; the patterns that match are noted. Returns how many these are."""
     count = np.int64(0)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
-        place = messages.places[j]
-        slot = np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
+        slot = slot_at(level, messages.values[j, 0])
         if slot < 0:
             continue
+        first = messages.values[j, 1]
+        second = messages.values[j, 2]
         form = level.forms[slot]
         if form < TEXT:
-            ranks[slot] = rank_of_key(level, slot, messages.keys[j], messages.rests[j])
+            ranks[slot] = rank_of_key(level, slot, first, second)
         elif form < PATTERN:
-            ranks[slot] = rank_of_text(
-                level, slot, messages.blob, messages.starts[j], messages.stops[j], form >= BACKWARDS
-            )
+            ranks[slot] = rank_of_text(level, slot, messages.blob, first, second, form >= BACKWARDS)
         else:
             ranks[slot] = 0
-            count = find_patterns(
-                level, slot, messages.blob, messages.starts[j], messages.stops[j], satisfied, found, count
-            )
+            count = find_patterns(level, slot, messages.blob, first, second, satisfied, found, count)
     return count
 
 
@@ -192,8 +191,7 @@ def fill_ranks(level, messages, i, ranks, satisfied, found):
 def clear_ranks(level, messages, i, ranks, satisfied, found, count):
     """Undo what fill_ranks did."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
-        place = messages.places[j]
-        slot = np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
+        slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
             ranks[slot] = ABSENT
     for k in range(count):

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.gate import wait_at
-from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at
+from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
@@ -124,8 +124,7 @@ def reach_slot(level, slot, rank, ranks, satisfied, out, count):
 def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count):
     """All filters that are reached through scalars and satisfied by message i."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
-        place = messages.places[j]
-        slot = np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
+        slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
             count = reach_slot(level, slot, ranks[slot], ranks, satisfied, out, count)
     for k in range(patterns):
@@ -137,11 +136,11 @@ def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
 
 
 @entry(
-    "i8[1] i8[1] i4[1] i8[1] i8[1] i8[1] i8[1] u1[1] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
+    "i8[1] i8[1] i8[2] u1[1] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_scalars(
-    table, m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob,
+    table, m_offsets, m_values, m_blob,
     row_offsets, rows, first_filter, start, ranks, satisfied, found, out, ends, gate,
 ):  # fmt: skip
     """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached through scalars.
@@ -151,7 +150,7 @@ def match_scalars(
     filters. ranks are ABSENT and satisfied 0 before and after; found has room for every pattern.
     """
     level = level_at(table)
-    messages = Messages(m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob)
+    messages = Messages(m_offsets, m_values, m_blob)
     count = np.int64(0)
     for i in range(start, len(ends)):
         if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
@@ -168,11 +167,11 @@ def match_scalars(
     return len(ends)
 
 
-@entry("i8[1] i8[1] i4[1] i8[1] i8[1] i8[1] i8[1] u1[1] i4[1]! u1[1]! i4[1]! i4[2]!")
-def rank_messages(table, m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob, ranks, satisfied, found, out):
+@entry("i8[1] i8[1] i8[2] u1[1] i4[1]! u1[1]! i4[1]! i4[2]!")
+def rank_messages(table, m_offsets, m_values, m_blob, ranks, satisfied, found, out):
     """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
     level = level_at(table)
-    messages = Messages(m_offsets, m_places, m_keys, m_rests, m_starts, m_stops, m_blob)
+    messages = Messages(m_offsets, m_values, m_blob)
     for i in range(len(out)):
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for slot in range(len(level.forms)):

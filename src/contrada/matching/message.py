@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -12,12 +13,11 @@ from numpy.typing import NDArray
 
 from contrada.errors import FilterError
 from contrada.geometry import Region
-from contrada.geometry.arrays import frozen
 from contrada.index.scalars import Messages
 from contrada.model.constraint import Constraint
 from contrada.model.forms import ACCENTI, CASEI, PRESENT, TEXT, Place, folding
 from contrada.model.text import encode_text, fold
-from contrada.model.values import INEXACT, NUDGE, NUMBER, Scalar, exact_number, scalar_of
+from contrada.model.values import EXACT_INTEGERS, INEXACT, NUDGE, NUMBER, Scalar, exact_number, ordered_bits, scalar_of
 
 
 class Asked(NamedTuple):
@@ -63,7 +63,7 @@ class Places:
             known = known._replace(present=number)
             self._presents += ((attribute, number),)
         elif form >= TEXT:
-            known = known._replace(texts=(*known.texts, (folding(form), number)))
+            known = known._replace(texts=tuple(sorted((*known.texts, (folding(form), number)))))
         self.numbers[place] = number
         self.asked[attribute] = known
         return number
@@ -109,49 +109,53 @@ class Places:
 
     def encode(self, messages: Iterable[Mapping[str, Any]]) -> Messages:
         """Messages as kernels take them."""
-        offsets, places, keys, rests, starts, stops = [0], [], [], [], [], []
-        blob = bytearray()
+        offsets, values, blob = array("q", (0,)), array("q"), bytearray()
+        asked, put = self.asked, values.extend
         for message in messages:
             for attribute, value in message.items():
-                asked = self.asked.get(attribute)
-                if asked is None or value is None:
+                about = asked.get(attribute)
+                if about is None or value is None:
                     continue
                 if isinstance(value, str):
-                    texts: dict[int, tuple[int, int]] = {}
-                    for folded, place in asked.texts:
-                        if folded not in texts:
-                            start = len(blob)
-                            blob += encode_text(folded_text(value, folded))
-                            texts[folded] = start, len(blob)
-                        places.append(place)
-                        keys.append(0)
-                        rests.append(0)
-                        starts.append(texts[folded][0])
-                        stops.append(texts[folded][1])
+                    _put_text(value, about.texts, put, blob)
+                    continue
+                if type(value) is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS:  # what is usual, quickly
+                    if about.scalars[NUMBER] >= 0:
+                        put((about.scalars[NUMBER], ordered_bits(value), 0))
                     continue
                 scalar = self.scalar(value)
-                place = -1 if scalar is None else asked.scalars[scalar.kind]
-                if scalar is not None and place >= 0:
-                    places.append(place)
-                    keys.append(scalar.key)
-                    rests.append(scalar.rest)
-                    starts.append(0)
-                    stops.append(0)
+                if scalar is not None and about.scalars[scalar.kind] >= 0:
+                    put((about.scalars[scalar.kind], scalar.key, scalar.rest))
             for attribute, place in self._presents:
-                places.append(place)
-                keys.append(int(message.get(attribute) is not None))
-                rests.append(0)
-                starts.append(0)
-                stops.append(0)
-            offsets.append(len(places))
-        return messages_of(offsets, places, (keys, rests, starts, stops), blob)
+                put((place, int(message.get(attribute) is not None), 0))
+            offsets.append(len(values) // 3)
+        numbers = np.frombuffer(values, np.int64).reshape(-1, 3) if values else np.empty((0, 3), np.int64)
+        return Messages(_read_only(np.frombuffer(offsets, np.int64)), _read_only(numbers), _bytes_of(blob))
 
 
-def messages_of(offsets: list[int], places: list[int], numbers: tuple[list[int], ...], blob: bytearray) -> Messages:
-    """Read-only arrays of what was listed."""
-    keys, rests, starts, stops = (frozen(np.array(column, np.int64)) for column in numbers)
-    first, second = frozen(np.array(offsets, np.int64)), frozen(np.array(places, np.int32))
-    return Messages(first, second, keys, rests, starts, stops, frozen(np.frombuffer(blob, np.uint8)))
+def _put_text(
+    text: str, texts: tuple[tuple[int, int], ...], put: Callable[[tuple[int, int, int]], None], blob: bytearray
+) -> None:
+    """Put a text to its places, in as many foldings as are asked for."""
+    last, start, stop = -1, 0, 0
+    for folded, place in texts:  # in the order of the foldings
+        if folded != last:
+            start = len(blob)
+            blob += encode_text(folded_text(text, folded))
+            last, stop = folded, len(blob)
+        put((place, start, stop))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _bytes_of(blob: bytearray) -> NDArray[np.uint8]:
+    return _read_only(np.frombuffer(blob, np.uint8)) if blob else _NO_TEXT
+
+
+_NO_TEXT = _read_only(np.empty(0, np.uint8))
 
 
 def folded_text(text: str, folded: int) -> str:
@@ -195,27 +199,20 @@ class Sample:
             else:
                 self._kept[self._turn // self.EVERY % self.ROOM] = scalars
 
-    def seen(self) -> Seen:
+    def seen(self, places: Places) -> Seen:
         """What was noted."""
         with self._lock:
-            return Seen(joined_messages(self._kept) if self._kept else None, dict(self._sizes))
+            return Seen(joined_messages(self._kept, places.forms) if self._kept else None, dict(self._sizes))
 
 
-def joined_messages(parts: list[Messages]) -> Messages:
-    """Messages of several encodings, one after another."""
-    offsets: list[NDArray[np.int64]] = [np.zeros(1, np.int64)]
-    starts, stops, values, text = [], [], 0, 0
+def joined_messages(parts: list[Messages], forms: NDArray[np.uint8]) -> Messages:
+    """Messages of several encodings, one after another; forms are those of the places."""
+    offsets, values, count, text = [np.zeros(1, np.int64)], [], 0, 0
     for part in parts:
-        offsets.append(part.offsets[1:] + values)
-        starts.append(part.starts + text)
-        stops.append(part.stops + text)
-        values, text = values + len(part.places), text + len(part.blob)
-    return Messages(
-        frozen(np.concatenate(offsets)),
-        frozen(np.concatenate([part.places for part in parts])),
-        frozen(np.concatenate([part.keys for part in parts])),
-        frozen(np.concatenate([part.rests for part in parts])),
-        frozen(np.concatenate(starts)),
-        frozen(np.concatenate(stops)),
-        frozen(np.concatenate([part.blob for part in parts])),
-    )
+        own = part.values.copy()
+        own[forms[own[:, 0]] >= TEXT, 1:] += text
+        offsets.append(part.offsets[1:] + count)
+        values.append(own)
+        count, text = count + len(own), text + len(part.blob)
+    blob = np.concatenate([part.blob for part in parts])
+    return Messages(_read_only(np.concatenate(offsets)), _read_only(np.concatenate(values)), _read_only(blob))

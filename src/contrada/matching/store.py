@@ -183,7 +183,7 @@ class Store:
         return self._merged(snapshot.levels, snapshot.is_filter_alive)
 
     def _merged(self, levels: Iterable[Level], alive: Alive, added: Added | None = None) -> Level:
-        return merge_levels(levels, alive, self.places, self.sample.seen(), added)
+        return merge_levels(levels, alive, self.places, self.sample.seen(self.places), added)
 
     def _pack_sealed(self, snapshot: Snapshot) -> Packed:
         """The sealed buffer goes into the small level, and that into the middle one when it is full."""
