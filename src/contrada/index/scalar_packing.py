@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import frozen
-from contrada.index.constants import Texts, distinct_scalars, distinct_texts, grams_of
+from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based, runs
 from contrada.index.raw import (
     ASKED,
     CLOSED,
     FILTER,
     HIGH,
-    HIGH_REST,
     HIGH_SHIFT,
     LOW,
     LOW_REST,
@@ -30,161 +29,29 @@ from contrada.index.raw import (
     Raw,
 )  # fmt: skip
 from contrada.index.scalars import Arrays, Messages, ScalarIndex
-from contrada.model.forms import LIKE, NOT, PATTERN, SET, TEXT
+from contrada.model.forms import LIKE, NOT, SET, TEXT
 
-NO_END = np.iinfo(np.int32).max
-ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 BLOCK = 16
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # how an entry is found
 PRIOR = 2.0  # so many messages are the constants worth, next to those that were seen
 ANY_PATTERN, ANY_VALUE = 0.1, 1.0  # the share of messages that is taken to match a pattern, or to have a value
 
 
-class Slots(NamedTuple):
-    """Records with their constants ranked, and these by slot."""
+class Regions(NamedTuple):
+    """What is known of the regions of filters: the share of messages that reach each so, and boxes around them."""
 
-    slot_of: NDArray[np.int32]
-    forms: NDArray[np.uint8]
-    records: NDArray[np.int32]
-    const_base: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    rests: NDArray[np.int64]
-    text_base: NDArray[np.int64]
-    text_offsets: NDArray[np.int64]
-    blob: NDArray[np.uint8]
-    set_offsets: NDArray[np.int32]
-    set_ranks: NDArray[np.int32]
-    gram_base: NDArray[np.int64]
-    gram_codes: NDArray[np.int64]
-    gram_offsets: NDArray[np.int32]
-    gram_patterns: NDArray[np.int32]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """The number of constants of each slot, of either sort."""
-        counts: NDArray[np.int64] = np.diff(self.const_base) + np.diff(self.text_base)
-        return counts
-
-
-def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
-    lengths = stops - starts
-    ends = np.cumsum(lengths)
-    listed: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
-    return listed
-
-
-def based(counts: list[int]) -> NDArray[np.int64]:
-    """Where runs of such lengths begin, and the last one ends."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-class Ranking:
-    """Ranks the constants of raw records, slot by slot."""
-
-    def __init__(self, raw: Raw, forms: NDArray[np.uint8]) -> None:
-        self.raw = raw
-        places, slots = np.unique(raw.records[:, PLACE], return_inverse=True)
-        self.slot_of = np.full(int(places.max(initial=-1)) + 1, -1, np.int32)
-        self.slot_of[places] = np.arange(len(places))
-        self.forms = forms[places]
-        self.records = np.zeros((len(raw.records), 3), np.int32)
-        self.records[:, 0] = slots.ravel() | (raw.records[:, ASKED] & 7) << ASKS_SHIFT
-        self.scalars: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self.texts: list[Texts] = []
-        self.sets: list[NDArray[np.int64]] = []
-        self.set_sizes: list[NDArray[np.int64]] = []
-        self.grams: list[Any] = []
-        self.set_count = 0
-        order = np.argsort(slots.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(slots.ravel(), minlength=len(places)))
-        for slot, rows in enumerate(np.split(order, ends[:-1]) if len(places) else []):
-            self._rank(int(self.forms[slot]), rows)
-
-    def _rank(self, form: int, rows: NDArray[np.int64]) -> None:
-        """Rank the constants of one slot."""
-        given = self.raw.records[rows]
-        asks = given[:, ASKED] & 7
-        low_end, high_end = given[:, ASKED] >> LOW_SHIFT & 3, given[:, ASKED] >> HIGH_SHIFT & 3
-        lows, highs = np.flatnonzero(low_end != UNBOUNDED), np.flatnonzero(high_end != UNBOUNDED)
-        sets, likes = np.flatnonzero((asks >= SET) & (asks < LIKE)), np.flatnonzero(asks >= LIKE)
-        members = self.raw.members[runs(given[sets, LOW], given[sets, LOW_REST])]
-        operands = np.concatenate(
-            [
-                given[lows, LOW : LOW_REST + 1],
-                given[highs, HIGH : HIGH_REST + 1],
-                members,
-                given[likes, LOW : LOW_REST + 1],
-            ]
-        )
-        numbers = self._distinct(form, operands)
-        first, second, third = np.split(numbers, np.cumsum([len(lows), len(highs), len(members)]))[:3]
-        low, high = np.zeros(len(rows), np.int64), np.full(len(rows), NO_END, np.int64)
-        low[lows] = 2 * first + np.where(low_end[lows] == OPEN, 2, 1)
-        high[highs] = 2 * second + np.where(high_end[highs] == OPEN, 0, 1)
-        low[sets] = self.set_count + np.arange(len(sets))
-        low[likes] = self.text_count - len(self.texts[-1].offsets) + 1 + numbers[len(numbers) - len(likes) :]
-        self.sets.append(2 * third + 1)
-        self.set_sizes.append(given[sets, LOW_REST] - given[sets, LOW])
-        self.set_count += len(sets)
-        self.records[rows, 1], self.records[rows, 2] = low, high
-
-    @property
-    def text_count(self) -> int:
-        """The number of constants that are text, so far."""
-        return sum(len(text.offsets) - 1 for text in self.texts)
-
-    def _distinct(self, form: int, operands: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keep the constants of a slot; returns which of them each operand is."""
-        none = np.empty(0, np.int64)
-        if form < TEXT:
-            found = distinct_scalars(operands[:, 0], operands[:, 1])
-            self.scalars.append((found.keys, found.rests))
-            self.texts.append(Texts(np.zeros(1, np.int64), np.empty(0, np.uint8), none))
-            numbers = found.numbers
-        else:
-            texts = distinct_texts(operands[:, 0], operands[:, 1], self.raw.blob)
-            self.scalars.append((none, none))
-            self.texts.append(texts)
-            numbers = texts.numbers
-        self.grams.append(grams_of(self.texts[-1]) if form >= PATTERN else None)
-        return numbers
-
-    def slots(self) -> Slots:
-        """Everything by slot, in arrays."""
-        text_base = based([len(text.offsets) - 1 for text in self.texts])
-        blob_base = based([len(text.blob) for text in self.texts])
-        rests = np.concatenate([rest for _, rest in self.scalars] or [np.empty(0, np.int64)])
-        gram_base = based([0 if grams is None else len(grams.codes) for grams in self.grams])
-        sizes = np.concatenate([*self.set_sizes, np.empty(0, np.int64)])
-        grams = [(grams, base) for grams, base in zip(self.grams, text_base, strict=False) if grams is not None]
-        pattern_base = based([len(each.patterns) for each, _ in grams])
-        text_ends = [text.offsets[1:] + base for text, base in zip(self.texts, blob_base, strict=False)]
-        gram_ends = [each.offsets[1:] + base for (each, _), base in zip(grams, pattern_base, strict=False)]
-        empty = np.empty(0, np.int64)
-        return Slots(
-            self.slot_of, self.forms, self.records,
-            based([len(keys) for keys, _ in self.scalars]),
-            np.concatenate([*(keys for keys, _ in self.scalars), empty]),
-            rests if rests.any() else empty,
-            text_base,
-            np.concatenate([np.zeros(1, np.int64), *text_ends]),
-            np.concatenate([*(text.blob for text in self.texts), np.empty(0, np.uint8)]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
-            np.concatenate([*self.sets, empty]).astype(np.int32),
-            gram_base,
-            np.concatenate([*(each.codes for each, _ in grams), empty]),
-            np.concatenate([[0], *gram_ends]).astype(np.int32),
-            np.concatenate([*(each.patterns + base for each, base in grams), empty]).astype(np.int32),
-        )  # fmt: skip
+    shares: NDArray[np.float64]  # infinite without a region
+    boxes: NDArray[np.float64] | None  # at one place, all of the plane without a region there; None if there is none
 
 
 def pack_scalars(
-    raw: Raw, forms: NDArray[np.uint8], first: int, stop: int, spatial: NDArray[np.float64], seen: Messages | None
-) -> ScalarIndex:
-    """Pack the records of filters first..stop; spatial is the share of messages that reach each through a region.
+    raw: Raw, forms: NDArray[np.uint8], first: int, stop: int, regions: Regions, seen: Messages | None,
+    place: tuple[str, str] | None,
+) -> ScalarIndex:  # fmt: skip
+    """Pack the records of filters first..stop; the boxes of their regions are at a place.
 
-    A filter for which that is the least is reached there, and has no entry here.
+    A filter that fewer messages reach through its region is reached there, and has no entry here; but one that is
+    reached through a constant is found by this and its region together.
     """
     slots = Ranking(raw, forms).slots()
     filters = raw.records[:, FILTER] - first
@@ -193,10 +60,11 @@ def pack_scalars(
     filters, records, share = filters[order], slots.records[order], share[order]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(filters, minlength=stop - first))]).astype(np.int32)
     heads = offsets[:-1][np.diff(offsets) > 0].astype(np.int64)
-    here = heads[share[heads] < spatial[filters[heads]]]
+    by_constant = is_constant(records[heads]) if regions.boxes is not None else np.zeros(len(heads), bool)
+    here = heads[(share[heads] < regions.shares[filters[heads]]) | by_constant]
     seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
-    made = make_entries(slots._replace(records=records), filters, here, seconds)
-    return ScalarIndex(first, arrays_of(slots, offsets, records, made))
+    made = make_entries(slots._replace(records=records), filters, here, seconds, regions.boxes)
+    return ScalarIndex(first, arrays_of(slots, offsets, records, made), place)
 
 
 class Entries(NamedTuple):
@@ -208,14 +76,23 @@ class Entries(NamedTuple):
     others: NDArray[np.int64]
     spans: NDArray[np.int32]
     blocks: NDArray[np.int32]
+    boxes: NDArray[np.float64]
+
+
+def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which records ask for one constant, one of several, or a pattern."""
+    code, low, high = records.T
+    asks = code >> ASKS_SHIFT
+    found: NDArray[np.bool_] = (asks == 0) & (low == high) & (low & 1 == 1) | (asks == SET) | (asks == LIKE)
+    return found
 
 
 def arrays_of(slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries) -> Arrays:
     """What kernels take."""
     return Arrays(
         slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
-        slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made,
-        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns,
+        slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
+        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes,
     )  # fmt: skip
 
 
@@ -239,7 +116,7 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
     """How many of the messages that were seen satisfy each interval or set."""
     empty = Entries(
         np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
-        np.zeros(5 * len(slots.forms), np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32),
+        np.zeros(5 * len(slots.forms), np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty((0, 4)),
     )  # fmt: skip
     ranks = ScalarIndex(0, arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty)).ranks(seen)
     slot, asks = slots.records[:, 0] & SLOT_MASK, slots.records[:, 0] >> ASKS_SHIFT
@@ -258,13 +135,14 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
 
 
 def make_entries(
-    slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], seconds: NDArray[np.int64]
-) -> Entries:
+    slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], seconds: NDArray[np.int64],
+    boxes: NDArray[np.float64] | None,
+) -> Entries:  # fmt: skip
     """Entries for the filters whose first records are `here`; seconds are the records to look at next, or -1."""
     code, low, high = slots.records[here].T
     slot, asks = (code & SLOT_MASK).astype(np.int64), code >> ASKS_SHIFT
     kind = np.full(len(here), BY_INTERVAL)
-    kind[(asks == 0) & (low == high) & (low & 1 == 1) | (asks == SET) | (asks == LIKE)] = BY_CONSTANT
+    kind[is_constant(slots.records[here])] = BY_CONSTANT
     kind[asks & NOT != 0] = BY_VALUE
     number = np.where(asks == LIKE, low - slots.text_base[slot], low >> 1).astype(np.int64)
     sizes = np.where(asks == SET, np.diff(slots.set_offsets, append=0)[np.where(asks == SET, low, 0)], 1)
@@ -276,26 +154,45 @@ def make_entries(
     )
     spans = np.stack([low, high], axis=1)[whose]
     number[kind[whose] == BY_INTERVAL] = span_order(spans[kind[whose] == BY_INTERVAL])
-    order = np.lexsort((number, kind[whose], slot[whose]))
+    near = np.zeros(len(here), np.int64) if boxes is None else hilbert_of(boxes[filters[here]])
+    order = np.lexsort((near[whose], number, kind[whose], slot[whose]))
     whose, number, spans = whose[order], number[order], spans[order]
     follow = np.where(kind == BY_VALUE, here, seconds)
     entries = np.full((len(whose), 4), -1, np.int32)
     entries[:, 0] = filters[here[whose]]
     has_next = follow[whose] >= 0
     entries[has_next, 1:] = slots.records[follow[whose][has_next]]
-    return _found(slots, entries, slot[whose], kind[whose], number, spans)
+    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[entries[:, 0]])
+    return _found(slots, entries, slot[whose], kind[whose], number, spans, around)
+
+
+def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Boxes around those of 16 entries each, then of 16 blocks each."""
+    made = []
+    for _ in range(2):
+        starts = np.arange(0, len(boxes), BLOCK)
+        low, high = np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)
+        boxes = np.concatenate([low, high], axis=1)
+        made.append(boxes)
+    return np.concatenate(made) if len(boxes) else np.empty((0, 4))
 
 
 def span_order(spans: NDArray[np.int32]) -> NDArray[np.int64]:
     """Keys that put intervals with like ends together."""
-    keys = np.empty(len(spans), np.int64)
-    kernels.hilbert_keys(frozen(np.ascontiguousarray(np.tile(spans, 2), np.float64)), keys)
+    return hilbert_of(np.tile(spans, 2).astype(np.float64))
+
+
+def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Keys that put boxes that lie near each other together; those without an end stand anywhere."""
+    keys = np.empty(len(boxes), np.int64)
+    finite = np.where(np.isfinite(boxes), boxes, 0.0)
+    kernels.hilbert_keys(frozen(np.ascontiguousarray(finite)), keys)
     return keys
 
 
 def _found(
     slots: Slots, entries: NDArray[np.int32], slot: NDArray[np.int64], kind: NDArray[np.int64],
-    number: NDArray[np.int64], spans: NDArray[np.int32],
+    number: NDArray[np.int64], spans: NDArray[np.int32], boxes: NDArray[np.float64],
 ) -> Entries:  # fmt: skip
     """How entries, in order, are found."""
     counts = slots.counts
@@ -314,9 +211,9 @@ def _found(
         made = span_blocks(spans[middle:last])
         blocks.append(made)
         first_block, first_span = first_block + len(made), first_span + last - middle
-    chosen = spans[kind == BY_INTERVAL].astype(np.int32)
+    chosen = np.ascontiguousarray(spans[kind == BY_INTERVAL].astype(np.int32)).ravel()
     whole = np.concatenate([*blocks, np.empty((0, 4), np.int32)])
-    return Entries(entries, equal_base, equal_offsets, others.ravel(), np.ascontiguousarray(chosen).ravel(), whole)
+    return Entries(entries, equal_base, equal_offsets, others.ravel(), chosen, whole, boxes)
 
 
 def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:

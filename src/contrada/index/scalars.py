@@ -19,6 +19,8 @@ from contrada.geometry.arrays import frozen
 from contrada.index.packed import GATE_VIEW, check_kinds
 
 ABSENT = -1
+EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
+NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
 
 
 class Arrays(NamedTuple):
@@ -46,6 +48,7 @@ class Arrays(NamedTuple):
     gram_codes: NDArray[np.int64]
     gram_offsets: NDArray[np.int32]
     gram_patterns: NDArray[np.int32]
+    boxes: NDArray[np.float64]  # around the regions of 16 entries, and of 16 such blocks; none if no filter has one
 
 
 class Messages(NamedTuple):
@@ -64,10 +67,11 @@ class Messages(NamedTuple):
 class ScalarIndex:
     """The scalar constraints of filters first, first + 1, ...; answers which filters messages satisfy."""
 
-    __slots__ = ("_local", "_table", "arrays", "first")
+    __slots__ = ("_local", "_table", "arrays", "first", "place")
 
-    def __init__(self, first: int, arrays: Arrays) -> None:
+    def __init__(self, first: int, arrays: Arrays, place: tuple[str, str] | None = None) -> None:
         self.first = first
+        self.place = place  # an attribute and a type: where the regions are that entries are ordered by
         self.arrays = Arrays(*(frozen(array) for array in arrays))
         numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
         self._table = frozen(np.array(numbers, np.int64))
@@ -101,19 +105,23 @@ class ScalarIndex:
         entries[:, 0] = number[entries[:, 0]]
         starts, stops = self.arrays.offsets[local], self.arrays.offsets[local + 1]
         offsets = np.append(starts, stops[-1:] if len(local) else np.zeros(1, np.int32)).astype(np.int32)
-        return ScalarIndex(
-            int(np.searchsorted(filters, self.first)), self.arrays._replace(offsets=offsets, entries=entries)
-        )
+        first = int(np.searchsorted(filters, self.first))
+        return ScalarIndex(first, self.arrays._replace(offsets=offsets, entries=entries), self.place)
 
-    def match(self, messages: Messages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies."""
+    def match(
+        self, messages: Messages, reached: NDArray[np.int64], box: NDArray[np.float64] = EVERYWHERE
+    ) -> NDArray[np.int64]:
+        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies.
+
+        Entries whose regions lie apart from the box are left out, if the index knows their regions.
+        """
         scratch = self._scratch()
         room = len(reached) + len(self.arrays.entries)
         if len(scratch.out) < room:
             scratch.out = np.empty(room, np.int64)
         scratch.limits[1] = len(reached)
         kernels.match_scalars(
-            self._table, *messages, scratch.limits_view, frozen(reached), self.first, 0,
+            self._table, *messages, box, scratch.limits_view, frozen(reached), self.first, 0,
             *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
         )  # fmt: skip
         count = scratch.ends.item(0)
@@ -123,7 +131,7 @@ class ScalarIndex:
         return found
 
     def match_many(
-        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64]
+        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64], boxes: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
         scratch = Scratch(self.arrays)
@@ -132,7 +140,7 @@ class ScalarIndex:
         start, counts, answers = 0, [], []
         while start < messages.size:
             done = kernels.match_scalars(
-                self._table, *messages, frozen(offsets), frozen(reached), self.first, start,
+                self._table, *messages, boxes, frozen(offsets), frozen(reached), self.first, start,
                 *scratch.room, out, ends, GATE_VIEW,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
@@ -143,7 +151,7 @@ class ScalarIndex:
     def ranks(self, messages: Messages) -> NDArray[np.int32]:
         """The rank of each message's value in every slot, ABSENT without one."""
         out = np.empty((messages.size, len(self.arrays.forms)), np.int32)
-        kernels.rank_messages(self._table, *messages, *Scratch(self.arrays).room, out)
+        kernels.rank_messages(self._table, *messages, EVERYWHERE, *Scratch(self.arrays).room, out)
         return out
 
     def _scratch(self) -> Scratch:
@@ -160,14 +168,14 @@ KINDS = {
     **dict.fromkeys(("others", "gram_base", "gram_codes"), (np.int64, 0)),
     **dict.fromkeys(("slot_of", "offsets", "set_offsets", "set_ranks", "equal_offsets", "spans"), (np.int32, 0)),
     **dict.fromkeys(("gram_offsets", "gram_patterns"), (np.int32, 0)),
-    "records": (np.int32, 3), "entries": (np.int32, 4), "blocks": (np.int32, 4),
+    "records": (np.int32, 3), "entries": (np.int32, 4), "blocks": (np.int32, 4), "boxes": (np.float64, 4),
 }  # fmt: skip
 
 
-def scalars_from_arrays(first: int, arrays: dict[str, NDArray[Any]]) -> ScalarIndex:
+def scalars_from_arrays(first: int, arrays: dict[str, NDArray[Any]], place: tuple[str, str] | None) -> ScalarIndex:
     """An index over arrays that were saved; ValueError if one is not what its name says."""
     check_kinds(arrays, KINDS)
-    return ScalarIndex(first, Arrays(**arrays))
+    return ScalarIndex(first, Arrays(**arrays), place)
 
 
 class Scratch:

@@ -11,7 +11,7 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.like import like_matches
-from contrada.kernels.views import bytes_at, entries_at, ints_at, longs_at, records_at
+from contrada.kernels.views import boxes_at, bytes_at, entries_at, ints_at, longs_at, records_at
 
 ABSENT = np.int32(-1)
 PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
@@ -43,6 +43,7 @@ class Level(NamedTuple):
     gram_codes: Any
     gram_offsets: Any
     gram_patterns: Any
+    boxes: Any
 
 
 @inlined_kernel
@@ -54,7 +55,7 @@ def level_at(t):
         records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
         longs_at(t[26], t[27]), ints_at(t[28], t[29]), longs_at(t[30], t[31]), ints_at(t[32], t[33]),
         entries_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
-        ints_at(t[42], t[43]),
+        ints_at(t[42], t[43]), boxes_at(t[44], t[45]),
     )  # fmt: skip
 
 
@@ -64,6 +65,7 @@ class Messages(NamedTuple):
     offsets: Any  # where the values of each message begin
     values: Any  # of each: its place, its key and rest, or where its text begins and ends in the blob
     blob: Any
+    boxes: Any  # of each message's region, at the place that entries are ordered by; without one, of nothing
 
 
 @inlined_kernel

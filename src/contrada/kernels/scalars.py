@@ -70,12 +70,41 @@ def reach(level, e, first, ranks, satisfied, out, count):
     return count + 1
 
 
+@inlined_kernel
+def is_apart(level, b, messages, i):
+    """True if the regions of all filters under block b lie apart from the region of message i."""
+    return (
+        (level.boxes[b, 0] > messages.boxes[i, 2])
+        | (level.boxes[b, 2] < messages.boxes[i, 0])
+        | (level.boxes[b, 1] > messages.boxes[i, 3])
+        | (level.boxes[b, 3] < messages.boxes[i, 1])
+    )
+
+
 @kernel
-def reach_equal(level, slot, number, ranks, satisfied, out, count):
-    """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
+def reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count):
+    """Filters that are reached through a constant that the value equals, or a pattern that it matches.
+
+    They stand in the order of their regions: blocks of them that lie apart from the message's are left out.
+    """
     at = level.equal_base[slot] + number
-    for e in range(level.equal_offsets[at], level.equal_offsets[at + 1]):
-        count = reach(level, e, AFTER_NEXT, ranks, satisfied, out, count)
+    e = np.int64(level.equal_offsets[at])
+    stop = np.int64(level.equal_offsets[at + 1])
+    blocks = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
+    while e < stop:
+        end = stop
+        if len(level.boxes) > 0:
+            top = e >> 2 * BLOCK_SHIFT
+            if is_apart(level, blocks + top, messages, i):
+                e = (top + 1) << 2 * BLOCK_SHIFT
+                continue
+            end = min(stop, ((e >> BLOCK_SHIFT) + 1) << BLOCK_SHIFT)
+            if is_apart(level, e >> BLOCK_SHIFT, messages, i):
+                e = end
+                continue
+        while e < end:
+            count = reach(level, e, AFTER_NEXT, ranks, satisfied, out, count)
+            e += 1
     return count
 
 
@@ -109,10 +138,10 @@ def reach_intervals(level, slot, rank, ranks, satisfied, out, count):
 
 
 @kernel
-def reach_slot(level, slot, rank, ranks, satisfied, out, count):
+def reach_slot(level, slot, rank, messages, i, ranks, satisfied, out, count):
     """Filters that are reached through a slot whose value has a rank."""
     if rank & 1:
-        count = reach_equal(level, slot, np.int64(rank) >> 1, ranks, satisfied, out, count)
+        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, ranks, satisfied, out, count)
     if level.others[5 * slot + 1] > level.others[5 * slot]:
         count = reach_intervals(level, slot, rank, ranks, satisfied, out, count)
     for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
@@ -126,21 +155,22 @@ def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            count = reach_slot(level, slot, ranks[slot], ranks, satisfied, out, count)
+            count = reach_slot(level, slot, ranks[slot], messages, i, ranks, satisfied, out, count)
     for k in range(patterns):
         slot = np.int64(0)
         while level.text_base[slot + 1] <= found[k]:
             slot += 1
-        count = reach_equal(level, slot, found[k] - level.text_base[slot], ranks, satisfied, out, count)
+        number = found[k] - level.text_base[slot]
+        count = reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count)
     return count
 
 
 @entry(
-    "i8[1] i8[1] i8[2] u1[1] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
+    "i8[1] i8[1] i8[2] u1[1] f8[2] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_scalars(
-    table, m_offsets, m_values, m_blob,
+    table, m_offsets, m_values, m_blob, m_boxes,
     row_offsets, rows, first_filter, start, ranks, satisfied, found, out, ends, gate,
 ):  # fmt: skip
     """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached through scalars.
@@ -150,7 +180,7 @@ def match_scalars(
     filters. ranks are ABSENT and satisfied 0 before and after; found has room for every pattern.
     """
     level = level_at(table)
-    messages = Messages(m_offsets, m_values, m_blob)
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
     count = np.int64(0)
     for i in range(start, len(ends)):
         if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
@@ -167,11 +197,11 @@ def match_scalars(
     return len(ends)
 
 
-@entry("i8[1] i8[1] i8[2] u1[1] i4[1]! u1[1]! i4[1]! i4[2]!")
-def rank_messages(table, m_offsets, m_values, m_blob, ranks, satisfied, found, out):
+@entry("i8[1] i8[1] i8[2] u1[1] f8[2] i4[1]! u1[1]! i4[1]! i4[2]!")
+def rank_messages(table, m_offsets, m_values, m_blob, m_boxes, ranks, satisfied, found, out):
     """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
     level = level_at(table)
-    messages = Messages(m_offsets, m_values, m_blob)
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
     for i in range(len(out)):
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for slot in range(len(level.forms)):

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.packed import PackedTree
+from contrada.geometry import Region
+from contrada.geometry.arrays import frozen
+from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of
 from contrada.index.raw import FILTER, Raw, joined_raw
-from contrada.index.scalar_packing import pack_scalars, raw_of
-from contrada.index.scalars import Messages, ScalarIndex
+from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
+from contrada.index.scalars import EVERYWHERE, NOWHERE, Messages, ScalarIndex
 from contrada.index.scanned import Scanned
 from contrada.matching.checks import Checks, Constraints
 from contrada.matching.message import Places, Seen
@@ -29,6 +31,15 @@ class Message(NamedTuple):
 
     objects: Mapping[Place, Any]
     scalars: Messages | None
+
+    def box_at(self, place: Place | None) -> NDArray[np.float64]:
+        """The box around the message's region or point at a place: nothing if it has none, everything without place."""
+        if place is None:
+            return EVERYWHERE
+        value = self.objects.get(place)
+        if isinstance(value, Region):
+            return value.kernel_arrays[4]
+        return NOWHERE if value is None else frozen(np.array([[value.x, value.y, value.x, value.y]]))
 
 
 class Added(NamedTuple):
@@ -55,7 +66,7 @@ class Level(NamedTuple):
                 found.append(tree.match(message.objects[place]))
         filters = found[0] if len(found) == 1 else merged(found)
         if self.scalars is not None and message.scalars is not None:
-            filters = self.scalars.match(message.scalars, filters)
+            filters = self.scalars.match(message.scalars, filters, message.box_at(self.scalars.place))
         for place, checks in self.checks.items():
             if not len(filters):
                 break
@@ -128,7 +139,8 @@ def _packed_mixed(
     shares = [part.share(seen.sizes.get(place[0])) for place, part in parts]
     for (_, part), share in zip(parts, shares, strict=True):
         np.minimum.at(spatial, part.filters - first, share)
-    scalars = pack_scalars(raw, places.forms, first, stop, spatial, seen.messages)
+    at, boxes = _boxes(parts, first, stop)
+    scalars = pack_scalars(raw, places.forms, first, stop, Regions(spatial, boxes), seen.messages, at)
     here = np.zeros(stop - first, bool)
     here[scalars.arrays.entries[:, 0]] = True
     to_tree: dict[Place, list[Any]] = defaultdict(list)
@@ -144,6 +156,23 @@ def _packed_mixed(
         to_tree[place].append(part.chosen(chosen))
         to_check[place].append(part.chosen(~chosen))
     return _packed(_joined(to_tree), _joined(to_check), scalars)
+
+
+def _boxes(parts: list[tuple[Place, Part]], first: int, stop: int) -> tuple[Place | None, NDArray[np.float64] | None]:
+    """The place that most filters have a region or point at, and a box for each filter that messages must reach."""
+    counts: dict[Place, int] = defaultdict(int)
+    for place, part in parts:
+        if isinstance(part, Constraints):
+            counts[place] += len(part.filters)
+    if not counts:
+        return None, None
+    most = max(counts, key=counts.__getitem__)
+    boxes = np.tile(EVERYWHERE, (stop - first, 1))
+    for place, part in parts:
+        if place == most and isinstance(part, Constraints):
+            bound = part.masks & DISJOINT_BIT == 0
+            boxes[part.filters[bound] - first] = boxes_of(part.column)[bound]
+    return most, boxes
 
 
 def _part_of(tree: PackedTree | OwnIndex) -> Part:

@@ -22,6 +22,7 @@ from contrada.geometry.arrays import Arrays
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.scalars import Arrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
+from contrada.index.scanned import Scanned
 from contrada.matching.checks import Checks
 from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
@@ -67,7 +68,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
             "crs": saved.crs,
             "places": saved.places,
             "reached": saved.level.filters,
-            "first_filter": saved.level.scalars.first if isinstance(saved.level.scalars, ScalarIndex) else None,
+            "scalars": _scalars_header(saved.level.scalars),
             "trees": [list(place) for place, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
             "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Checks)],
             "own": _own_parts(saved.level),
@@ -89,7 +90,7 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         level = Level(
             {**trees, **own_trees},
             {**checks, **own_checks},
-            _scalars_of(header["first_filter"], arrays),
+            _scalars_of(header["scalars"], arrays),
             header["reached"],
         )
         return Saved(
@@ -229,10 +230,17 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Check
     return Checks(filters, masks, column, int(filters[0]), offsets)
 
 
-def _scalars_of(first: int | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:
-    if first is None:
+def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | None:
+    """What is to be known of scalar constraints beside their arrays; a table is packed before it is saved."""
+    return {"first": scalars.first, "place": scalars.place} if isinstance(scalars, ScalarIndex) else None
+
+
+def _scalars_of(header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:
+    if header is None:
         return None
-    return scalars_from_arrays(first, {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields})
+    own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
+    place = None if header["place"] is None else _place(header["place"])
+    return scalars_from_arrays(header["first"], own, place)
 
 
 def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,66 @@
+"""Our side of benchmarks/mixed.py: tables of a set, and how messages are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from match_sets import Answer
+from mixed_sets import Filters, Messages
+
+import contrada as ct
+
+INTERSECTS = ct.RelationSet.S_INTERSECTS
+CHUNK = 10_000
+
+
+def filters_of(filters: Filters) -> Iterator[ct.Filter]:
+    """The filters as objects, made a few at a time."""
+    for start in range(0, len(filters), CHUNK):
+        part = filters.part(start, start + CHUNK)
+        constraints: list[list[ct.Constraint]] = [[] for _ in range(len(part))]
+        for name, row, low, high in part.constraints():
+            constraints[row].append(scalar(name, low, high))
+        if part.polygons is not None:
+            for row, wkb in enumerate(part.polygons.wkb.to_pylist()):
+                constraints[row].append(ct.Constraint("area", INTERSECTS, ct.Region.from_wkb(wkb)))
+        yield from map(ct.Filter, constraints)
+
+
+def scalar(name: str, low: int, high: int) -> ct.Constraint:
+    """A constraint on a string, whose value is given by its number, or on a number."""
+    return ct.Constraint(name, "=", f"v{low}") if name[0] == "s" else ct.Constraint(name, "between", (low, high))
+
+
+def table_of(filters: Filters) -> ct.ForwardingTable:
+    """One subscription per filter, in their order, so that rows are those of the set."""
+    table = ct.ForwardingTable()
+    for row, asked in enumerate(filters_of(filters)):
+        table.subscribe(row, asked)
+    table.pack()
+    return table
+
+
+def as_dicts(messages: Messages) -> list[dict[str, Any]]:
+    """Messages as dictionaries; regions are still WKB."""
+    scalars: list[dict[str, Any]] = [dict(one) for one in messages.scalars()]
+    for message, wkb in zip(scalars, messages.regions or (), strict=False):
+        message["area"] = wkb
+    return scalars
+
+
+def read(message: dict[str, Any]) -> dict[str, Any]:
+    """A message with its region read from WKB; this is part of what is timed."""
+    return {**message, "area": ct.Region.from_wkb(message["area"])} if "area" in message else message
+
+
+def ask(matcher: Any, messages: Sequence[dict[str, Any]]) -> list[Answer]:
+    """The rows for each message, one by one, from a table or a counting matcher."""
+    return [matcher.match_keys(read(message)).rows for message in messages]
+
+
+def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]], threads: int | None = None) -> list[Answer]:
+    """The same in one call."""
+    found = table.match_many([read(message) for message in messages], threads=threads)
+    return np.split(found.rows, found.offsets[1:-1])
