@@ -12,7 +12,7 @@ from contrada.geometry import (
     relate,
     relate_sampled,
 )
-from contrada.matching import ForwardingTable
+from contrada.matching import Explanation, ForwardingTable
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
 __version__ = "0.1.0"
@@ -22,6 +22,7 @@ __all__ = [
     "Constraint",
     "ContradaError",
     "CrsError",
+    "Explanation",
     "Filter",
     "FilterError",
     "ForwardingTable",

@@ -61,7 +61,7 @@ def test_endless_decimals_take_no_time():
     huge, tiny = Decimal("1E+999999999"), Decimal("-1E-999999999")
     assert scalar_of(1.7e308) < scalar_of(huge) < scalar_of(float("inf"))
     assert scalar_of(-5e-324) < scalar_of(tiny) < scalar_of(0)
-    with pytest.raises(ct.FilterError, match=r"constraint on 'a': `<.*exponents are compared up to 1000"):
+    with pytest.raises(ct.FilterError, match=r"constraint on 'a': `<`: decimal exponents are compared up to 1000"):
         ct.Constraint("a", "<", huge)
 
 

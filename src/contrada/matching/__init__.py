@@ -1,5 +1,6 @@
 """Messages against subscriptions: the forwarding table."""
 
+from contrada.matching.explain import Explanation
 from contrada.matching.table import ForwardingTable
 
-__all__ = ["ForwardingTable"]
+__all__ = ["Explanation", "ForwardingTable"]

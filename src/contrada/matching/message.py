@@ -68,6 +68,14 @@ class Places:
         self.asked[attribute] = known
         return number
 
+    def place(self, number: int) -> Place:
+        """The place of a number."""
+        return list(self.numbers)[number]
+
+    def exact(self, key: int, rest: int) -> Fraction:
+        """The number of a constraint that is longer than its key and rest say."""
+        return self._between[key, rest]
+
     def saved(self) -> dict[str, Any]:
         """What `of_saved` makes these places of again, as JSON has it."""
         between = [[*pair, str(exact)] for pair, exact in self._between.items()]
@@ -85,6 +93,7 @@ class Places:
 
     def check(self, constraints: Iterable[Constraint]) -> None:
         """Refuse numbers that differ from others only beyond what is compared; note those that are longer than that."""
+        noted: dict[tuple[int, int], Fraction] = {}
         for constraint in constraints:
             if constraint.kind is not None or constraint.test.form != NUMBER:
                 continue
@@ -92,11 +101,13 @@ class Places:
                 scalar = scalar_of(value)
                 if scalar is not None and scalar.rest & 7 == INEXACT:
                     exact = exact_number(value)
-                    if self._between.setdefault(scalar[1:], exact) != exact:
+                    known = self._between.get(scalar[1:], exact)
+                    if noted.setdefault(scalar[1:], known) != exact:
                         raise FilterError(
                             f"constraint on {constraint.attribute!r}: {value} cannot be told apart from another"
                             " subscription's number: 103 bits are compared, of numbers up to 2**1025"
                         )
+        self._between.update(noted)
 
     def scalar(self, value: Any) -> Scalar | None:
         """A scalar of a message, told apart from the long numbers of constraints."""

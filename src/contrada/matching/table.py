@@ -16,9 +16,11 @@ from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
 from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
+from contrada.matching.explain import Explanation, explain
 from contrada.matching.level import EMPTY, Message, Place, renumbered
 from contrada.matching.message import Places
 from contrada.matching.names import Name, Names, as_arrow, names_in
+from contrada.matching.recall import predicate_of
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
 from contrada.matching.store import LEVELS, Store, extended, grown
@@ -65,8 +67,6 @@ class ForwardingTable:
         _check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
-            for part in predicate:
-                self._store.places.check(part)
             if key is None:
                 key, old = self._free_key(), None
             else:
@@ -74,6 +74,7 @@ class ForwardingTable:
                 old = self._row_of(key)
                 if old is not None and not replace:
                     raise KeyInUseError(f"a subscription with the key {key!r} exists already")
+            self._store.places.check(constraint for part in predicate for constraint in part)
             self._crs.update(crs)
             self._keys.append(key)
             known = self._subscribers.row(subscriber)
@@ -131,6 +132,25 @@ class ForwardingTable:
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """The keys of the subscriptions that a message satisfies."""
         return Matches(self._store.asked().subscriptions(self._checked(message)), self._keys)
+
+    def explain(self, message: Mapping[str, Any], key: Name) -> Explanation:
+        """Why a message satisfies a subscription, or why not, constraint by constraint; an unknown key is an error.
+
+        >>> from contrada import Constraint
+        >>> table = ForwardingTable()
+        >>> table.subscribe("ops-team", Constraint("severity", ">=", 3), key="k17")
+        'k17'
+        >>> table.explain({"severity": 4}, "k17").truth
+        True
+        """
+        self._objects(message)
+        with self._store.lock:  # a name is there before its subscription is
+            row, snapshot = self._row_of(key), self._store.snapshot
+        if row is None:
+            raise UnknownKeyError(f"no subscription has the key {key!r}")
+        predicate = predicate_of(snapshot, self._store.places, row, self._crs)
+        owners = snapshot.subscription_subscriber
+        return explain(predicate, message, key, self._subscribers[row if owners is None else int(owners[row])])
 
     def match_many(
         self,
@@ -252,7 +272,8 @@ class ForwardingTable:
         return self._live
 
     def __contains__(self, key: object) -> bool:
-        return self._row_of(key) is not None
+        with self._store.lock:  # a name is there before its subscription is
+            return self._row_of(key) is not None
 
     def __iter__(self) -> Iterator[Name]:
         """The keys of the living subscriptions, oldest first."""
@@ -264,6 +285,13 @@ class ForwardingTable:
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """A message as levels take it."""
+        places = self._store.places
+        checked = Message(self._objects(message), places.encode((message,)) if places.asked else None)
+        self._store.sample.note(checked.scalars, checked.objects)
+        return checked
+
+    def _objects(self, message: Mapping[str, Any]) -> dict[Place, Any]:
+        """The regions and points of a message, in the CRS of the subscriptions, and its values of added types."""
         objects: dict[Place, Any] = {}
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
@@ -274,10 +302,7 @@ class ForwardingTable:
             else:
                 for kind in types_accepting(value):
                     objects[attribute, kind] = value
-        places = self._store.places
-        checked = Message(objects, places.encode((message,)) if places.asked else None)
-        self._store.sample.note(checked.scalars, checked.objects)
-        return checked
+        return objects
 
     def _check_crs(self, attribute: str, crs: str) -> None:
         """Raise if a message's CRS is not that of the subscriptions."""

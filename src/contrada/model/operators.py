@@ -32,6 +32,7 @@ from contrada.model.text import (
     encode_text,
     fold,
     parse_like,
+    plain_text,
     prefix_like,
     suffix_like,
 )
@@ -53,6 +54,7 @@ SETS = ("in", "not in")
 TEXTUAL = ("prefix", "suffix", "contains", "like", "not prefix", "not suffix", "not contains", "not like")
 NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
+_SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
 
 
@@ -99,13 +101,13 @@ def checked_operand(operator: str, value: Any) -> Any:
         if len(kinds) > 1 or not many:
             names = ", ".join(sorted(KIND_NAMES[kind] for kind in kinds)) or "none"
             raise FilterError(f"`{operator}` takes values of one kind; here are {names}")
-        return many
+        return tuple(plain_text(item) if isinstance(item, str) else item for item in many)
     if isinstance(value, Column):
         return value
     if operator in TEXTUAL and not isinstance(value, str):
         raise FilterError(f"`{operator}` takes text, not {type(value).__name__}")
     kind_of(operator, value)
-    return str(value) if isinstance(value, str) else value
+    return plain_text(value) if isinstance(value, str) else value
 
 
 def kind_of(operator: str, value: Any) -> int:
@@ -118,8 +120,8 @@ def kind_of(operator: str, value: Any) -> int:
             raise FilterError(f"`{operator} {value}` holds of nothing: it compares with no value")
         hint = "; `is null` asks for absence" if value is None else ""
         raise FilterError(f"`{operator}` takes text, numbers, booleans or timestamps, not {type(value).__name__}{hint}")
-    if isinstance(value, Decimal) and value.is_finite() and value and abs(value.adjusted()) > LARGEST_EXPONENT:
-        raise FilterError(f"`{operator} {value}`: decimal exponents are compared up to {LARGEST_EXPONENT}")
+    if scalar.kind == NUMBER and scalar.rest and not _SMALLEST <= abs(exact_number(value)) < _BEYOND:  # never a double
+        raise FilterError(f"`{operator}`: decimal exponents are compared up to {LARGEST_EXPONENT}, of any number")
     if scalar.kind == BOOLEAN and operator not in ("=", "!=", *SETS):
         raise FilterError(f"`{operator}` does not apply to booleans")
     return scalar.kind

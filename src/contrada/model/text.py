@@ -41,6 +41,16 @@ Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
 
 
+def plain_text(text: str) -> str:
+    r"""The text of any kind of str; `str` of NumPy's would lose zeros at the end.
+
+    >>> import numpy as np
+    >>> plain_text(np.str_("a\0"))
+    'a\x00'
+    """
+    return "".join((text,))
+
+
 def fold(text: str, casei: bool, accenti: bool) -> str:
     """Return the text without its accents, its case, both or neither; folding once more changes nothing.
 

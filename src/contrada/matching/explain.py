@@ -1,0 +1,262 @@
+"""Explanations: why a message matches a subscription, or why not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.geometry import Point, Region, Relation
+from contrada.matching.names import Name
+from contrada.model import Constraint, Predicate
+from contrada.model.evaluate import asked_kind, relation_to, truth
+from contrada.model.operators import printed_value
+from contrada.model.values import KIND_NAMES, TEXT, scalar_of
+
+ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 60, 40, 36  # characters that a text shows of a constraint, a value, its region
+NUMERAL = re.compile(r"\d+\.\d+(?:e[-+]?\d+)?")
+WORDS = {True: "yes", False: "no", None: "unknown"}
+RELATED = {
+    Relation.DISJOINT: "is disjoint from",
+    Relation.INSIDE: "is inside",
+    Relation.COVERED_BY: "is covered by",
+}
+
+
+class ConstraintExplained(NamedTuple):
+    """A constraint, the value that the message has there (None: absent), and what came of it.
+
+    The truth is None where it is unknown; the relation is that of the value to the constraint's region or point.
+
+    >>> print(explained_constraint(Constraint("price", "<", 100), {"price": "12"}))
+    unknown  price < 100  price is '12', not a number
+    """
+
+    constraint: Constraint
+    value: Any
+    truth: bool | None
+    relation: Relation | None
+
+    @property
+    def reason(self) -> str:
+        """What the value was, in words."""
+        name = shortened(self.constraint.attribute, VALUE_WIDTH)
+        if self.value is None:
+            return f"{name} is absent"
+        if self.relation is not None:
+            return f"{name} {RELATED.get(self.relation, str(self.relation))} it"
+        text = f"{name} is {shown_value(self.value, VALUE_WIDTH)}"
+        return text if self.truth is not None else f"{text}, not {_kind_asked(self.constraint)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it: the constraint is CQL2 text, a region GeoJSON, a time ISO 8601 text."""
+        return {
+            "attribute": self.constraint.attribute,
+            "asked": str(self.constraint),
+            "value": plain_value(self.value),
+            "truth": self.truth,
+            "relation": None if self.relation is None else str(self.relation),
+        }
+
+    def __str__(self) -> str:
+        return self.line(0)
+
+    def line(self, width: int) -> str:
+        """One line of text, the constraint filled up to so many characters."""
+        return f"{WORDS[self.truth]:<7}  {shown_constraint(self.constraint):<{width}}  {self.reason}"
+
+
+class FilterExplained(NamedTuple):
+    """A filter: true if all of its constraints are, unknown if some are unknown and none is false."""
+
+    constraints: tuple[ConstraintExplained, ...]
+    truth: bool | None
+
+    @property
+    def failing(self) -> int:
+        """How many constraints are not true."""
+        return sum(part.truth is not True for part in self.constraints)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {"truth": self.truth, "constraints": [part.to_dict() for part in self.constraints]}
+
+
+class Explanation(NamedTuple):
+    """Why a message matches a subscription, or why not; it matches if and only if the truth is True.
+
+    `str` gives a text, `to_dict` data.
+
+    >>> from contrada import ForwardingTable
+    >>> table = ForwardingTable()
+    >>> key = table.subscribe("ops-team", Constraint("severity", ">=", 3), key="k17")
+    >>> print(table.explain({"severity": 2}, "k17"))
+    'k17' of 'ops-team' does not match: 1 of 1 constraint fails.
+    filter 1
+      no       severity >= 3  severity is 2
+    """
+
+    key: Name
+    subscriber: Name
+    filters: tuple[FilterExplained, ...]
+    truth: bool | None
+
+    @property
+    def nearest(self) -> int:
+        """The index of the filter with the fewest constraints that are not true, the first of several.
+
+        If the message matches, this is a filter that it satisfies.
+        """
+        failing = [part.failing for part in self.filters]
+        return failing.index(min(failing))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it; null is an unknown truth."""
+        return {
+            "key": self.key,
+            "subscriber": self.subscriber,
+            "truth": self.truth,
+            "nearest": self.nearest,
+            "filters": [part.to_dict() for part in self.filters],
+        }
+
+    def __str__(self) -> str:
+        shown = [shown_constraint(part.constraint) for each in self.filters for part in each.constraints]
+        width = max(map(len, shown))
+        lines = [self.verdict]
+        for number, part in enumerate(self.filters):
+            nearest = number == self.nearest and len(self.filters) > 1
+            note = ", matches" if part.truth else ", nearest" if nearest else ""
+            lines.append(f"filter {number + 1}{note}")
+            lines += [f"  {constraint.line(width)}" for constraint in part.constraints]
+        return "\n".join(lines)
+
+    @property
+    def verdict(self) -> str:
+        """The whole in one sentence."""
+        whose = f"{self.key!r} of {self.subscriber!r}"
+        if self.truth:
+            return f"{whose} matches."
+        nearest = self.filters[self.nearest]
+        place = " of its nearest filter" if len(self.filters) > 1 else ""
+        verb = "fails" if nearest.failing == 1 else "fail"
+        return f"{whose} does not match: {nearest.failing} of {_constraints(nearest)}{place} {verb}."
+
+
+def explain(predicate: Predicate, message: Mapping[str, Any], key: Name, subscriber: Name) -> Explanation:
+    """Why a message satisfies the predicate of a subscription, or why not.
+
+    >>> from contrada import Filter
+    >>> one, other = Constraint("size", "=", 1), Constraint("size", "=", 2)
+    >>> predicate = Predicate([Filter([one]), Filter([other, Constraint("flag", "=", True)])])
+    >>> explain(predicate, {"size": 2, "flag": True}, "k17", "ops-team").nearest
+    1
+    """
+    filters = []
+    for part in predicate:
+        constraints = tuple(explained_constraint(constraint, message) for constraint in part)
+        filters.append(FilterExplained(constraints, _all([each.truth for each in constraints])))
+    return Explanation(key, subscriber, tuple(filters), _any([part.truth for part in filters]))
+
+
+def explained_constraint(constraint: Constraint, message: Mapping[str, Any]) -> ConstraintExplained:
+    """What one constraint makes of a message."""
+    value = message.get(constraint.attribute)
+    return ConstraintExplained(constraint, value, truth(constraint, value), relation_to(constraint, value))
+
+
+def _constraints(part: FilterExplained) -> str:
+    count = len(part.constraints)
+    return f"{count} constraint{'s' * (count > 1)}"
+
+
+def _all(truths: list[bool | None]) -> bool | None:
+    return False if False in truths else None if None in truths else True
+
+
+def _any(truths: list[bool | None]) -> bool | None:
+    return True if True in truths else None if None in truths else False
+
+
+def _kind_asked(constraint: Constraint) -> str:
+    kind = asked_kind(constraint)
+    if kind is None:
+        return "a region or point"
+    return KIND_NAMES[kind] if kind == TEXT else f"a {KIND_NAMES[kind]}"
+
+
+def shown_constraint(constraint: Constraint) -> str:
+    """A constraint on one line that is not too long: of a region the first vertices, of a set the first members.
+
+    >>> shown_constraint(Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 100, 100)))
+    'overlaps(area, POLYGON ((0 0, 100 0, ...)))'
+    """
+    text = str(constraint)
+    if isinstance(constraint.value, Region | Point):
+        wkt = constraint.value.to_wkt()
+        text = text.replace(wkt, shortened_wkt(wkt, WKT_WIDTH))
+    return shortened(text, ASKED_WIDTH)
+
+
+def shown_value(value: Any, width: int) -> str:
+    """A value of a message on one line of so many characters at most."""
+    if isinstance(value, Region | Point):
+        return shortened_wkt(value.to_wkt(), width)
+    if isinstance(value, str) or scalar_of(value) is not None:
+        try:
+            return shortened(printed_value(value), width)
+        except ValueError:  # Python does not print so many digits
+            return "a very long number"
+    return shortened(str(value) if isinstance(value, np.generic) else repr(value), width)
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it: itself, GeoJSON, or text for all that JSON has no form of.
+
+    >>> plain_value(np.float32(0.5)), plain_value(math.nan), plain_value(date(2020, 1, 2)), plain_value([1])
+    (0.5, 'nan', '2020-01-02T00:00:00Z', '[1]')
+    """
+    if isinstance(value, Region | Point):
+        return value.to_geojson()
+    if isinstance(value, np.bool_ | np.integer | np.floating) and not isinstance(value, np.longdouble | np.timedelta64):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < 10_000 else hex(value)  # Python does not print so many digits
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, date | np.datetime64) and scalar_of(value) is not None:
+        return printed_value(value).removeprefix("TIMESTAMP('").removesuffix("')")
+    return str(value)
+
+
+def shortened(text: str, width: int) -> str:
+    """Text of so many characters at most, on one line.
+
+    >>> shortened("a\\nb", 20), shortened("long, too long", 9)
+    ('a\\\\nb', 'long, ...')
+    """
+    line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def shortened_wkt(wkt: str, width: int) -> str:
+    """WKT of so many characters: six digits of each coordinate, and vertices are left out, but no brackets.
+
+    >>> shortened_wkt("POLYGON ((0 0, 1 0.123456789, 1 1, 0 1, 0 0))", 35)
+    'POLYGON ((0 0, 1 0.123457, ...))'
+    """
+    if len(wkt) <= width:
+        return wkt
+    start = wkt[: 16 * width]  # a region may have very many vertices
+    rounded = NUMERAL.sub(lambda numeral: f"{float(numeral[0]):.6g}", start)
+    cut = rounded.rfind(",", 0, width - 5)
+    if cut < 0 or (len(rounded) <= width and len(start) == len(wkt)):
+        return rounded
+    kept = rounded[: cut + 1]
+    return f"{kept} ...{')' * (kept.count('(') - kept.count(')'))}"

@@ -1,0 +1,160 @@
+"""Recall: the predicate of a subscription, put together again from the levels, which hold no predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import Point, PointArray, Region, RegionArray, RelationSet
+from contrada.index.packed import reordered
+from contrada.index.ranking import ASKS_SHIFT, based, runs
+from contrada.index.raw import (
+    ASKED,
+    FILTER,
+    HIGH,
+    HIGH_SHIFT,
+    LOW,
+    LOW_REST,
+    LOW_SHIFT,
+    OPEN,
+    PLACE,
+    UNBOUNDED,
+    Raw,
+)
+from contrada.index.scalar_packing import raw_of
+from contrada.index.scalars import ScalarIndex
+from contrada.index.scanned import Scanned
+from contrada.matching.level import Level
+from contrada.matching.message import Places
+from contrada.matching.own import OwnChecks, OwnIndex
+from contrada.matching.snapshot import Snapshot
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.forms import LIKE, NOT, SET, Bound, Operand, Test, is_text
+from contrada.model.restore import constraint_of
+
+Crs = Mapping[str, str | None]
+
+
+def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Crs | None = None) -> Predicate:
+    """The predicate of a living subscription, equal to what was subscribed; takes O(n) for n filters, in NumPy.
+
+    Constraints come in the order of their attributes. `crs` is of the regions and points, by attribute.
+    """
+    numbers = filters_of(snapshot, row)
+    return Predicate([Filter(_constraints(snapshot, places, number, crs or {})) for number in numbers])
+
+
+def filters_of(snapshot: Snapshot, row: int) -> range:
+    """The filters of a subscription, which stand together."""
+    if snapshot.filter_subscription is None:
+        return range(row, row + 1)
+    owners = snapshot.filter_subscription[: snapshot.filters]
+    first, stop = np.searchsorted(owners, np.array([row, row + 1], owners.dtype))
+    return range(int(first), int(stop))
+
+
+def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Crs) -> list[Constraint]:
+    """The constraints of a filter, which are all in one level."""
+    for level in snapshot.levels:
+        found = [*_spatial(level, number, crs), *_own(level, number), *_scalars(level, places, number)]
+        if found:
+            return sorted(found, key=_order)
+    raise AssertionError(f"filter {number} is in no level")
+
+
+def _order(constraint: Constraint) -> tuple[str, bool, str]:
+    """What constraints are sorted by: the same before and after packing, which has its own order."""
+    if constraint.kind is None:
+        return constraint.attribute, False, repr(constraint.test)
+    if isinstance(constraint.operator, str):
+        return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
+    return constraint.attribute, True, f"{constraint.relations.mask:03} {constraint.value.to_wkb().hex()}"
+
+
+def _spatial(level: Level, number: int, crs: Crs) -> Iterator[Constraint]:
+    for (attribute, _), tree in level.trees.items():
+        if isinstance(tree, OwnIndex):
+            continue
+        for entry in np.flatnonzero(tree.rows == number):
+            item = int(np.searchsorted(tree.offsets, entry, side="right")) - 1
+            value = _value(tree.column, item, crs.get(attribute))
+            yield Constraint(attribute, RelationSet.from_mask(int(tree.masks[entry])), value)
+    for (attribute, _), checks in level.checks.items():
+        if isinstance(checks, OwnChecks):
+            continue
+        for entry in np.flatnonzero(checks.filters == number):
+            value = _value(checks.column, int(entry), crs.get(attribute))
+            yield Constraint(attribute, RelationSet.from_mask(int(checks.masks[entry])), value)
+
+
+def _own(level: Level, number: int) -> Iterator[Constraint]:
+    """Constraints of added types."""
+    for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
+        if isinstance(part, OwnIndex | OwnChecks):
+            for entry in np.flatnonzero(part.part.filters == number):
+                yield Constraint(attribute, *part.part.asked[int(entry)])
+
+
+def _value(column: RegionArray | PointArray, item: int, crs: str | None) -> Region | Point:
+    """An item of a column, as a copy: a view would keep the whole column in memory."""
+    if isinstance(column, PointArray):
+        x, y = column.xy[item].tolist()
+        return Point(x, y, crs=crs)
+    copied = reordered(column, np.array([item]))
+    assert isinstance(copied, RegionArray)
+    return Region.from_column(RegionArray(copied.arrays, crs))
+
+
+def _scalars(level: Level, places: Places, number: int) -> Iterator[Constraint]:
+    if level.scalars is None:
+        return
+    raw = _records(level.scalars, number)
+    for record in raw.records.tolist():
+        attribute, form = places.place(record[PLACE])
+        yield constraint_of(attribute, _test(raw, record, form), places.exact)
+
+
+def _records(scalars: ScalarIndex | Scanned, number: int) -> Raw:
+    """The raw records of one filter, none if it is not there."""
+    if isinstance(scalars, Scanned):
+        raw = scalars.raw()
+        return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
+    arrays, local = scalars.arrays, number - scalars.first
+    start, stop = arrays.offsets[local : local + 2] if 0 <= local < len(arrays.offsets) - 1 else (0, 0)
+    records = arrays.records[start:stop].copy()
+    asks = records[:, 0] >> ASKS_SHIFT
+    sets = np.flatnonzero((asks & ~NOT) == SET)
+    starts, stops = _limits(arrays.set_offsets, records[sets, 1])
+    records[sets, 1] = np.arange(len(sets))  # of all sets only these are taken along
+    chosen = arrays._replace(
+        offsets=np.array([0, len(records)], np.int32),
+        records=records,
+        set_offsets=based((stops - starts).tolist()).astype(np.int32),
+        set_ranks=arrays.set_ranks[runs(starts, stops)],
+    )
+    return raw_of(ScalarIndex(number, chosen))
+
+
+def _limits(offsets: NDArray[Any], at: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
+
+
+def _test(raw: Raw, record: list[int], form: int) -> Test:
+    """The test that a raw record was made of."""
+
+    def operand(first: int, second: int) -> Operand:
+        return raw.blob[first:second].tobytes() if is_text(form) else (first, second)
+
+    def bound(shift: int, at: int) -> Bound | None:
+        end = record[ASKED] >> shift & 3
+        return None if end == UNBOUNDED else Bound(operand(*record[at : at + 2]), end == OPEN)
+
+    asks, low = record[ASKED] & 7, record[LOW : LOW_REST + 1]
+    if asks & ~NOT == LIKE:
+        return Test(form, asks, pattern=raw.blob[low[0] : low[1]].tobytes())
+    if asks & ~NOT == SET:
+        return Test(form, asks, members=tuple(operand(*pair) for pair in raw.members[low[0] : low[1]].tolist()))
+    return Test(form, asks, bound(LOW_SHIFT, LOW), bound(HIGH_SHIFT, HIGH))

@@ -1,0 +1,89 @@
+"""One constraint against one value: true, false or unknown. For people who ask why; tables do not come by here."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from contrada.geometry import Point, Region, Relation, RelationSet, relate
+from contrada.model.constraint import Constraint
+from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of
+from contrada.model.text import fold, plain_text
+from contrada.model.types import type_named
+from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
+
+Comparable = tuple[int, Any]  # a kind, and what compares within it
+
+
+def truth(constraint: Constraint, value: Any) -> bool | None:
+    """Whether a constraint is true of a value, None if that is unknown: absent (None too), or of another kind.
+
+    >>> asked = Constraint("size", "!=", 1)
+    >>> [truth(asked, value) for value in (2, 1.0, "1", float("nan"), None)]
+    [True, False, None, None, None]
+    """
+    if isinstance(constraint.operator, RelationSet):
+        relation = relation_to(constraint, value)
+        return None if relation is None else relation in constraint.operator
+    operator = constraint.operator
+    if constraint.kind is not None:
+        own = type_named(constraint.kind)
+        return own.holds(operator, constraint.value, value) if own.accepts(value) else None
+    if operator in NULLS:
+        return (value is None) == (operator == "is null")
+    found = comparable(value, constraint.casei, constraint.accenti)
+    if found is None or found[0] != asked_kind(constraint):
+        return None
+    is_negated = operator == "!=" or operator.startswith("not ")
+    return _passes(constraint, operator, found) != is_negated
+
+
+def relation_to(constraint: Constraint, value: Any) -> Relation | None:
+    """How a value relates to the region or point of a spatial constraint; None unless both are spatial.
+
+    >>> relation_to(Constraint("at", Relation.INSIDE, Region.box(0, 0, 2, 2)), Point(2, 1))
+    <Relation.MEETS: 1>
+    """
+    if not isinstance(constraint.operator, RelationSet) or not isinstance(value, Region | Point):
+        return None
+    relation: Relation = relate(value, constraint.value)
+    return relation
+
+
+def asked_kind(constraint: Constraint) -> int | None:
+    """The kind of value that a constraint is about; None for regions, points and the mere being there."""
+    value = constraint.value
+    some = comparable(value[0] if isinstance(value, tuple) else value)
+    return None if some is None else some[0]
+
+
+def comparable(value: Any, casei: bool = False, accenti: bool = False) -> Comparable | None:
+    """A value's kind and what compares within it; None for what no comparison is true or false of.
+
+    >>> comparable(2**53 + 1) > comparable(2.0**53), comparable("É", casei=True), comparable([1])
+    (True, (3, 'é'), None)
+    """
+    if isinstance(value, str):
+        return TEXT, fold(plain_text(value), casei, accenti)
+    scalar = scalar_of(value)
+    if scalar is None:
+        return None
+    is_long = scalar.kind == NUMBER and scalar.rest & 7 == INEXACT  # others may have the same bits
+    return scalar.kind, (scalar.key, scalar.rest, exact_number(value) if is_long else Fraction(0))
+
+
+def _passes(constraint: Constraint, operator: str, found: Comparable) -> bool:
+    """Whether a value of the right kind passes the test, without its negation if it has one."""
+    casei, accenti = constraint.casei, constraint.accenti
+    if operator in TEXTUAL:
+        return like_of(operator, constraint.value).folded(casei, accenti).matches(found[1])
+    several = operator in PAIRS or operator in SETS
+    given = constraint.value if several else (constraint.value,)
+    operands = [item for item in (comparable(each, casei, accenti) for each in given) if item is not None]
+    if operator in PAIRS:
+        return operands[0] <= found <= operands[1]
+    if operator in ("<", "<="):
+        return found < operands[0] or (operator == "<=" and found == operands[0])
+    if operator in (">", ">="):
+        return found > operands[0] or (operator == ">=" and found == operands[0])
+    return found in operands

@@ -1,0 +1,128 @@
+"""Tests back to constraints: what `contrada.model.operators.test_of` makes of a constraint, undone.
+
+A test does not say how it was written: `like 'a%'` comes back as `prefix 'a'`, 1.0 as 1, and folded text stays folded.
+What comes back is equal to what was given, though.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from contrada.model.constraint import Constraint
+from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, LIKE, NOT, PRESENT, SET, Operand, Test, folding, is_text
+from contrada.model.text import WILDCARD_BYTES, Like
+from contrada.model.values import BOOLEAN, INEXACT, TIME, number_of_bits
+
+Exact = Callable[[int, int], Fraction]  # the number of a key and a rest that say only between which two it lies
+WHOLE = 2.0**64  # whole numbers up to here are shown as such, larger ones with an exponent
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WILDCARDS = {code: wildcard for wildcard, code in WILDCARD_BYTES.items()}
+
+
+def constraint_of(attribute: str, test: Test, exact: Exact) -> Constraint:
+    """A constraint that comes down to the test; `exact` gives the numbers that are longer than what tests hold.
+
+    >>> long = Constraint("price", "<=", Decimal("0.1"))
+    >>> constraint_of("price", long.test, lambda key, rest: Fraction(1, 10)) == long
+    True
+    >>> print(constraint_of("name", Constraint("name", "like", "Via %", casei=True).test, Fraction))
+    CASEI(name) LIKE CASEI('via %')
+    """
+    if test.form == PRESENT:
+        assert test.low is not None
+        return Constraint(attribute, "is not null" if test.low.operand[0] else "is null")
+    operator, value = _asked(test, exact)
+    if test.asks & NOT:
+        operator = "!=" if operator == "=" else f"not {operator}"
+    folded = folding(test.form) if is_text(test.form) else 0
+    return Constraint(attribute, operator, value, casei=bool(folded & CASEI), accenti=bool(folded & ACCENTI))
+
+
+def _asked(test: Test, exact: Exact) -> tuple[str, Any]:
+    """The operator and operand of a test, without its negation."""
+    asks, low, high = test.asks & ~NOT, test.low, test.high
+    if asks == LIKE:
+        like = decode_like(test.pattern)
+        shape, literal = like.shape()
+        return ("contains", literal) if shape == "contains" else ("like", like.to_text())
+    if asks == SET:
+        return "in", [value_of(test.form, member, exact) for member in test.members]
+    if low is None and high is None:
+        return "like", "%"
+    if low is None or high is None:
+        bound = high or low
+        assert bound is not None
+        sign = "<" if low is None else ">"
+        return sign if bound.is_open else f"{sign}=", value_of(test.form, bound.operand, exact)
+    first = value_of(test.form, low.operand, exact)
+    if high.is_open:  # only what begins or ends with some text has one open end of two
+        return "suffix" if test.form & ~3 == BACKWARDS else "prefix", first
+    return ("=", first) if low == high else ("between", (first, value_of(test.form, high.operand, exact)))
+
+
+def value_of(form: int, operand: Operand, exact: Exact) -> Any:
+    """The value that an operand stands for.
+
+    >>> value_of(TIME, (1, 0), Fraction), value_of(8, b"a", Fraction), value_of(BOOLEAN, (1, 0), Fraction)
+    (datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc), 'a', True)
+    """
+    if isinstance(operand, bytes):
+        return decode_text(operand[::-1] if form & ~3 == BACKWARDS else operand)
+    if form == BOOLEAN:
+        return bool(operand[0])
+    return time_of(*operand) if form == TIME else number_of(*operand, exact)
+
+
+def number_of(key: int, rest: int, exact: Exact) -> int | float | Decimal:
+    """The number of a key and a rest: a float, an int if it is whole, a Decimal if it is neither.
+
+    >>> number_of(0, 0, Fraction), number_of(1, 0, Fraction), number_of(0, INEXACT, lambda key, rest: Fraction(1, 8))
+    (0, 5e-324, Decimal('0.125'))
+    """
+    nearest = number_of_bits(key)
+    if rest == 0:
+        return int(nearest) if abs(nearest) <= WHOLE and nearest.is_integer() else nearest
+    whole = exact(key, rest) if rest & 7 == INEXACT else Fraction(nearest) + Fraction(number_of_bits(rest))
+    if whole.denominator == 1 and abs(whole) <= WHOLE:
+        return int(whole)
+    # Every operand has finitely many digits, fewer than these: each halving adds one.
+    digits = whole.numerator.bit_length() + whole.denominator.bit_length() + 1
+    context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    return context.divide(Decimal(whole.numerator), Decimal(whole.denominator)).normalize(context)
+
+
+def time_of(key: int, rest: int) -> datetime | np.datetime64:
+    """The instant of so many microseconds, and nanoseconds beyond: a datetime in UTC if that can say it.
+
+    >>> time_of(0, 5), time_of(2**60, 0)
+    (np.datetime64('1970-01-01T00:00:00.000000005'), np.datetime64('38504-08-17T21:30:06.846976'))
+    """
+    nanoseconds = 1000 * key + rest
+    if rest and abs(nanoseconds) < 2**63:  # beyond, only a few odd types have any
+        return np.datetime64(nanoseconds, "ns")
+    try:
+        return _EPOCH + timedelta(microseconds=key)
+    except OverflowError:
+        return np.datetime64(key, "us")
+
+
+def decode_text(code: bytes) -> str:
+    """The text that `contrada.model.text.encode_text` encoded."""
+    return code.decode("utf-8", "surrogatepass")
+
+
+def decode_like(code: bytes) -> Like:
+    """The pattern that `contrada.model.text.encode_like` encoded.
+
+    >>> decode_like(b"a\\xfe\\xff").to_text()
+    'a_%'
+    """
+    pieces = re.split(b"([\xfe\xff])", code)
+    return Like.of(_WILDCARDS[piece] if piece in _WILDCARDS else decode_text(piece) for piece in pieces)

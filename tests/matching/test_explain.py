@@ -1,0 +1,267 @@
+"""Explanations: what they say is what the table answers, as text and as data."""
+
+import itertools
+import json
+import math
+import threading
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import contrada as ct
+from contrada import Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
+from contrada.matching.explain import ASKED_WIDTH, VALUE_WIDTH, plain_value, shown_constraint, shown_value
+from contrada.testing.plain import holds
+from contrada.testing.scalars import messages, predicates
+
+AREA = Region.box(0, 0, 4, 4)
+TWO = Predicate(
+    [
+        Filter([Constraint("severity", ">=", 3), Constraint("area", Relation.OVERLAPS, AREA)]),
+        Filter([Constraint("price", "<", 100), Constraint("name", "prefix", "Via ", casei=True)]),
+    ]
+)
+
+
+def explained(what, message, packed=False):
+    table = ct.ForwardingTable()
+    table.subscribe("ops-team", what, key="k17")
+    if packed:
+        table.pack()
+    return table.explain(message, "k17")
+
+
+def line(what, message):
+    """The only line about the only constraint, single-spaced."""
+    return " ".join(str(explained(what, message)).splitlines()[2].split())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_as_text(packed):
+    message = {"severity": 4, "area": Region.box(-1, -1, 9, 9), "name": "Corso"}
+    assert str(explained(TWO, message, packed)).splitlines() == [
+        "'k17' of 'ops-team' does not match: 1 of 2 constraints of its nearest filter fails.",
+        "filter 1, nearest",
+        "  no       overlaps(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))  area contains it",
+        "  yes      severity >= 3                                        severity is 4",
+        "filter 2",
+        "  no       CASEI(name) LIKE CASEI('via %')                      name is 'Corso'",
+        "  unknown  price < 100                                          price is absent",
+    ]
+
+
+def test_what_matches_as_text():
+    text = str(explained(TWO, {"price": 5, "name": "VIA Roma", "severity": 1})).splitlines()
+    assert text[0] == "'k17' of 'ops-team' matches."
+    assert (text[1], text[4]) == ("filter 1", "filter 2, matches")
+
+
+def test_one_constraint_and_several_failures_as_text():
+    one = Constraint("x", "=", 1)
+    assert explained(one, {}).verdict.endswith("does not match: 1 of 1 constraint fails.")
+    assert explained(Filter([one, Constraint("y", "=", 1)]), {}).verdict.endswith("2 of 2 constraints fail.")
+
+
+def test_as_data():
+    message = {"severity": 4, "area": Point(4, 1), "price": Decimal("99.5"), "name": 7}
+    data = explained(TWO, message).to_dict()
+    assert data == json.loads(json.dumps(data))
+    assert {name: data[name] for name in ("key", "subscriber", "truth", "nearest")} == {
+        "key": "k17",
+        "subscriber": "ops-team",
+        "truth": None,
+        "nearest": 0,
+    }
+    first, second = data["filters"]
+    assert first["truth"] is False
+    assert second["truth"] is None
+    assert first["constraints"][0] == {
+        "attribute": "area",
+        "asked": "overlaps(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))",
+        "value": {"type": "Point", "coordinates": [4.0, 1.0]},
+        "truth": False,
+        "relation": "meets",
+    }
+    assert [part["value"] for part in second["constraints"]] == [7, "99.5"]
+
+
+def test_the_parts_are_there_as_objects():
+    explanation = explained(Constraint("area", Relation.OVERLAPS, AREA), {"area": Region.box(2, 2, 6, 6)})
+    ((part,), truth) = explanation.filters[0]
+    assert (explanation.key, explanation.subscriber, explanation.truth, truth) == ("k17", "ops-team", True, True)
+    assert part.constraint == Constraint("area", Relation.OVERLAPS, AREA)
+    assert part.value == Region.box(2, 2, 6, 6)
+    assert (part.truth, part.relation) == (True, Relation.OVERLAPS)
+
+
+@pytest.mark.parametrize(
+    ("message", "nearest"),
+    [
+        ({}, 0),  # all fail alike: the first
+        ({"severity": 3}, 0),
+        ({"price": 1}, 1),
+        ({"severity": 3, "price": 1}, 0),
+        ({"severity": 3, "price": 1, "name": "via"}, 0),
+        ({"severity": 3, "price": 1, "name": "via mala"}, 1),
+    ],
+)
+def test_the_nearest_filter(message, nearest):
+    assert explained(TWO, message).nearest == nearest
+
+
+NUMBER = Constraint("x", "<", 5)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message", "text"),
+    [
+        (NUMBER, {"x": 2.5}, "yes x < 5 x is 2.5"),
+        (NUMBER, {"x": None}, "unknown x < 5 x is absent"),
+        (NUMBER, {"x": "4"}, "unknown x < 5 x is '4', not a number"),
+        (NUMBER, {"x": True}, "unknown x < 5 x is TRUE, not a number"),
+        (NUMBER, {"x": math.nan}, "unknown x < 5 x is nan, not a number"),
+        (NUMBER, {"x": Point(1, 2)}, "unknown x < 5 x is POINT (1 2), not a number"),
+        (NUMBER, {"x": [4]}, "unknown x < 5 x is [4], not a number"),
+        (NUMBER, {"x": 10**5000}, "no x < 5 x is a very long number"),
+        (Constraint("x", "!=", "a"), {"x": 1}, "unknown x <> 'a' x is 1, not text"),
+        (Constraint("x", "!=", "a"), {"x": "b\n"}, r"yes x <> 'a' x is 'b\n'"),
+        (Constraint("x", "is null"), {}, "yes x IS NULL x is absent"),
+        (Constraint("x", "is null"), {"x": 1}, "no x IS NULL x is 1"),
+        (Constraint("x", "is not null"), {}, "no x IS NOT NULL x is absent"),
+        (Constraint("x", "=", True), {"x": np.False_}, "no x = TRUE x is FALSE"),
+        (
+            Constraint("x", ">", date(2020, 1, 1)),
+            {"x": np.datetime64("NaT")},
+            "unknown x > TIMESTAMP('2020-01-01T00:00:00Z') x is NaT, not a timestamp",
+        ),
+    ],
+)
+def test_values_as_text(constraint, message, text):
+    assert line(constraint, message) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "relation", "text"),
+    [
+        (Region.box(8, 8, 9, 9), Relation.DISJOINT, "area is disjoint from it"),
+        (Region.box(4, 0, 9, 9), Relation.MEETS, "area meets it"),
+        (Region.box(1, 1, 9, 9), Relation.OVERLAPS, "area overlaps it"),
+        (AREA, Relation.EQUALS, "area equals it"),
+        (Region.box(1, 1, 2, 2), Relation.INSIDE, "area is inside it"),
+        (Region.box(-1, -1, 9, 9), Relation.CONTAINS, "area contains it"),
+        (Region.box(0, 0, 9, 9), Relation.COVERS, "area covers it"),
+        (Region.box(0, 0, 2, 2), Relation.COVERED_BY, "area is covered by it"),
+        (Point(1, 1), Relation.INSIDE, "area is inside it"),
+        (Point(0, 1), Relation.MEETS, "area meets it"),
+        ("here", None, "area is 'here', not a region or point"),
+    ],
+)
+def test_how_regions_relate(value, relation, text):
+    explanation = explained(Constraint("area", RelationSet.S_WITHIN, AREA), {"area": value})
+    part = explanation.filters[0].constraints[0]
+    assert part.relation is relation
+    assert part.reason == text
+    assert explanation.truth is (None if relation is None else relation in RelationSet.S_WITHIN)
+
+
+def test_long_texts_are_shortened():
+    ring = [(math.cos(k) * (2 + k), math.sin(k) * (2 + k)) for k in np.linspace(0, 6, 500)]
+    large = Region(ring)
+    for constraint in (Constraint("area", RelationSet.ALL, large), Constraint("x", "in", range(1000))):
+        assert len(shown_constraint(constraint)) <= ASKED_WIDTH
+    for value in (large, "a" * 100, np.arange(1000), {"a": "b" * 100}):
+        shown = shown_value(value, VALUE_WIDTH)
+        assert len(shown) <= VALUE_WIDTH
+        assert "\n" not in shown
+    assert shown_value(large, VALUE_WIDTH).endswith(", ...))")
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        *((None, None), (True, True), (np.True_, True), (3, 3), (np.int8(3), 3), (2.5, 2.5), (math.inf, "inf")),
+        *((Decimal("0.10"), "0.10"), (np.str_("a"), "a"), (date(2020, 1, 2), "2020-01-02T00:00:00Z"), (b"a", "b'a'")),
+        (np.datetime64("NaT"), "NaT"),
+        (Point(1, 2), {"type": "Point", "coordinates": [1.0, 2.0]}),
+    ],
+)
+def test_values_as_data(value, plain):
+    made = plain_value(value)
+    assert made == plain
+    assert type(made) is type(plain)
+
+
+def test_unknown_keys_are_an_error():
+    table = ct.ForwardingTable()
+    table.subscribe("a", NUMBER, key="k")
+    table.unsubscribe("k")
+    for key in ("k", "other", None):
+        with pytest.raises(ct.UnknownKeyError, match="no subscription has the key"):
+            table.explain({}, key)
+
+
+def test_another_crs_is_an_error_as_in_a_match():
+    table = ct.ForwardingTable()
+    table.subscribe("a", Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 1, 1, crs="EPSG:4326")), key="k")
+    with pytest.raises(ct.CrsError, match="attribute 'area'"):
+        table.explain({"area": Region.box(0, 0, 1, 1, crs="EPSG:3857")}, "k")
+
+
+def test_batches_are_explained():
+    table = ct.ForwardingTable()
+    rows = pa.table(
+        {"subscriber": ["x", "y", "x"], "geometry": [Region.box(k, 0, k + 2, 2).to_wkb() for k in range(3)]}
+    )
+    table.subscribe_many(rows, Constraint("area", Relation.INSIDE, ct.Column("geometry")))
+    explanations = [table.explain({"area": Point(2.5, 1)}, key) for key in range(3)]
+    assert [each.truth for each in explanations] == [False, True, True]
+    assert [each.subscriber for each in explanations] == ["x", "y", "x"]
+
+
+def test_explanations_beside_updates():
+    table = ct.ForwardingTable()
+    table.subscribe("ops-team", TWO, key="k17")
+    stop = threading.Event()
+
+    def update():
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            table.subscribe("other", TWO, key=number)
+            table.subscribe("ops-team", TWO, key="k17", replace=True)
+            if number > 2:
+                table.unsubscribe(number - 2)
+            if number % 20 == 0:
+                table.pack()
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    try:
+        for _ in range(200):
+            assert table.explain({"severity": 3}, "k17").filters[0].failing == 1
+    finally:
+        stop.set()
+        thread.join()
+
+
+@settings(deadline=None, max_examples=60)
+@given(predicate=predicates(), message=messages())
+def test_explanations_agree_with_matches_and_with_plain_evaluation(predicate, message):
+    table = ct.ForwardingTable()
+    try:
+        table.subscribe("someone", predicate, key="k")
+    except ct.FilterError:  # two of its own numbers cannot be told apart
+        return
+    explanation = table.explain(message, "k")
+    assert (explanation.truth is True) == ("k" in set(table.match_keys(message)))
+    for part in explanation.filters:
+        assert [each.truth for each in part.constraints] == [
+            holds(each.constraint, message) for each in part.constraints
+        ]
+    assert (explanation.filters[explanation.nearest].truth is True) == (explanation.truth is True)
+    assert len(str(explanation).splitlines()) == 1 + sum(1 + len(part.constraints) for part in explanation.filters)
+    assert json.loads(json.dumps(explanation.to_dict(), allow_nan=False))["truth"] is explanation.truth

@@ -1,0 +1,151 @@
+"""Recall: a table gives back the predicates it was given, wherever they stand."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada import Constraint, Filter, Predicate, Region, Relation, RelationSet
+from contrada.matching.recall import predicate_of
+from contrada.testing.scalars import messages, predicates
+
+BOX = Region.box(0, 0, 4, 4)
+
+
+def recalled(table, key):
+    return predicate_of(table._store.snapshot, table._store.places, table._row_of(key), table._crs)
+
+
+def check(table, model):
+    for key, predicate in model.items():
+        assert recalled(table, key) == predicate
+    assert len(table) == len(model)
+
+
+def subscribed(table, given_predicates, first=0):
+    kept = {}
+    for key, predicate in enumerate(given_predicates, first):
+        try:
+            table.subscribe("someone", predicate, key=key)
+            kept[key] = predicate
+        except ct.FilterError as error:
+            if "cannot be told apart" not in str(error):
+                raise
+    return kept
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    given_predicates=st.lists(predicates(), min_size=1, max_size=12),
+    later=st.lists(predicates(), max_size=3),
+    asked=st.lists(messages(), max_size=3),
+    gone=st.sets(st.integers(0, 11), max_size=4),
+)
+def test_what_was_subscribed_is_recalled(given_predicates, later, asked, gone):
+    table = ct.ForwardingTable()
+    model = subscribed(table, given_predicates)
+    check(table, model)
+    for message in asked:  # what was seen decides how filters are reached
+        table.match(message)
+    table.pack()
+    check(table, model)
+    model |= subscribed(table, later, 100)
+    for key in gone & model.keys():
+        table.unsubscribe(key)
+        del model[key]
+    check(table, model)
+    with TemporaryDirectory() as directory:
+        table.save(Path(directory) / "table")
+        opened = ct.ForwardingTable.open(Path(directory) / "table")
+        check(opened, model)
+        opened.pack()
+        check(opened, model)
+    table.pack()
+    check(table, model)
+
+
+def test_batches_are_recalled():
+    parcels = ct.RegionArray.from_regions([Region.box(x, 0, x + 2, 2) for x in range(0, 10, 2)])
+    rows = pa.table({"key": list("abcde"), "geometry": parcels.to_wkb()})
+    table = ct.ForwardingTable()
+    table.subscribe_many(
+        rows,
+        Filter(
+            [
+                Constraint("area", Relation.OVERLAPS, ct.Column("geometry")),
+                Constraint("area", Relation.DISJOINT, BOX),
+                Constraint("at", Relation.INSIDE, ct.Point(1, 1)),
+            ]
+        ),
+    )
+    for key, parcel in zip("abcde", parcels, strict=True):
+        asked = [
+            Constraint("area", Relation.OVERLAPS, parcel),
+            Constraint("area", Relation.DISJOINT, BOX),
+            Constraint("at", Relation.INSIDE, ct.Point(1, 1)),
+        ]
+        assert recalled(table, key) == Predicate([Filter(asked)])
+
+
+def test_replaced_subscriptions_are_recalled_as_they_are_now():
+    table = ct.ForwardingTable()
+    table.subscribe("a", Constraint("size", "=", 1), key="k")
+    table.subscribe("a", Constraint("size", "=", 2), key="k", replace=True)
+    assert str(recalled(table, "k")) == "size = 2"
+
+
+def test_equal_regions_keep_their_relations():
+    table = ct.ForwardingTable()
+    for key, relation in enumerate(Relation):
+        table.subscribe(key, Constraint("area", relation, BOX), key=key)
+    table.pack()
+    for key, relation in enumerate(Relation):
+        (constraint,) = recalled(table, key).filters[0]
+        assert constraint.relations == RelationSet(relation)
+
+
+def test_the_crs_is_recalled():
+    table = ct.ForwardingTable()
+    asked = Constraint("area", Relation.INSIDE, Region.box(0, 0, 1, 1, crs="EPSG:4326"))
+    table.subscribe("a", Filter([asked, Constraint("at", Relation.INSIDE, ct.Point(0, 0, crs="EPSG:4326"))]), key="k")
+    assert [constraint.value.crs for constraint in recalled(table, "k").filters[0]] == ["EPSG:4326"] * 2
+
+
+@pytest.mark.parametrize(
+    ("given_constraint", "text"),
+    [
+        (Constraint("x", "=", 3.0), "x = 3"),
+        (Constraint("x", "<>", 2.5), "x <> 2.5"),
+        (Constraint("x", ">=", Decimal("0.10")), "x >= 0.1"),
+        (Constraint("x", "<", 2**53 + 1), "x < 9007199254740993"),
+        (Constraint("x", ">", Decimal("1E+400")), "x > 1E+400"),
+        (Constraint("x", "=", float("inf")), "x = inf"),
+        (Constraint("x", "between", (1, 2)), "x BETWEEN 1 AND 2"),
+        (Constraint("x", "not in", [3, 1, 2]), "x NOT IN (1, 2, 3)"),
+        (Constraint("x", "=", True), "x = TRUE"),
+        (Constraint("x", "<=", datetime(2020, 1, 2, tzinfo=UTC)), "x <= TIMESTAMP('2020-01-02T00:00:00Z')"),
+        (Constraint("x", "<=", np.datetime64(1, "ns")), "x <= TIMESTAMP('1970-01-01T00:00:00.000000001Z')"),
+        (Constraint("x", "<=", np.datetime64("30000")), "x <= TIMESTAMP('30000-01-01T00:00:00Z')"),
+        (Constraint("x", "prefix", "50%"), r"x LIKE '50\%%'"),
+        (Constraint("x", "not suffix", "é"), "x NOT LIKE '%é'"),
+        (Constraint("x", "contains", "Ab", casei=True), "CASEI(x) LIKE CASEI('%ab%')"),
+        (Constraint("x", "like", "a_%é"), "x LIKE 'a_%é'"),
+        (Constraint("x", "prefix", ""), "x LIKE '%'"),
+        (Constraint("x", "=", "É", accenti=True), "ACCENTI(x) = ACCENTI('E')"),
+        (Constraint("x", "is null"), "x IS NULL"),
+        (Constraint("x", "is not null"), "x IS NOT NULL"),
+    ],
+)
+def test_what_is_recalled_reads_well(given_constraint, text):
+    table = ct.ForwardingTable()
+    table.subscribe("a", given_constraint, key="k")
+    assert str(recalled(table, "k")) == text
+    table.pack()
+    assert str(recalled(table, "k")) == text

@@ -1,0 +1,75 @@
+"""One constraint against one value, held against plain evaluation; and tests turned back into constraints."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from contrada import Constraint, FilterError, Point, Region, Relation
+from contrada.model.evaluate import asked_kind, comparable, relation_to, truth
+from contrada.model.restore import constraint_of
+from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
+from contrada.testing.plain import holds
+from contrada.testing.scalars import constraints, messages, values
+
+
+@settings(deadline=None, max_examples=400)
+@given(constraint=constraints(), message=messages())
+def test_usual_values_are_judged_like_by_plain_evaluation(constraint, message):
+    assert truth(constraint, message.get(constraint.attribute)) is holds(constraint, message)
+
+
+@settings(deadline=None, max_examples=200)
+@given(constraint=constraints(), value=values())
+def test_any_value_is_judged_like_by_plain_evaluation(constraint, value):
+    assert truth(constraint, value) is holds(constraint, {constraint.attribute: value})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(Decimal("0.1"), True), (0.1, True), (Decimal("0." + "0" * 60 + "1") + Decimal("0.1"), True), (0, False)],
+)
+def test_long_numbers_compare_exactly(value, expected):
+    assert truth(Constraint("x", ">=", Decimal("0.1")), value) is expected
+
+
+def test_numbers_that_share_their_bits_are_told_apart():
+    one, other = 10**400, 10**400 + 1
+    assert scalar_of(one) == scalar_of(other)
+    assert comparable(one) < comparable(other)
+    assert truth(Constraint("x", "=", one), other) is False
+    assert truth(Constraint("x", "in", [one, 1]), other) is False
+
+
+def test_relations():
+    asked = Constraint("at", Relation.INSIDE, Region.box(0, 0, 2, 2))
+    assert relation_to(asked, Point(1, 1)) is Relation.INSIDE
+    assert relation_to(asked, "here") is None
+    assert relation_to(Constraint("at", "=", 1), Point(1, 1)) is None
+
+
+def test_kinds_that_are_asked_for():
+    assert asked_kind(Constraint("x", "in", [1, 2.5])) == NUMBER
+    assert asked_kind(Constraint("x", "like", "a%")) == TEXT
+    assert asked_kind(Constraint("x", "is null")) is None
+    assert asked_kind(Constraint("x", Relation.INSIDE, Point(0, 0))) is None
+
+
+@settings(deadline=None, max_examples=200)
+@given(constraint=constraints().filter(lambda constraint: constraint.kind is None))
+def test_tests_lead_back_to_equal_constraints(constraint):
+    operands = constraint.value if isinstance(constraint.value, tuple) else (constraint.value,)
+    scalars = {value: scalar_of(value) for value in operands if not isinstance(value, str)}
+    long = [value for value, scalar in scalars.items() if scalar and scalar.rest & 7 == INEXACT]
+    exact = {scalars[value][1:]: exact_number(value) for value in long}
+    restored = constraint_of(constraint.attribute, constraint.test, lambda key, rest: exact[key, rest])
+    assert restored.test == constraint.test
+    if len(exact) == len({exact_number(value) for value in long}):  # a table refuses those that share their bits
+        assert restored == constraint
+
+
+@pytest.mark.parametrize("value", [10**1001, -(10**5000), np.longdouble("1e-4000"), Decimal("1E+2000")], ids=type)
+def test_numbers_out_of_range_are_refused(value):
+    with pytest.raises(FilterError, match="exponents are compared up to 1000"):
+        Constraint("x", "<", value)
