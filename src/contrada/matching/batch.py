@@ -8,18 +8,21 @@ from typing import Any
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
 from contrada.matching.columns import is_geometry, parts_of
-from contrada.matching.level import Message
+from contrada.matching.level import Place
+from contrada.matching.together import Checked
 
-Checked = Callable[[Mapping[str, Any]], Message]
+Objects = Callable[[Mapping[str, Any]], Mapping[Place, Any]]
 
 
-def messages_of(messages: Any, check: Checked, asked: Container[str]) -> tuple[list[Message | None], list[Rejection]]:
+def messages_of(
+    messages: Any, objects_of: Objects, asked: Container[str]
+) -> tuple[list[Checked | None], list[Rejection]]:
     """The messages of a batch, None for those that are rejected, and the rejections by row."""
     if hasattr(messages, "__arrow_c_stream__"):
         rows, bad = _rows_of(messages, asked)
     else:
         rows, bad = list(messages), {}
-    good: list[Message | None] = []
+    good: list[Checked | None] = []
     for row, message in enumerate(rows):
         if row in bad:
             good.append(None)
@@ -27,7 +30,7 @@ def messages_of(messages: Any, check: Checked, asked: Container[str]) -> tuple[l
         try:
             if not isinstance(message, Mapping):
                 raise ContradaError(f"a message maps attributes to values, not {type(message).__name__}")
-            good.append(check(message))
+            good.append(Checked(message, objects_of(message)))
         except ContradaError as error:
             bad[row] = Rejection(row, str(error), None, None, None)
             good.append(None)

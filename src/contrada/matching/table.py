@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from contrada.errors import CrsError, FilterError, KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
-from contrada.geometry.pool import map_threaded
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
-from contrada.matching.columns import Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
+from contrada.matching.columns import Counted, Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.level import EMPTY, Message, Place, renumbered
 from contrada.matching.message import Places
@@ -25,9 +24,12 @@ from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
 from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
+from contrada.matching.together import match_together
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 from contrada.model.types import types_accepting
+
+NOTED = 16  # messages of a batch that packing learns from
 
 
 class Stats(NamedTuple):
@@ -164,14 +166,12 @@ class ForwardingTable:
         snapshot = self._store.asked()
         if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
-        ask = snapshot.subscriptions if by == "subscription" else snapshot.subscribers
-        good, rejected = messages_of(messages, self._checked, {*self._crs, *self._store.places.asked})
-        answers = map_threaded(
-            lambda message: np.empty(0, np.int64) if message is None else ask(message), good, threads
-        )
-        offsets = np.zeros(len(answers) + 1, np.int64)
-        np.cumsum([len(answer) for answer in answers], out=offsets[1:])
-        return ManyMatches(offsets, np.concatenate([*answers, np.empty(0, np.int64)]), tuple(rejected))
+        good, rejected = messages_of(messages, self._objects, {*self._crs, *self._store.places.asked})
+        for message in good[:: max(1, len(good) // NOTED)]:
+            if message is not None:
+                self._checked(message.message)  # which takes note of it
+        counted = match_together(snapshot, self._store.places, good, threads)
+        return self._many(snapshot, counted, by, rejected)
 
     def _match_table(self, snapshot: Snapshot, messages: Any, by: str, threads: int | None) -> ManyMatches:
         """Match the rows of an Arrow table column by column."""
@@ -185,12 +185,17 @@ class ForwardingTable:
             good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
             columns = {name: [kept_rows(part, good) for part in parts] for name, parts in columns.items()}
         counts, answer = match_columns(snapshot, columns, table.num_rows, threads)
+        return self._many(snapshot, (counts, answer), by, [rejected[row] for row in sorted(rejected)])
+
+    def _many(self, snapshot: Snapshot, counted: Counted, by: str, rejected: list[Rejection]) -> ManyMatches:
+        """An answer by subscription as users get it."""
+        counts, answer = counted
         if by == "subscriber" and snapshot.subscription_subscriber is not None:
-            owners = np.repeat(np.arange(table.num_rows), counts)
+            owners = np.repeat(np.arange(len(counts)), counts)
             subscribers = snapshot.subscription_subscriber[answer].astype(np.int64)
-            counts, answer = count_pairs(owners, subscribers, table.num_rows, len(self._subscribers), True)
+            counts, answer = count_pairs(owners, subscribers, len(counts), len(self._subscribers), True)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        return ManyMatches(offsets, answer, tuple(rejected[row] for row in sorted(rejected)))
+        return ManyMatches(offsets, answer, tuple(rejected))
 
     def _checked_column(self, table: Any, name: str) -> tuple[list[Part], list[Rejection]]:
         """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
