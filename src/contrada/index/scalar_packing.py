@@ -104,12 +104,34 @@ def shares(slots: Slots, seen: Messages | None) -> NDArray[np.float64]:
     low, high = records[:, 1].astype(np.float64), np.minimum(records[:, 2], width - 1)
     is_set = (asks & ~NOT) == SET
     share = np.where(is_set, 0.0, (high - low + 1) / width)
-    share[is_set] = 2 * np.diff(slots.set_offsets)[records[is_set, 1]] / width[is_set]
+    equal = np.flatnonzero((asks == 0) & (records[:, 1] == records[:, 2]) & (records[:, 1] & 1 == 1))
+    named = named_shares(slots, slot[equal], records[equal, 1] >> 1)
+    bases = np.cumsum(counts) - counts
+    share[equal] = named[bases[slot[equal]] + (records[equal, 1] >> 1)]
+    sets = np.flatnonzero(is_set)
+    starts, stops = slots.set_offsets[records[sets, 1]], slots.set_offsets[records[sets, 1] + 1]
+    sizes = stops - starts
+    members = named[np.repeat(bases[slot[sets]], sizes) + (slots.set_ranks[runs(starts, stops)] >> 1)]
+    share[sets] = np.bincount(np.repeat(np.arange(len(sets)), sizes), members, len(sets))
     if seen is not None and seen.size:
         share = (share * PRIOR + seen_counts(slots, seen)) / (PRIOR + seen.size)
     share[asks >= LIKE] = ANY_PATTERN
     share[asks & NOT != 0] = ANY_VALUE
     return share
+
+
+def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDArray[np.float64]:
+    """For every constant of every slot, the share of messages that is taken to have it.
+
+    What many constraints name is what many messages have: of those of the slot that name one constant, given here, the
+    share that names it; half of one for a constant that none names alone.
+    """
+    counts = slots.counts
+    bases = np.cumsum(counts) - counts
+    times = np.bincount(bases[slot] + number, minlength=int(counts.sum()))
+    whole = np.bincount(slot, minlength=len(counts))
+    shares: NDArray[np.float64] = np.maximum(times, 0.5) / np.repeat(whole + 1, counts)
+    return shares
 
 
 def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
@@ -153,7 +175,8 @@ def make_entries(
         slots.set_ranks[runs(slots.set_offsets[low[sets]], slots.set_offsets[low[sets] + 1])] >> 1
     )
     spans = np.stack([low, high], axis=1)[whose]
-    number[kind[whose] == BY_INTERVAL] = span_order(spans[kind[whose] == BY_INTERVAL])
+    by_interval = kind[whose] == BY_INTERVAL
+    number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
     near = np.zeros(len(here), np.int64) if boxes is None else hilbert_of(boxes[filters[here]])
     order = np.lexsort((near[whose], number, kind[whose], slot[whose]))
     whose, number, spans = whose[order], number[order], spans[order]
@@ -177,9 +200,10 @@ def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate(made) if len(boxes) else np.empty((0, 4))
 
 
-def span_order(spans: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Keys that put intervals with like ends together."""
-    return hilbert_of(np.tile(spans, 2).astype(np.float64))
+def span_order(spans: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys that put intervals of ranks with like ends together, each among so many constants."""
+    ends = np.minimum(spans / (2.0 * counts[:, None] + 1), 1.0)  # the same scale for all slots, and open ends cut
+    return hilbert_of(np.tile(ends, 2))
 
 
 def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:

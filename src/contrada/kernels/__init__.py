@@ -29,6 +29,8 @@ _MODULES = {
     "match_scalars": "scalars",
     "rank_messages": "scalars",
     "scan_raw": "raw",
+    "count_bytes": "counting",
+    "count_integers": "counting",
     "gather_regions": "packing",
     "mark_firsts": "packing",
     "split_quadratic": "split",
