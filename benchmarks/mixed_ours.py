@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from match_sets import Answer
-from mixed_sets import Filters, Messages
+from mixed_sets import SCALE, Filters, Messages
 
 import contrada as ct
 
@@ -36,10 +37,30 @@ def scalar(name: str, low: int, high: int) -> ct.Constraint:
 def table_of(filters: Filters) -> ct.ForwardingTable:
     """One subscription per filter, in their order, so that rows are those of the set."""
     table = ct.ForwardingTable()
-    for row, asked in enumerate(filters_of(filters)):
-        table.subscribe(row, asked)
+    if filters.polygons is None:
+        for row, asked in enumerate(filters_of(filters)):
+            table.subscribe(row, asked)
+    else:
+        is_asked = np.concatenate([filters.values >= 0, filters.high < SCALE], axis=1)
+        changes = np.flatnonzero((is_asked[1:] != is_asked[:-1]).any(axis=1)) + 1
+        for rows in np.split(np.arange(len(filters)), changes):
+            table.subscribe_many(*template(filters, rows, is_asked[rows[0]]))
     table.pack()
     return table
+
+
+def template(filters: Filters, rows: Any, is_asked: Any) -> tuple[pa.Table, ct.Filter]:
+    """Filters with the same attributes as a table, and what is asked of its columns."""
+    columns: dict[str, Any] = {"geometry": filters.polygons.wkb.take(pa.array(rows))} if filters.polygons else {}
+    parts = [ct.Constraint("area", INTERSECTS, ct.Column("geometry"))]
+    texts = filters.values.shape[1]
+    for k in np.flatnonzero(is_asked[:texts]).tolist():
+        columns[f"s{k}"] = pa.array([f"v{value}" for value in filters.values[rows, k].tolist()])
+        parts.append(ct.Constraint(f"s{k}", "=", ct.Column(f"s{k}")))
+    for k in np.flatnonzero(is_asked[texts:]).tolist():
+        columns[f"low{k}"], columns[f"high{k}"] = pa.array(filters.low[rows, k]), pa.array(filters.high[rows, k])
+        parts.append(ct.Constraint(f"n{k}", "between", (ct.Column(f"low{k}"), ct.Column(f"high{k}"))))
+    return pa.table(columns), ct.Filter(parts)
 
 
 def as_dicts(messages: Messages) -> list[dict[str, Any]]:

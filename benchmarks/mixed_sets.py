@@ -84,6 +84,8 @@ def mixed_set(polygons: PolygonSet, count: int, seed: int) -> Filters:
     """Filters of 2 to 5 scalar constraints on different attributes and one region each."""
     rng = np.random.default_rng((seed, count))
     is_asked = choose(rng, rng.integers(2, 6, count), sum(MIXED))
+    # Filters with the same attributes stand together, so that one template each makes subscriptions of them.
+    is_asked = is_asked[np.argsort(is_asked @ (1 << np.arange(sum(MIXED))), kind="stable")]
     chosen = sample(polygons, rng.permutation(len(polygons.shapes))[:count])
     return replace(constrain(rng, is_asked[:, : MIXED[0]], is_asked[:, MIXED[0] :]), polygons=chosen)
 
