@@ -1,8 +1,9 @@
-"""The pictures of the README and the docs: the eight relations, how fast they are found, and how fast messages match.
+"""The pictures of the README and the docs: the eight relations, the way of a message, and how fast all of it is.
 
     python benchmarks/pictures.py
 
-The relations in the first picture are computed, not assumed; the others show build/bench/relate.json and match.json.
+The relations in the first picture are computed, not assumed; those of speed show what is in
+build/bench/relate.json and match.json.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import flow_picture
 import match_paper_picture
 import match_pictures
 import matplotlib.pyplot as plt
@@ -190,6 +192,7 @@ def save(figure: Any, name: str) -> None:
 def main() -> None:
     """Draw all for which there are numbers."""
     draw_relations()
+    save(flow_picture.draw_flow(), "message_flow.png")
     if RESULT.exists():
         draw_speed()
     else:

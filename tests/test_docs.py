@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from contrada.model import types
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -40,6 +42,7 @@ def resolve(name: str) -> object:
 @pages
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(types, "_TYPES", {})  # what a page adds is gone with it
     examples = python_lines(page.read_text())
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
     failures: list[str] = []

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +130,43 @@ def test_the_type_has_its_own_index_and_is_saved(tmp_path):
     assert set(opened.match({"from": "10.3.9.9"})) == set()
     opened.subscribe("later", ct.Constraint("from", "=", ip_address("10.3.9.9")))
     assert set(opened.match({"from": ip_address("10.3.9.9")})) == {"net3", "later"}
+
+
+class Word(ct.ValueType):
+    """Text in capitals; its estimate is of no use."""
+
+    name, operators = "word", ("shouts",)
+
+    def accepts(self, value):
+        return isinstance(value, str)
+
+    def holds(self, operator, operand, value):
+        return value == operand.upper()
+
+    def share(self, operator, operand):
+        return float("nan")
+
+    def dump(self, operand):
+        return operand
+
+    def load(self, dumped):
+        return dumped
+
+
+def test_a_useless_estimate_loses_no_filter_and_batches_read_the_attribute(tmp_path, monkeypatch):
+    ct.register_type(Word())
+    table = ct.ForwardingTable()
+    table.subscribe("both", ct.Filter([ct.Constraint("w", "shouts", "ab"), ct.Constraint("n", "!=", 1)]))
+    table.subscribe("one", ct.Constraint("w", "shouts", "ab"))
+    for _ in range(2):
+        assert set(table.match({"w": "AB", "n": 2})) == {"both", "one"}
+        assert table.match_many(pa.table({"w": ["AB", "ab"]})).rows.tolist() == [1]
+        table.pack()
+        table.check()
+    table.save(tmp_path / "saved")
+    monkeypatch.setattr(types, "_TYPES", {})
+    with pytest.raises(TableError, match="needs a type that is not there: nobody registered a type 'word'"):
+        ct.ForwardingTable.open(tmp_path / "saved")
 
 
 def test_what_a_type_lacks_is_a_clear_error(tmp_path):

@@ -25,6 +25,8 @@ PRINTED = [
     (Constraint("name", "contains", "a", casei=True, accenti=True), "CASEI(ACCENTI(name)) LIKE CASEI(ACCENTI('%a%'))"),
     (Constraint("name", "not like", "5!%", escape="!"), r"name NOT LIKE '5\%'"),
     (Constraint("name", "is null"), "name IS NULL"),
+    (Constraint("and", "<", float("-inf")), '"and" < -1e999'),
+    (Constraint("a", "in", [float("inf"), Decimal("Infinity")]), "a IN (1e999, 1e999)"),
 ]  # fmt: skip
 REFUSED = [
     (("a", "~", 1), "'~' is no operator"),
@@ -34,7 +36,7 @@ REFUSED = [
     (("a", "<", True), "`<` does not apply to booleans"),
     (("a", "between", (1,)), "takes two values, not 1"),
     (("a", "between", (1, "x")), "values of one kind; here are number, text"),
-    (("a", "in", "abc"), "takes several values"),
+    (("a", "in", "abc"), "takes several values, any of which may be a column of a template"),
     (("a", "in", []), "values of one kind; here are none"),
     (("a", "prefix", 1), "`prefix` takes text, not int"),
     (("a", "like", "50%\\"), "nothing follows the escape at position 3"),

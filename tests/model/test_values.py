@@ -48,6 +48,9 @@ def test_equal_instants_have_equal_keys(first, second):
 def test_what_is_no_scalar():
     unknown = (None, "1", float("nan"), Decimal("NaN"), np.datetime64("NaT"), np.timedelta64(1, "D"), b"1", 1j)
     assert [scalar_of(value) for value in unknown] == [None] * len(unknown)
+    pandas = pytest.importorskip("pandas")
+    assert scalar_of(pandas.NaT) is None
+    assert scalar_of(pandas.Timestamp(1)) == scalar_of(np.datetime64(1, "ns"))
     assert scalar_of(np.datetime64(10**12, "Y")) is None
 
 

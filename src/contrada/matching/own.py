@@ -41,7 +41,9 @@ class OwnConstraints(NamedTuple):
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """The share of messages that is estimated to satisfy each."""
         own = type_named(self.kind)
-        return np.array([own.share(*one) for one in self.asked[: len(self.filters)]], np.float64)
+        share = np.array([own.share(*one) for one in self.asked[: len(self.filters)]], np.float64)
+        # What is no share would leave a filter where no message finds it.
+        return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)
 
     def dumped(self) -> dict[str, Any]:
         """Everything as JSON has it."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import TableError
+from contrada.errors import FilterError, TableError
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
@@ -208,7 +208,10 @@ def _own_parts(level: Level) -> list[dict[str, Any]]:
 def _own_of(parts: list[dict[str, Any]]) -> tuple[dict[Place, OwnIndex], dict[Place, OwnChecks]]:
     trees, checks = {}, {}
     for dumped in parts:
-        part, place = OwnConstraints.loaded(dumped), (dumped["attribute"], dumped["kind"])
+        try:
+            part, place = OwnConstraints.loaded(dumped), (dumped["attribute"], dumped["kind"])
+        except FilterError as error:
+            raise TableError(f"this table needs a type that is not there: {error}") from error
         if dumped["is_reached"]:
             trees[place] = part.indexed()
         else:

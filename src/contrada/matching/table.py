@@ -88,9 +88,9 @@ class ForwardingTable:
         """Add a subscription for every row of an Arrow table, and return their rows in this table.
 
         The template is a Filter whose values may be `Column("name")`: WKB or GeoArrow columns of regions or points, and
-        columns of text, numbers, booleans and timestamps. The
-        columns `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this
-        table, or to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
+        columns of text, numbers, booleans and timestamps. The columns `key` and `subscriber` (default: the key) are
+        read if there. Keys default to the row numbers of this table, or to larger numbers if one of these was a key
+        already. One bad row raises, and then nothing is added.
         """
         bound = bind_template(rows, template)
         with self._store.lock:
@@ -322,9 +322,11 @@ class ForwardingTable:
             for constraint in part.constraints:
                 if constraint.columns:
                     raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
-                if not isinstance(constraint.value, Region | Point):
-                    continue
                 name = constraint.attribute
+                if not isinstance(constraint.value, Region | Point):
+                    if constraint.kind is not None:
+                        crs.setdefault(name, self._crs.get(name))  # it is asked about, which batches must know
+                    continue
                 crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
         return crs
 

@@ -15,6 +15,35 @@ from contrada.model.types import type_named, type_taking
 
 SpatialValue = Region | Point
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+_RESERVED = frozenset(
+    [
+        "ACCENTI",
+        "AND",
+        "BBOX",
+        "BETWEEN",
+        "CASEI",
+        "DATE",
+        "DIV",
+        "ENVELOPE",
+        "FALSE",
+        "GEOMETRYCOLLECTION",
+        "IN",
+        "INTERVAL",
+        "IS",
+        "LIKE",
+        "LINESTRING",
+        "MULTILINESTRING",
+        "MULTIPOINT",
+        "MULTIPOLYGON",
+        "NOT",
+        "NULL",
+        "OR",
+        "POINT",
+        "POLYGON",
+        "TIMESTAMP",
+        "TRUE",
+    ]
+)
 
 
 class Constraint:
@@ -110,7 +139,9 @@ class Constraint:
 
     def __str__(self) -> str:
         """The constraint as CQL2 text."""
-        name = self.attribute if _PLAIN_NAME.match(self.attribute) else '"' + self.attribute.replace('"', '""') + '"'
+        name = self.attribute
+        if not _PLAIN_NAME.match(name) or name.upper() in _RESERVED:
+            name = '"' + name.replace('"', '""') + '"'
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
         if isinstance(self.operator, str):

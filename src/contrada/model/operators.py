@@ -93,7 +93,8 @@ def checked_operand(operator: str, value: Any) -> Any:
         return None
     if operator in PAIRS or operator in SETS:
         if isinstance(value, str | Column) or not isinstance(value, Iterable):
-            raise FilterError(f"`{operator}` takes {'two values' if operator in PAIRS else 'several values'}")
+            asked = "two values" if operator in PAIRS else "several values"
+            raise FilterError(f"`{operator}` takes {asked}, any of which may be a column of a template")
         many = tuple(value)
         if operator in PAIRS and len(many) != 2:
             raise FilterError(f"`{operator}` takes two values, not {len(many)}")
@@ -233,4 +234,6 @@ def printed_value(value: Any) -> str:
         day = np.datetime64(days, "D")
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
-    return str(value.item() if isinstance(value, np.generic) else value)
+    text = str(value.item() if isinstance(value, np.generic) else value)
+    # CQL2 has no word for infinity; this literal is rounded to it.
+    return text.lower().replace("infinity", "inf").replace("inf", "1e999") if "inf" in text.lower() else text

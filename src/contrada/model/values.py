@@ -73,7 +73,7 @@ def scalar_of(value: Any) -> Scalar | None:
             return Scalar(NUMBER, ordered_bits(value), 0)
         return _long_number(Fraction(value))
     if isinstance(value, datetime):
-        return _instant(value)
+        return _instant(value) if value == value else None  # pandas' NaT is a datetime
     if isinstance(value, date):
         return _instant(datetime(value.year, value.month, value.day, tzinfo=UTC))
     if isinstance(value, Decimal):
