@@ -18,6 +18,7 @@ from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet,
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import common_crs
 from contrada.geometry.relate import BOX_RELATIONS
+from contrada.index.packed import NO_MASKS
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": 0, "linear": 1, "rstar": 2}
@@ -177,7 +178,7 @@ class CRTree:
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(*value.kernel_arrays, *self._regions.kernel_arrays(), frozen(places), codes)
+            kernels.relate_chosen(*value.kernel_arrays, *self._regions.kernel_arrays(), frozen(places), NO_MASKS, codes)
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:

@@ -210,7 +210,7 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
 _FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
 _NO_CHAINS = frozen(np.full(1, -1, np.int64))
-_NO_NODES, _NO_MARKS = frozen(np.empty((0, 4))), frozen(np.empty(0, np.uint8))
+_NO_NODES, NO_MASKS = frozen(np.empty((0, 4))), frozen(np.empty(0, np.uint8))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 
@@ -347,6 +347,6 @@ def flat_tree(
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = isinstance(column, PointArray)
     tree.column, tree.offsets, tree.masks, tree.union, tree.rows = column, offsets, masks, masks, rows
-    tree.nodes, tree.node_masks, tree.lists, tree.disjoint_map = _NO_NODES, _NO_MARKS, _NO_LISTS, _NO_MARKS
+    tree.nodes, tree.node_masks, tree.lists, tree.disjoint_map = _NO_NODES, NO_MASKS, _NO_LISTS, NO_MASKS
     tree._finish(items)
     return tree

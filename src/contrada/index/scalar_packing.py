@@ -33,6 +33,7 @@ from contrada.model.forms import LIKE, NOT, SET, TEXT
 
 BLOCK = 16
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # how an entry is found
+NOWHERE = np.empty(0, np.int32)  # of filters that have no places yet
 PRIOR = 2.0  # so many messages are the constants worth, next to those that were seen
 ANY_PATTERN, ANY_VALUE = 0.1, 1.0  # the share of messages that is taken to match a pattern, or to have a value
 
@@ -54,17 +55,24 @@ def pack_scalars(
     reached through a constant is found by this and its region together.
     """
     slots = Ranking(raw, forms).slots()
-    filters = raw.records[:, FILTER] - first
+    # Filters get places in the order of their regions: those that a message reaches together stand together.
+    numbers = np.arange(stop - first) if regions.boxes is None else np.argsort(hilbert_of(regions.boxes), kind="stable")
+    local_of = np.empty(len(numbers), np.int32)
+    local_of[numbers] = np.arange(len(numbers))
+    boxes = None if regions.boxes is None else regions.boxes[numbers]
+    filters = local_of[raw.records[:, FILTER] - first].astype(np.int64)
     share = shares(slots, seen)
     order = np.lexsort((share, filters))
     filters, records, share = filters[order], slots.records[order], share[order]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(filters, minlength=stop - first))]).astype(np.int32)
     heads = offsets[:-1][np.diff(offsets) > 0].astype(np.int64)
     by_constant = is_constant(records[heads]) if regions.boxes is not None else np.zeros(len(heads), bool)
-    here = heads[(share[heads] < regions.shares[filters[heads]]) | by_constant]
+    here = heads[(share[heads] < regions.shares[numbers[filters[heads]]]) | by_constant]
     seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
-    made = make_entries(slots._replace(records=records), filters, here, seconds, regions.boxes)
-    return ScalarIndex(first, arrays_of(slots, offsets, records, made), place)
+    made = make_entries(slots._replace(records=records), filters, here, seconds, boxes)
+    arrays = arrays_of(slots, offsets, records, made)
+    arrays = arrays._replace(numbers=numbers.astype(np.int32), local_of=local_of)
+    return ScalarIndex(first, arrays, place)
 
 
 class Entries(NamedTuple):
@@ -92,7 +100,7 @@ def arrays_of(slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int3
     return Arrays(
         slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
         slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
-        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes,
+        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes, NOWHERE, NOWHERE,
     )  # fmt: skip
 
 
@@ -260,7 +268,7 @@ def raw_of(index: ScalarIndex) -> Raw:
     a = index.arrays
     slot, asks = a.records[:, 0] & SLOT_MASK, a.records[:, 0] >> ASKS_SHIFT
     low, high = a.records[:, 1].astype(np.int64), a.records[:, 2].astype(np.int64)
-    filters = np.repeat(np.arange(len(a.offsets) - 1), np.diff(a.offsets)) + index.first
+    filters = index.owners()
     is_span, is_set = asks < SET, (asks >= SET) & (asks < LIKE)
     low_end = np.where(is_span & (low > 0), np.where(low & 1 == 1, CLOSED, OPEN), UNBOUNDED)
     high_end = np.where(is_span & (high < NO_END), np.where(high & 1 == 1, CLOSED, OPEN), UNBOUNDED)

@@ -49,6 +49,8 @@ class Arrays(NamedTuple):
     gram_offsets: NDArray[np.int32]
     gram_patterns: NDArray[np.int32]
     boxes: NDArray[np.float64]  # around the regions of 16 entries, and of 16 such blocks; none if no filter has one
+    numbers: NDArray[np.int32]  # filters have places of their own, in the order of their regions: which is at each
+    local_of: NDArray[np.int32]  # and the place of each
 
 
 class Messages(NamedTuple):
@@ -89,7 +91,7 @@ class ScalarIndex:
     @property
     def reached(self) -> NDArray[np.int64]:
         """The filters that are reached here, each once."""
-        return np.unique(self.arrays.entries[:, 0]) + np.int64(self.first)
+        return np.sort(self.filters_at(np.unique(self.arrays.entries[:, 0])))
 
     @property
     def filters(self) -> int:
@@ -98,15 +100,20 @@ class ScalarIndex:
 
     def renumbered(self, filters: NDArray[np.int64]) -> ScalarIndex:
         """The same index with filter filters[k] called k; those that are not listed have no records."""
-        local = filters[(filters >= self.first) & (filters < self.first + len(self.arrays.offsets) - 1)] - self.first
-        number = np.full(len(self.arrays.offsets) - 1, -1, np.int32)
-        number[local] = np.arange(len(local))
-        entries = self.arrays.entries.copy()
-        entries[:, 0] = number[entries[:, 0]]
-        starts, stops = self.arrays.offsets[local], self.arrays.offsets[local + 1]
-        offsets = np.append(starts, stops[-1:] if len(local) else np.zeros(1, np.int32)).astype(np.int32)
-        first = int(np.searchsorted(filters, self.first))
-        return ScalarIndex(first, self.arrays._replace(offsets=offsets, entries=entries), self.place)
+        first, stop = np.searchsorted(filters, (self.first, self.first + len(self.arrays.local_of))).tolist()
+        local_of = self.arrays.local_of[filters[first:stop] - self.first]
+        numbers = np.full(len(self.arrays.numbers), -1, np.int32)
+        numbers[local_of] = np.arange(len(local_of))
+        return ScalarIndex(first, self.arrays._replace(numbers=numbers, local_of=local_of), self.place)
+
+    def filters_at(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The filters at places of records and entries."""
+        return self.arrays.numbers[places] + np.int64(self.first)
+
+    def owners(self) -> NDArray[np.int64]:
+        """The filter of every record."""
+        offsets = self.arrays.offsets
+        return self.filters_at(np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)))
 
     def match(
         self, messages: Messages, reached: NDArray[np.int64], box: NDArray[np.float64] = EVERYWHERE
@@ -125,7 +132,7 @@ class ScalarIndex:
             *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
         )  # fmt: skip
         count = scratch.ends.item(0)
-        found = scratch.out[:count] + self.first
+        found = scratch.out[:count].copy()
         if count > 1:
             found.sort()
         return found
@@ -144,7 +151,7 @@ class ScalarIndex:
                 *scratch.room, out, ends, GATE_VIEW,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
-            answers.append(out[: ends[done - 1]] + self.first)
+            answers.append(out[: ends[done - 1]].copy())
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int64)])
 
@@ -167,7 +174,7 @@ KINDS = {
     **dict.fromkeys(("const_base", "keys", "rests", "text_base", "text_offsets", "equal_base"), (np.int64, 0)),
     **dict.fromkeys(("others", "gram_base", "gram_codes"), (np.int64, 0)),
     **dict.fromkeys(("slot_of", "offsets", "set_offsets", "set_ranks", "equal_offsets", "spans"), (np.int32, 0)),
-    **dict.fromkeys(("gram_offsets", "gram_patterns"), (np.int32, 0)),
+    **dict.fromkeys(("gram_offsets", "gram_patterns", "numbers", "local_of"), (np.int32, 0)),
     "records": (np.int32, 3), "entries": (np.int32, 4), "blocks": (np.int32, 4), "boxes": (np.float64, 4),
 }  # fmt: skip
 

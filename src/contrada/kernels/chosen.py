@@ -7,7 +7,7 @@ from contrada.kernels.chains import fill_chain
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW
 from contrada.kernels.grid import build_grid, grid_size
-from contrada.kernels.nodes import UNTIL_SETTLED
+from contrada.kernels.nodes import STOPS, UNTIL_SETTLED, is_decided
 from contrada.kernels.relate import RELATION, box_bits, few_bits, gridded_bits, most_rings, relate_bits
 
 
@@ -20,13 +20,16 @@ def most_chosen_rings(regions, chosen):
     return most
 
 
-@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] u1[1]!")
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] u1[1] u1[1]!")
 def relate_chosen(
     a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
-    chosen, out,
+    chosen, masks, out,
 ):  # fmt: skip
-    """out[k] = relation of the only region of a to region chosen[k] of b; both are prepared as in `relate_pairs`."""
+    """out[k] = relation of the only region of a to region chosen[k] of b; both are prepared as in `relate_pairs`.
+
+    With masks, one for each, it is only certain whether that relation is in the mask: no more is looked into.
+    """
     a = Column(a_xy, a_rings, a_flags, a_boxes)
     b = Column(b_xy, b_rings, b_flags, b_boxes)
     i = np.int64(0)
@@ -44,13 +47,19 @@ def relate_chosen(
         if bits < 0:
             out[k] = 0
             continue
+        stops = STOPS[masks[k]] if len(masks) > 0 else UNTIL_SETTLED
+        if is_decided(bits, stops):
+            out[k] = RELATION[bits & 15]
+            continue
         if size > 0:
-            bits = gridded_bits(a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, work)
+            bits = gridded_bits(
+                a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, stops, work
+            )
         elif few:
             bits = few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work)
         else:
             bits = relate_bits(
                 a, a0, a1, a_chains[0], a_bounds, i, b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]),
-                b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work,
+                b_chains[j], b_bounds, j, bits, stops, work,
             )  # fmt: skip
         out[k] = RELATION[bits & 15]

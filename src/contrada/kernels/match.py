@@ -13,7 +13,7 @@ from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.gate import wait_at
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
-from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, is_decided
+from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.packed import MAX_LEVELS, list_bits
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits, vertex_bits
 from contrada.kernels.rings import IN, ON, locate
@@ -27,21 +27,6 @@ SMALL_GRID = np.int64(16)
 A_FEW = 6
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
-
-
-def _stops():
-    """For each set of relations that is asked for, the states of the four bits (nodes.py) that decide it."""
-    whole = [0b0110, 0b1110, 0b1111, 0b1001, 0b0101, 0b0011, 0b1011, 0b1101]  # the bits of each relation, all known
-    stops = np.zeros(256, np.int64)
-    for state in range(16):
-        possible = sum(1 << relation for relation in range(8) if whole[relation] & state == state)
-        for asked in range(256):
-            if possible & asked == 0 or possible & ~asked == 0:
-                stops[asked] |= 1 << state
-    return stops
-
-
-STOPS = _stops()
 
 
 @inlined_kernel

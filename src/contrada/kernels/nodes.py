@@ -41,6 +41,21 @@ OPPOSITE_SIDES = A_LEAVES | B_LEAVES | TOUCH | SHARED
 TOUCHING = 2  # ring flag: another ring of the same region passes through a point of this one
 
 
+def _stops():
+    """For each set of relations that is asked for, the states of the four bits that decide it."""
+    whole = [0b0110, 0b1110, 0b1111, 0b1001, 0b0101, 0b0011, 0b1011, 0b1101]  # the bits of each relation, all known
+    stops = np.zeros(256, np.int64)
+    for state in range(16):
+        possible = sum(1 << relation for relation in range(8) if whole[relation] & state == state)
+        for asked in range(256):
+            if possible & asked == 0 or possible & ~asked == 0:
+                stops[asked] |= 1 << state
+    return stops
+
+
+STOPS = _stops()
+
+
 @inlined_kernel
 def is_decided(bits, stops):
     """True if the bits are among those at which the asker stops: stops has a bit for each of the 16 states."""

@@ -44,6 +44,8 @@ class Level(NamedTuple):
     gram_offsets: Any
     gram_patterns: Any
     boxes: Any
+    numbers: Any
+    local_of: Any
 
 
 @inlined_kernel
@@ -55,7 +57,7 @@ def level_at(t):
         records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
         longs_at(t[26], t[27]), ints_at(t[28], t[29]), longs_at(t[30], t[31]), ints_at(t[32], t[33]),
         entries_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
-        ints_at(t[42], t[43]), boxes_at(t[44], t[45]),
+        ints_at(t[42], t[43]), boxes_at(t[44], t[45]), ints_at(t[46], t[47]), ints_at(t[48], t[49]),
     )  # fmt: skip
 
 

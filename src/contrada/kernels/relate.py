@@ -143,18 +143,18 @@ def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
 
 
 @inlined_kernel
-def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, work):
-    """All bits of a's only region, which is under the grid, and region j of b."""
+def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, stops, work):
+    """The bits of a's only region, which is under the grid, and region j of b, as far as the asker wants."""
     whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
     if whole != UNDECIDED:
         return whole
     b0 = np.int64(b_regions[j])
     b1 = np.int64(b_regions[j + 1])
-    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, bits, UNTIL_SETTLED, work)
-    if is_decided(bits, UNTIL_SETTLED):
+    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, bits, stops, work)
+    if is_decided(bits, stops):
         return bits
     i = np.int64(0)
-    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, stops, work)
 
 
 @kernel
@@ -183,7 +183,9 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
         if bits < 0:
             out[k] = 0
             continue
-        bits = gridded_bits(a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, bits, work)
+        bits = gridded_bits(
+            a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, bits, UNTIL_SETTLED, work
+        )
         out[k] = RELATION[bits & 15]
 
 

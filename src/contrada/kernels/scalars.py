@@ -187,10 +187,14 @@ def match_scalars(
             return i
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for k in range(row_offsets[i], row_offsets[i + 1]):
-            if all_hold(level, rows[k] - first_filter, np.int64(0), ranks, satisfied):
-                out[count] = rows[k] - first_filter
+            local = level.local_of[rows[k] - first_filter]
+            if all_hold(level, local, np.int64(0), ranks, satisfied):
+                out[count] = local
                 count += 1
+        start_of_message = ends[i - 1] if i > start else np.int64(0)
         count = reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
+        for k in range(start_of_message, count):
+            out[k] = first_filter + level.numbers[out[k]]
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
         ends[i] = count
     wait_at(gate)

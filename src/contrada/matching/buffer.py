@@ -143,7 +143,8 @@ class Growing:
     def checks(self) -> Checks:
         """A view of the constraints, sorted by filter, that is asked filter by filter."""
         n = self._count
-        return Checks.of_sorted(Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0]))
+        part = Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
+        return Checks.of(part, np.arange(n))
 
     def tree(self) -> PackedTree:
         """A view of the constraints that answers messages by a scan."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +46,12 @@ class Constraints(NamedTuple):
         return PackedTree(self.column, self.masks, self.filters)
 
     def checks(self) -> Checks:
-        """The same, to be asked filter by filter."""
-        order = np.argsort(self.filters, kind="stable")
-        return Checks.of_sorted(Constraints(self.filters[order], self.masks[order], reordered(self.column, order)))
+        """The same, to be asked filter by filter; neighbours come together, since messages ask for these together."""
+        keys = np.empty(len(self.filters), np.int64)
+        kernels.hilbert_keys(frozen(boxes_of(self.column)), keys)
+        order = np.argsort(keys, kind="stable")
+        part = Constraints(self.filters[order], self.masks[order], reordered(self.column, order))
+        return Checks.of(part, np.argsort(part.filters, kind="stable"))
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
@@ -61,20 +64,22 @@ class Constraints(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """Constraints sorted by filter; those of filter first + k are offsets[k] to offsets[k + 1]."""
+    """Constraints by filter: those of filter first + k stand at places[offsets[k]:offsets[k + 1]]."""
 
     filters: NDArray[np.int32]
     masks: NDArray[np.uint8]
     column: RegionArray | PointArray
     first: int
     offsets: NDArray[np.int32]
+    places: NDArray[np.int32]
 
     @classmethod
-    def of_sorted(cls, part: Constraints) -> Checks:
-        """Constraints that are sorted by filter, of which there is one."""
-        first = int(part.filters[0])
+    def of(cls, part: Constraints, places: NDArray[Any]) -> Checks:
+        """Constraints, of which there is one at least, and their places in the order of their filters."""
+        first = int(part.filters[places[0]])
         counts = np.bincount(part.filters - first)
-        return cls(*part, first, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return cls(*part, first, offsets, places.astype(np.int32))
 
     @property
     def part(self) -> Constraints:
@@ -95,14 +100,16 @@ class Checks(NamedTuple):
         if not len(asked):
             return filters
         ends = np.cumsum(counts)
-        at = np.arange(len(asked)) + np.repeat(starts - (ends - counts), counts)
-        failed[asked[self.masks[at] >> self._relations(value, at) & 1 == 0]] = True
+        at = self.places[np.arange(len(asked)) + np.repeat(starts - (ends - counts), counts)].astype(np.int64)
+        masks = self.masks[at]
+        failed[asked[masks >> self._relations(value, at, masks) & 1 == 0]] = True
         return filters[~failed]
 
-    def _relations(self, value: Region | Point, at: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The relation of a value to each of the chosen ones."""
+    def _relations(self, value: Region | Point, at: NDArray[np.int64], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The relation of a value to each of the chosen ones, as far as the masks ask for it."""
         if isinstance(value, Region) and isinstance(self.column, RegionArray):
             codes = np.empty(len(at), np.uint8)
-            kernels.relate_chosen(*value.kernel_arrays, *self.column.kernel_arrays(), frozen(at), codes)
+            arrays = (*value.kernel_arrays, *self.column.kernel_arrays())
+            kernels.relate_chosen(*arrays, frozen(at), frozen(masks), codes)
             return codes
         return np.asarray(relate(value.column, reordered(self.column, at), threads=1))

@@ -68,8 +68,7 @@ class CountingMatcher:
     def _build(self, level: Level, filters: NDArray[np.int64]) -> None:
         """Number the constraints, the scalar ones first, and list the filters of each."""
         counted, leaves, numbers = counted_leaves(self._scalars)
-        records = self._scalars.arrays.offsets
-        whose = [np.repeat(np.arange(len(records) - 1), np.diff(records)) + self._scalars.first]
+        whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
         shift = len(leaves.slot) - count  # leaves of spatial constraints are numbered after all of the scalar ones
         self._trees: list[tuple[Place, PackedTree]] = []

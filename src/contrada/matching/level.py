@@ -142,7 +142,7 @@ def _packed_mixed(
     at, boxes = _boxes(parts, first, stop)
     scalars = pack_scalars(raw, places.forms, first, stop, Regions(spatial, boxes), seen.messages, at)
     here = np.zeros(stop - first, bool)
-    here[scalars.arrays.entries[:, 0]] = True
+    here[scalars.reached - first] = True
     to_tree: dict[Place, list[Any]] = defaultdict(list)
     to_check: dict[Place, list[Any]] = defaultdict(list)
     taken = here  # filters that are reached already

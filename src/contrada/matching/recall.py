@@ -122,8 +122,9 @@ def _records(scalars: ScalarIndex | Scanned, number: int) -> Raw:
     if isinstance(scalars, Scanned):
         raw = scalars.raw()
         return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
-    arrays, local = scalars.arrays, number - scalars.first
-    start, stop = arrays.offsets[local : local + 2] if 0 <= local < len(arrays.offsets) - 1 else (0, 0)
+    arrays, at = scalars.arrays, number - scalars.first
+    local = int(arrays.local_of[at]) if 0 <= at < len(arrays.local_of) else -1
+    start, stop = arrays.offsets[local : local + 2] if local >= 0 else (0, 0)
     records = arrays.records[start:stop].copy()
     asks = records[:, 0] >> ASKS_SHIFT
     sets = np.flatnonzero((asks & ~NOT) == SET)
@@ -134,6 +135,8 @@ def _records(scalars: ScalarIndex | Scanned, number: int) -> Raw:
         records=records,
         set_offsets=based((stops - starts).tolist()).astype(np.int32),
         set_ranks=arrays.set_ranks[runs(starts, stops)],
+        numbers=np.zeros(1, np.int32),
+        local_of=np.zeros(1, np.int32),
     )
     return raw_of(ScalarIndex(number, chosen))
 

@@ -13,37 +13,12 @@ from contrada.model.operators import Column, checked_operand, exact_operands, no
 from contrada.model.text import parse_like
 from contrada.model.types import type_named, type_taking
 
-SpatialValue = Region | Point
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
-_RESERVED = frozenset(
-    [
-        "ACCENTI",
-        "AND",
-        "BBOX",
-        "BETWEEN",
-        "CASEI",
-        "DATE",
-        "DIV",
-        "ENVELOPE",
-        "FALSE",
-        "GEOMETRYCOLLECTION",
-        "IN",
-        "INTERVAL",
-        "IS",
-        "LIKE",
-        "LINESTRING",
-        "MULTILINESTRING",
-        "MULTIPOINT",
-        "MULTIPOLYGON",
-        "NOT",
-        "NULL",
-        "OR",
-        "POINT",
-        "POLYGON",
-        "TIMESTAMP",
-        "TRUE",
-    ]
-)
+_RESERVED = {
+    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
+    "INTERVAL", "IS", "LIKE", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "NOT", "NULL", "OR",
+    "POINT", "POLYGON", "TIMESTAMP", "TRUE",
+}  # fmt: skip
 
 
 class Constraint:
