@@ -22,7 +22,7 @@ from report import ROOT, Row, show, write_docs
 from timing import say
 
 RESULT = ROOT / "build" / "bench" / "mixed.json"
-SECTIONS: dict[str, Callable[[MatchReport], Iterator[Row]]] = {
+SECTIONS: dict[str, Callable[..., Iterator[Row]]] = {
     "mixed": mixed_production.run,
     "engines": mixed_engines.run,
     "scalars": mixed_scalars.run,
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
     parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--largest", type=int, default=1_000_000, help="scalar filters that peers are loaded with")
     parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
     arguments = parser.parse_args()
     chosen = arguments.only.split(",")
@@ -47,7 +48,7 @@ def main() -> None:
     report = MatchReport(arguments.seed, arguments.quick)
     for name, run in SECTIONS.items():
         if name in chosen:
-            report.rows += run(report)
+            report.rows += run(report, arguments.largest) if run is mixed_scalars.run else run(report)
     show(report)
     report.save(RESULT)
     say(f"wrote {RESULT.relative_to(ROOT)}")
