@@ -175,9 +175,10 @@ def match_scalars(
 ):  # fmt: skip
     """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached through scalars.
 
-    Message k, from start on, was reached the rows row_offsets[k] to row_offsets[k + 1] of; its filters go to out, and
-    ends[k] gets their end. Returns the first k that was not matched, because out might not have had room for its
-    filters. ranks are ABSENT and satisfied 0 before and after; found has room for every pattern.
+    Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
+    filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
+    have had room for its filters. ranks are ABSENT and satisfied 0 before and after; found has room for every
+    pattern.
     """
     level = level_at(table)
     messages = Messages(m_offsets, m_values, m_blob, m_boxes)
@@ -187,9 +188,8 @@ def match_scalars(
             return i
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for k in range(row_offsets[i], row_offsets[i + 1]):
-            local = level.local_of[rows[k] - first_filter]
-            if all_hold(level, local, np.int64(0), ranks, satisfied):
-                out[count] = local
+            if all_hold(level, rows[k], np.int64(0), ranks, satisfied):
+                out[count] = rows[k]
                 count += 1
         start_of_message = ends[i - 1] if i > start else np.int64(0)
         count = reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)

@@ -186,7 +186,9 @@ def _spatial(level: Level, place: Place) -> Constraints:
     parts = []
     tree, checks = level.trees.get(place), level.checks.get(place)
     if isinstance(tree, PackedTree):
-        parts.append(Constraints(tree.rows, tree.masks, tree.values()))
+        part = level.part_of(tree)
+        assert isinstance(part, Constraints)
+        parts.append(part)
     if isinstance(checks, Checks):
         parts.append(checks.part)
     if not parts:

@@ -51,7 +51,11 @@ class Added(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Filters by the constraint that they are reached through, and their further constraints."""
+    """Filters by the constraint that they are reached through, and their further constraints.
+
+    With packed scalar constraints the trees report places of these (index/scalars.py) instead of filters: then what a
+    message reaches stands together there.
+    """
 
     trees: Mapping[Place, PackedTree | OwnIndex]
     checks: Mapping[Place, Checks | OwnChecks]
@@ -73,6 +77,25 @@ class Level(NamedTuple):
             filters = checks.passing(filters, message.objects.get(place))
         return filters
 
+    def filters_under(self, tree: PackedTree | OwnIndex) -> NDArray[np.int32]:
+        """The filter of every constraint under a tree."""
+        if isinstance(self.scalars, ScalarIndex):
+            return self.scalars.filters_at(tree.rows).astype(np.int32)
+        return tree.rows
+
+    def part_of(self, tree: PackedTree | OwnIndex) -> Part:
+        """The constraints under a tree, by filter."""
+        filters = self.filters_under(tree)
+        if isinstance(tree, OwnIndex):
+            return tree.part._replace(filters=filters)
+        return Constraints(filters, tree.masks, tree.values())
+
+    def reached(self) -> NDArray[np.int64]:
+        """All filters, each as often as there are ways to reach it."""
+        parts = [self.filters_under(tree) for tree in self.trees.values()]
+        own = [] if self.scalars is None else [self.scalars.reached]
+        return np.concatenate([*parts, *own, np.empty(0, np.int64)])
+
 
 EMPTY = Level({}, {}, None, 0)
 
@@ -93,7 +116,7 @@ def merge_levels(
     raw: list[Raw] = []
     for level in levels:
         for place, tree in level.trees.items():
-            reached[place].append(_alive(_part_of(tree), is_alive))
+            reached[place].append(_alive(level.part_of(tree), is_alive))
         for place, checks in level.checks.items():
             further[place].append(_alive(checks.part, is_alive))
         if level.scalars is not None:
@@ -119,7 +142,7 @@ def _joined(parts: Mapping[Place, list[Any]]) -> dict[Place, Part]:
 
 def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalars: ScalarIndex | None) -> Level:
     """Pack constraints into one level; the scalar ones are packed already."""
-    trees = {place: part.indexed() for place, part in reached.items()}
+    trees = {place: _placed(part, scalars).indexed() for place, part in reached.items()}
     checks = {place: part.checks() for place, part in further.items()}
     count = sum(len(tree) for tree in trees.values())
     return Level(trees, checks, scalars, count + (0 if scalars is None else scalars.filters))
@@ -175,9 +198,9 @@ def _boxes(parts: list[tuple[Place, Part]], first: int, stop: int) -> tuple[Plac
     return most, boxes
 
 
-def _part_of(tree: PackedTree | OwnIndex) -> Part:
-    """The constraints under an index."""
-    return tree.part if isinstance(tree, OwnIndex) else Constraints(tree.rows, tree.masks, tree.values())
+def _placed(part: Part, scalars: ScalarIndex | None) -> Part:
+    """Constraints with the places of filters among packed scalar constraints, if there are any."""
+    return part if scalars is None else part._replace(filters=scalars.arrays.local_of[part.filters - scalars.first])
 
 
 def _alive(part: Part, is_alive: Alive) -> Part:
@@ -192,12 +215,11 @@ def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
     def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
         return np.searchsorted(filters, rows).astype(np.int32)
 
-    trees = {place: _numbered(_part_of(tree), number).indexed() for place, tree in level.trees.items()}
     checks = {place: _numbered(part.part, number).checks() for place, part in level.checks.items()}
-    scalars = level.scalars
-    if isinstance(scalars, ScalarIndex):
-        scalars = scalars.renumbered(filters)
-    return Level(trees, checks, scalars, level.filters)
+    if isinstance(level.scalars, ScalarIndex):  # whose places stay
+        return Level(level.trees, checks, level.scalars.renumbered(filters), level.filters)
+    trees = {place: _numbered(level.part_of(tree), number).indexed() for place, tree in level.trees.items()}
+    return Level(trees, checks, level.scalars, level.filters)
 
 
 def _numbered(part: Part, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Part:

@@ -29,7 +29,7 @@ from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import Scanned
 from contrada.matching.level import Level
 from contrada.matching.message import Places
-from contrada.matching.own import OwnChecks, OwnIndex
+from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.snapshot import Snapshot
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.forms import LIKE, NOT, SET, Bound, Operand, Test, is_text
@@ -78,7 +78,7 @@ def _spatial(level: Level, number: int, crs: Crs) -> Iterator[Constraint]:
     for (attribute, _), tree in level.trees.items():
         if isinstance(tree, OwnIndex):
             continue
-        for entry in np.flatnonzero(tree.rows == number):
+        for entry in np.flatnonzero(level.filters_under(tree) == number):
             item = int(np.searchsorted(tree.offsets, entry, side="right")) - 1
             value = _value(tree.column, item, crs.get(attribute))
             yield Constraint(attribute, RelationSet.from_mask(int(tree.masks[entry])), value)
@@ -94,8 +94,10 @@ def _own(level: Level, number: int) -> Iterator[Constraint]:
     """Constraints of added types."""
     for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
         if isinstance(part, OwnIndex | OwnChecks):
-            for entry in np.flatnonzero(part.part.filters == number):
-                yield Constraint(attribute, *part.part.asked[int(entry)])
+            own = level.part_of(part) if isinstance(part, OwnIndex) else part.part
+            assert isinstance(own, OwnConstraints)
+            for entry in np.flatnonzero(own.filters == number):
+                yield Constraint(attribute, *own.asked[int(entry)])
 
 
 def _value(column: RegionArray | PointArray, item: int, crs: str | None) -> Region | Point:

@@ -266,9 +266,7 @@ class ForwardingTable:
         trees = [tree for level in snapshot.levels for tree in level.trees.values()]
         for tree in trees:
             tree.check()
-        scalars = [level.scalars for level in snapshot.levels if level.scalars is not None]
-        seen = [*(tree.rows for tree in trees), *(part.reached for part in scalars)]
-        filters = np.concatenate([*seen, np.empty(0, np.int32)])
+        filters = np.concatenate([level.reached() for level in snapshot.levels])
         assert len(np.unique(filters)) == len(filters), "a filter is reached in two ways"
         living = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
         assert np.isin(living, filters).all(), "a living filter cannot be reached"
