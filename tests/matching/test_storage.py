@@ -103,6 +103,17 @@ def test_every_damage_is_an_error(table, tmp_path):
     ct.ForwardingTable.verify(tmp_path / "saved")
 
 
+def test_keys_of_64_bits_without_sign_are_kept(tmp_path):
+    table = ct.ForwardingTable()
+    keys = [2**64 - 1, 2**63, 7]
+    rows = pa.table({"key": pa.array(keys, pa.uint64()), "geometry": [ct.Region.box(0, 0, 1, 1).to_wkb()] * 3})
+    table.subscribe_many(rows, ct.Constraint("area", ct.Relation.EQUALS, ct.Column("geometry")))
+    table.save(tmp_path / "saved")
+    opened = ct.ForwardingTable.open(tmp_path / "saved")
+    assert list(opened) == keys
+    assert set(opened.match({"area": ct.Region.box(0, 0, 1, 1)})) == set(keys)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

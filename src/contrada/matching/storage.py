@@ -251,9 +251,12 @@ def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
     """Names, a list or an Arrow array, as text with a mark for those that are integers."""
     import pyarrow as pa
 
-    if not isinstance(names, list):
-        if pa.types.is_integer(names.type):
+    if not isinstance(names, list) and pa.types.is_integer(names.type):
+        try:
             return {"numbers": np.asarray(names.cast(pa.int64()))}
+        except pa.ArrowInvalid:  # unsigned, and too large for that
+            names = names.to_pylist()
+    if not isinstance(names, list):
         whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
         _, offsets, text = whole.buffers()
         ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
