@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,19 @@ def distinct_texts(starts: NDArray[np.int64], stops: NDArray[np.int64], blob: ND
     return Texts(ends, text, place[np.asarray(encoded.indices)])
 
 
+def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
+    """The numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
+    lengths = stops - starts
+    ends = np.cumsum(lengths)
+    listed: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
+    return listed
+
+
 def gathered(
     starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Pieces of a blob, one after another, and where each begins."""
-    lengths = stops - starts
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return offsets, blob[places]
+    return np.concatenate([[0], np.cumsum(stops - starts)]), blob[runs(starts, stops)]
 
 
 class Grams(NamedTuple):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, runs
+from contrada.index.constants import runs
+from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK
 from contrada.index.scalar_packing import span_blocks, span_order
 from contrada.index.scalars import Arrays, ScalarIndex
 from contrada.model.forms import LIKE, NOT, SET

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.constants import Texts, distinct_scalars, distinct_texts, grams_of
+from contrada.index.constants import Texts, distinct_scalars, distinct_texts, grams_of, runs
 from contrada.index.raw import (
     ASKED,
     HIGH,
@@ -51,14 +51,6 @@ class Slots(NamedTuple):
         """The number of constants of each slot, of either sort."""
         counts: NDArray[np.int64] = np.diff(self.const_base) + np.diff(self.text_base)
         return counts
-
-
-def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
-    lengths = stops - starts
-    ends = np.cumsum(lengths)
-    listed: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
-    return listed
 
 
 def based(counts: list[int]) -> NDArray[np.int64]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import frozen
-from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based, runs
+from contrada.index.constants import runs
+from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based
 from contrada.index.raw import (
     ASKED,
     CLOSED,
@@ -33,7 +34,6 @@ from contrada.model.forms import LIKE, NOT, SET, TEXT
 
 BLOCK = 16
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # how an entry is found
-NOWHERE = np.empty(0, np.int32)  # of filters that have no places yet
 PRIOR = 2.0  # so many messages are the constants worth, next to those that were seen
 ANY_PATTERN, ANY_VALUE = 0.1, 1.0  # the share of messages that is taken to match a pattern, or to have a value
 
@@ -70,9 +70,7 @@ def pack_scalars(
     here = heads[(share[heads] < regions.shares[numbers[filters[heads]]]) | by_constant]
     seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
     made = make_entries(slots._replace(records=records), filters, here, seconds, boxes)
-    arrays = arrays_of(slots, offsets, records, made)
-    arrays = arrays._replace(numbers=numbers.astype(np.int32), local_of=local_of)
-    return ScalarIndex(first, arrays, place)
+    return ScalarIndex(first, arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of), place)
 
 
 class Entries(NamedTuple):
@@ -87,20 +85,29 @@ class Entries(NamedTuple):
     boxes: NDArray[np.float64]
 
 
-def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which records ask for one constant, one of several, or a pattern."""
+def is_equality(records: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which records ask for one constant."""
     code, low, high = records.T
-    asks = code >> ASKS_SHIFT
-    found: NDArray[np.bool_] = (asks == 0) & (low == high) & (low & 1 == 1) | (asks == SET) | (asks == LIKE)
+    found: NDArray[np.bool_] = (code >> ASKS_SHIFT == 0) & (low == high) & (low & 1 == 1)
     return found
 
 
-def arrays_of(slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries) -> Arrays:
+def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which records ask for one constant, one of several, or a pattern."""
+    asks = records[:, 0] >> ASKS_SHIFT
+    found: NDArray[np.bool_] = is_equality(records) | (asks == SET) | (asks == LIKE)
+    return found
+
+
+def arrays_of(
+    slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries,
+    numbers: NDArray[np.int32], local_of: NDArray[np.int32],
+) -> Arrays:  # fmt: skip
     """What kernels take."""
     return Arrays(
         slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
         slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
-        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes, NOWHERE, NOWHERE,
+        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes, numbers, local_of,
     )  # fmt: skip
 
 
@@ -112,7 +119,7 @@ def shares(slots: Slots, seen: Messages | None) -> NDArray[np.float64]:
     low, high = records[:, 1].astype(np.float64), np.minimum(records[:, 2], width - 1)
     is_set = (asks & ~NOT) == SET
     share = np.where(is_set, 0.0, (high - low + 1) / width)
-    equal = np.flatnonzero((asks == 0) & (records[:, 1] == records[:, 2]) & (records[:, 1] & 1 == 1))
+    equal = np.flatnonzero(is_equality(records))
     named = named_shares(slots, slot[equal], records[equal, 1] >> 1)
     bases = np.cumsum(counts) - counts
     share[equal] = named[bases[slot[equal]] + (records[equal, 1] >> 1)]
@@ -148,7 +155,9 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
         np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
         np.zeros(5 * len(slots.forms), np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty((0, 4)),
     )  # fmt: skip
-    ranks = ScalarIndex(0, arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty)).ranks(seen)
+    nowhere = np.empty(0, np.int32)
+    arrays = arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty, nowhere, nowhere)
+    ranks = ScalarIndex(0, arrays).ranks(seen)
     slot, asks = slots.records[:, 0] & SLOT_MASK, slots.records[:, 0] >> ASKS_SHIFT
     counts = np.zeros(len(slots.records))
     for k in range(len(slots.forms)):
@@ -185,8 +194,7 @@ def make_entries(
     spans = np.stack([low, high], axis=1)[whose]
     by_interval = kind[whose] == BY_INTERVAL
     number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
-    near = np.zeros(len(here), np.int64) if boxes is None else hilbert_of(boxes[filters[here]])
-    order = np.lexsort((near[whose], number, kind[whose], slot[whose]))
+    order = np.lexsort((filters[here[whose]], number, kind[whose], slot[whose]))  # places follow the regions
     whose, number, spans = whose[order], number[order], spans[order]
     follow = np.where(kind == BY_VALUE, here, seconds)
     entries = np.full((len(whose), 4), -1, np.int32)

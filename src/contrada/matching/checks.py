@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
 from contrada.geometry.arrays import frozen
+from contrada.index.constants import runs
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, joined, reordered
 
 UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
@@ -99,8 +100,7 @@ class Checks(NamedTuple):
         asked = np.repeat(np.arange(low, high), counts)
         if not len(asked):
             return filters
-        ends = np.cumsum(counts)
-        at = self.places[np.arange(len(asked)) + np.repeat(starts - (ends - counts), counts)].astype(np.int64)
+        at = self.places[runs(starts, stops)].astype(np.int64)
         masks = self.masks[at]
         failed[asked[masks >> self._relations(value, at, masks) & 1 == 0]] = True
         return filters[~failed]

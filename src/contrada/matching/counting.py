@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.errors import FilterError
 from contrada.geometry.arrays import frozen
+from contrada.index.constants import runs
 from contrada.index.counted import Counted, counted_leaves
 from contrada.index.packed import GATE_VIEW, PackedTree, boxes_of, first_of_equals, reordered
-from contrada.index.ranking import runs
 from contrada.index.raw import Raw
 from contrada.index.scalar_packing import Regions, pack_scalars
 from contrada.index.scalars import EVERYWHERE, Messages, ScalarIndex, Scratch

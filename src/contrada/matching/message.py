@@ -24,11 +24,10 @@ class Asked(NamedTuple):
     """The places of an attribute that constraints are about: by kind of scalar, and by form of text."""
 
     scalars: tuple[int, ...]  # of numbers, times, booleans: the number of the place, -1 if nobody asks
-    present: int
     texts: tuple[tuple[int, int], ...]  # folding, place
 
 
-NOTHING = Asked((-1, -1, -1), -1, ())
+NOTHING = Asked((-1, -1, -1), ())
 
 
 class Places:
@@ -60,7 +59,6 @@ class Places:
             scalars[form] = number
             known = known._replace(scalars=tuple(scalars))
         elif form == PRESENT:
-            known = known._replace(present=number)
             self._presents += ((attribute, number),)
         elif form >= TEXT:
             known = known._replace(texts=tuple(sorted((*known.texts, (folding(form), number)))))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry import Point, PointArray, Region, RegionArray, RelationSet
+from contrada.index.constants import runs
 from contrada.index.packed import reordered
-from contrada.index.ranking import ASKS_SHIFT, based, runs
+from contrada.index.ranking import ASKS_SHIFT, based
 from contrada.index.raw import (
     ASKED,
     FILTER,

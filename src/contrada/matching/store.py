@@ -55,24 +55,13 @@ class Store:
 
     # Readers
 
-    @contextmanager
-    def updating(self) -> Iterator[None]:
-        """Hold the lock and shut the gate for a short update, then let readers go on."""
-        with self.lock:
-            GATE[0] = 1
-            try:
-                yield
-            finally:
-                GATE[0] = 0
-        self._yield_to_readers()
-
     def asked(self) -> Snapshot:
         """The snapshot for a question."""
         self._patience = PATIENCE
         return self.snapshot
 
     def _yield_to_readers(self) -> None:
-        """Let readers go on if there were any lately; a writer calls this before and after an update, without the lock.
+        """Let readers go on if there were any lately; a writer calls this after an update, without the lock.
 
         A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so
         next to a busy writer each of them would wait so long, several times for one question. The pause is a few times
@@ -83,6 +72,17 @@ class Store:
             time.sleep(PAUSE)
 
     # Writers, who hold the lock; they publish by one assignment, which readers see whole or not at all
+
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """Hold the lock and shut the gate for a short update, then let readers go on."""
+        with self.lock:
+            GATE[0] = 1
+            try:
+                yield
+            finally:
+                GATE[0] = 0
+        self._yield_to_readers()
 
     def append(self, subscriber: int, predicate: Predicate, instead_of: int | None = None) -> None:
         """Publish one more subscription, in place of another one if that is given; both are rows."""

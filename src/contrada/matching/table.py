@@ -169,7 +169,7 @@ class ForwardingTable:
         good, rejected = messages_of(messages, self._objects, {*self._crs, *self._store.places.asked})
         for message in good[:: max(1, len(good) // NOTED)]:
             if message is not None:
-                self._checked(message.message)  # which takes note of it
+                self._noted(*message)
         counted = match_together(snapshot, self._store.places, good, threads)
         return self._many(snapshot, counted, by, rejected)
 
@@ -288,8 +288,12 @@ class ForwardingTable:
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """A message as levels take it."""
+        return self._noted(message, self._objects(message))
+
+    def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
+        """The same, given what is not scalar; packing learns from it."""
         places = self._store.places
-        checked = Message(self._objects(message), places.encode((message,)) if places.asked else None)
+        checked = Message(objects, places.encode((message,)) if places.asked else None)
         self._store.sample.note(checked.scalars, checked.objects)
         return checked
 
