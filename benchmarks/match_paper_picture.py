@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import matplotlib.pyplot as plt
-from match import RESULT
+from command import result_of
 from match_paper import EXACT, FIGURE, PACKED, PAPER, PAPER_EXACT, REAL, SAMPLED, SYNTHETIC
 from match_pictures import Series
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+RESULT = result_of("match")
 INK, GREY, PALE = "#1f2933", "#52606d", "#9aa5b1"
 STYLES = {
     SAMPLED: ("Algorithm 1, one constraint after another", "#e8702a", "s", "-"),

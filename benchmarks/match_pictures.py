@@ -8,12 +8,13 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from match import RESULT
+from command import result_of
 from match_scale import GROWTH
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+RESULT = result_of("match")
 STYLES = {
     "Contrada": ("#1f77b4", "o"),
     "Shapely": ("#52606d", "s"),

@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import shapely
+from command import result_of
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path as Outline
@@ -32,7 +33,7 @@ import contrada as ct
 
 FloatArray = npt.NDArray[np.float64]
 IMAGES = ROOT / "docs" / "images"
-RESULT = ROOT / "build" / "bench" / "relate.json"
+RESULT = result_of("relate")
 INK, FIRST, SECOND, PALE = "#1f2933", "#1f77b4", "#e8702a", "#9aa5b1"
 RCC8 = {
     ct.Relation.DISJOINT: "DC",

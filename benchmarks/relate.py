@@ -8,18 +8,15 @@ Writes build/bench/relate.json. Real footprints are read from the directory that
 
 from __future__ import annotations
 
-import argparse
-
 import accuracy
 import coastlines
 import footprints
 import scans
 import startup
-from report import ROOT, Report, show, write_docs
-from timing import say
+from command import finish, parsed, parser_of
+from report import Report
 
 SECTIONS = ("scans", "pairs", "coastlines", "reading", "startup", "accuracy")
-RESULT = ROOT / "build" / "bench" / "relate.json"
 
 
 def measure(report: Report, sections: set[str]) -> None:
@@ -40,25 +37,10 @@ def measure(report: Report, sections: set[str]) -> None:
 
 def main() -> None:
     """Measure, print, save."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="some of %(default)s")
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
-    arguments = parser.parse_args()
-    sections = set(arguments.only.split(","))
-    if unknown := sections - set(SECTIONS):
-        parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    if arguments.write_docs and sections != set(SECTIONS):
-        parser.error("--write-docs needs a run of all sections")
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
     report = Report(arguments.seed, arguments.quick)
-    measure(report, sections)
-    show(report)
-    report.save(RESULT)
-    say(f"wrote {RESULT.relative_to(ROOT)}")
-    if arguments.write_docs:
-        write_docs(report, ROOT / "docs" / "performance.md", "relate")
-        say("wrote docs/performance.md")
+    measure(report, chosen)
+    finish(report, "relate", arguments.write_docs)
 
 
 if __name__ == "__main__":

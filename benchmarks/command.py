@@ -1,0 +1,47 @@
+"""The command line that all benchmarks share: which sections to run, and where the results go."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from pathlib import Path
+
+from report import ROOT, Report, show, write_docs
+from timing import say
+
+
+def parser_of(description: str, sections: Collection[str]) -> argparse.ArgumentParser:
+    """The options that every benchmark has; one may add its own."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
+    parser.add_argument("--only", default=",".join(sections), help="some of %(default)s")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, sections: Collection[str]) -> tuple[argparse.Namespace, set[str]]:
+    """The options given, and the sections chosen; those that are not there are an error."""
+    arguments = parser.parse_args()
+    chosen = set(arguments.only.split(","))
+    if unknown := chosen - set(sections):
+        parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
+    if arguments.write_docs and chosen != set(sections):
+        parser.error("--write-docs needs a run of all sections")
+    return arguments, chosen
+
+
+def result_of(name: str) -> Path:
+    """Where the results of a benchmark are kept."""
+    return ROOT / "build" / "bench" / f"{name}.json"
+
+
+def finish(report: Report, name: str, to_docs: bool) -> None:
+    """Print, save, and write to the docs if asked for."""
+    result = result_of(name)
+    show(report)
+    report.save(result)
+    say(f"wrote {result.relative_to(ROOT)}")
+    if to_docs:
+        write_docs(report, ROOT / "docs" / "performance.md", name)
+        say("wrote docs/performance.md")
