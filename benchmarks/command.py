@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from report import ROOT, Report, show, write_docs
@@ -34,6 +35,16 @@ def parsed(parser: argparse.ArgumentParser, sections: Collection[str]) -> tuple[
 def result_of(name: str) -> Path:
     """Where the results of a benchmark are kept."""
     return ROOT / "build" / "bench" / f"{name}.json"
+
+
+@contextmanager
+def shown_at_least(report: Report) -> Iterator[None]:
+    """Print what was measured before something failed: a run may have taken a quarter of an hour until then."""
+    try:
+        yield
+    except BaseException:
+        show(report)
+        raise
 
 
 def finish(report: Report, name: str, to_docs: bool) -> None:

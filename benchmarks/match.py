@@ -18,7 +18,7 @@ import match_paper
 import match_points
 import match_scale
 import match_small
-from command import finish, parsed, parser_of
+from command import finish, parsed, parser_of, shown_at_least
 from match_report import MatchReport
 from report import Row
 
@@ -37,9 +37,10 @@ def main() -> None:
     """Measure, print, save."""
     arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
     report = MatchReport(arguments.seed, arguments.quick)
-    for name, run in SECTIONS.items():
-        if name in chosen:
-            report.rows += run(report)
+    with shown_at_least(report):
+        for name, run in SECTIONS.items():
+            if name in chosen:
+                report.rows.extend(run(report))
     finish(report, "match", arguments.write_docs)
 
 

@@ -26,7 +26,7 @@ from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.geometry.relate import relate_boxes
 from contrada.index.crtree import ADMITTED, CRTree, Split
-from contrada.index.packed import PackedTree
+from contrada.index.packed import NO_MASKS, PackedTree
 from contrada.testing import synthetic
 
 FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
@@ -142,7 +142,7 @@ def scan_boxes_first(column: ct.RegionArray, masks: npt.NDArray[np.uint8], messa
     near = np.flatnonzero((ADMITTED[masks] >> boxes & 1).astype(bool) & (boxes != ct.Relation.DISJOINT))
     apart = np.flatnonzero((boxes == ct.Relation.DISJOINT) & (masks & 1).astype(bool))
     codes = np.empty(len(near), np.uint8)
-    kernels.relate_chosen(*message.column.kernel_arrays(), *column.kernel_arrays(), frozen(near), codes)
+    kernels.relate_chosen(*message.column.kernel_arrays(), *column.kernel_arrays(), frozen(near), NO_MASKS, codes)
     return np.sort(np.concatenate([apart, near[(masks[near] >> codes & 1).astype(bool)]]))
 
 

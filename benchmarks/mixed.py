@@ -16,7 +16,7 @@ import mixed_growth
 import mixed_live
 import mixed_production
 import mixed_scalars
-from command import finish, parsed, parser_of
+from command import finish, parsed, parser_of, shown_at_least
 from match_report import MatchReport
 from report import Row
 
@@ -35,9 +35,10 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1_000_000, help="scalar filters that peers are loaded with")
     arguments, chosen = parsed(parser, SECTIONS)
     report = MatchReport(arguments.seed, arguments.quick)
-    for name, run in SECTIONS.items():
-        if name in chosen:
-            report.rows += run(report, arguments.largest) if run is mixed_scalars.run else run(report)
+    with shown_at_least(report):
+        for name, run in SECTIONS.items():
+            if name in chosen:
+                report.rows.extend(run(report, arguments.largest) if run is mixed_scalars.run else run(report))
     finish(report, "mixed", arguments.write_docs)
 
 

@@ -13,7 +13,7 @@ import coastlines
 import footprints
 import scans
 import startup
-from command import finish, parsed, parser_of
+from command import finish, parsed, parser_of, shown_at_least
 from report import Report
 
 SECTIONS = ("scans", "pairs", "coastlines", "reading", "startup", "accuracy")
@@ -39,7 +39,8 @@ def main() -> None:
     """Measure, print, save."""
     arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
     report = Report(arguments.seed, arguments.quick)
-    measure(report, chosen)
+    with shown_at_least(report):
+        measure(report, chosen)
     finish(report, "relate", arguments.write_docs)
 
 

@@ -34,6 +34,7 @@ from contrada.model.forms import LIKE, NOT, SET, TEXT
 
 BLOCK = 16
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # how an entry is found
+NEIGHBOURS = 8  # filters that are reached by their boxes stand side by side: so many of them cost as much as one
 PRIOR = 2.0  # so many messages are the constants worth, next to those that were seen
 ANY_PATTERN, ANY_VALUE = 0.1, 1.0  # the share of messages that is taken to match a pattern, or to have a value
 
@@ -51,8 +52,8 @@ def pack_scalars(
 ) -> ScalarIndex:  # fmt: skip
     """Pack the records of filters first..stop; the boxes of their regions are at a place.
 
-    A filter that fewer messages reach through its region is reached there, and has no entry here; but one that is
-    reached through a constant is found by this and its region together.
+    A filter that is reached through a constant is found by this and its region together. One that fewer messages reach
+    through its region than through any scalar is found by its box if that is known here, and else has no entry.
     """
     slots = Ranking(raw, forms).slots()
     # Filters get places in the order of their regions: those that a message reaches together stand together.
@@ -67,10 +68,16 @@ def pack_scalars(
     offsets = np.concatenate([[0], np.cumsum(np.bincount(filters, minlength=stop - first))]).astype(np.int32)
     heads = offsets[:-1][np.diff(offsets) > 0].astype(np.int64)
     by_constant = is_constant(records[heads]) if regions.boxes is not None else np.zeros(len(heads), bool)
-    here = heads[(share[heads] < regions.shares[numbers[filters[heads]]]) | by_constant]
+    has_box = np.zeros(len(heads), bool)
+    if boxes is not None and place is not None and place[1] == "region":
+        has_box = np.isfinite(boxes[filters[heads], 0])
+    spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, NEIGHBOURS, 1)
+    is_here = (share[heads] < spatial) | by_constant
+    here, nearby = heads[is_here], heads[~is_here & has_box]
     seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
-    made = make_entries(slots._replace(records=records), filters, here, seconds, boxes)
-    return ScalarIndex(first, arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of), place)
+    made = make_entries(slots._replace(records=records), filters, here, seconds, nearby, boxes)
+    arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
+    return ScalarIndex(first, arrays, place, float(share[here].sum()))
 
 
 class Entries(NamedTuple):
@@ -153,7 +160,8 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
     """How many of the messages that were seen satisfy each interval or set."""
     empty = Entries(
         np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
-        np.zeros(5 * len(slots.forms), np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty((0, 4)),
+        np.zeros(5 * len(slots.forms) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32),
+        np.empty((0, 4)),
     )  # fmt: skip
     nowhere = np.empty(0, np.int32)
     arrays = arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty, nowhere, nowhere)
@@ -175,9 +183,12 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
 
 def make_entries(
     slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], seconds: NDArray[np.int64],
-    boxes: NDArray[np.float64] | None,
+    nearby: NDArray[np.int64], boxes: NDArray[np.float64] | None,
 ) -> Entries:  # fmt: skip
-    """Entries for the filters whose first records are `here`; seconds are the records to look at next, or -1."""
+    """Entries for the filters whose first records are `here`; seconds are the records to look at next, or -1.
+
+    After them come those of the filters that are reached by their boxes, whose first records are `nearby`.
+    """
     code, low, high = slots.records[here].T
     slot, asks = (code & SLOT_MASK).astype(np.int64), code >> ASKS_SHIFT
     kind = np.full(len(here), BY_INTERVAL)
@@ -201,8 +212,11 @@ def make_entries(
     entries[:, 0] = filters[here[whose]]
     has_next = follow[whose] >= 0
     entries[has_next, 1:] = slots.records[follow[whose][has_next]]
-    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[entries[:, 0]])
-    return _found(slots, entries, slot[whose], kind[whose], number, spans, around)
+    found = _found(slots, entries, slot[whose], kind[whose], number, spans)
+    by_box = np.column_stack([filters[nearby], slots.records[nearby]]).astype(np.int32)
+    whole = np.concatenate([entries, by_box])
+    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[whole[:, 0]])
+    return found._replace(entries=whole, others=np.append(found.others, len(entries)), boxes=around)
 
 
 def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -232,9 +246,9 @@ def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _found(
     slots: Slots, entries: NDArray[np.int32], slot: NDArray[np.int64], kind: NDArray[np.int64],
-    number: NDArray[np.int64], spans: NDArray[np.int32], boxes: NDArray[np.float64],
+    number: NDArray[np.int64], spans: NDArray[np.int32],
 ) -> Entries:  # fmt: skip
-    """How entries, in order, are found."""
+    """How entries, in order, are found; boxes are still to come."""
     counts = slots.counts
     equal_base = based((counts + 1).tolist())
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
@@ -253,7 +267,7 @@ def _found(
         first_block, first_span = first_block + len(made), first_span + last - middle
     chosen = np.ascontiguousarray(spans[kind == BY_INTERVAL].astype(np.int32)).ravel()
     whole = np.concatenate([*blocks, np.empty((0, 4), np.int32)])
-    return Entries(entries, equal_base, equal_offsets, others.ravel(), chosen, whole, boxes)
+    return Entries(entries, equal_base, equal_offsets, others.ravel(), chosen, whole, np.empty((0, 4)))
 
 
 def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:

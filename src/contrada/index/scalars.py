@@ -42,6 +42,7 @@ class Arrays(NamedTuple):
     equal_base: NDArray[np.int64]  # by slot, into what follows
     equal_offsets: NDArray[np.int32]  # where the entries of each constant or pattern begin
     others: NDArray[np.int64]  # by slot: entries by interval, by being there, their end; first block, first span
+    # ... and at the end the first of the entries that lead to filters by their regions alone
     spans: NDArray[np.int32]  # the intervals of those entries
     blocks: NDArray[np.int32]  # least and largest ends, lower and upper, of 16 of them, and of 16 blocks
     gram_base: NDArray[np.int64]  # by slot
@@ -66,13 +67,41 @@ class Messages(NamedTuple):
         return len(self.offsets) - 1
 
 
+A_POINT, NOTHING = -2, -1  # in place of the number of a region
+NO_TABLE = frozen(np.empty(0, np.int64))
+NO_REGIONS = (
+    frozen(np.empty((0, 2))), frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int32)),
+    frozen(np.empty(0, np.uint8)), frozen(np.empty((0, 4))), np.empty((0, 4)), frozen(np.empty(0, np.int64)),
+)  # fmt: skip
+
+
+class Beside(NamedTuple):
+    """What messages have beside scalars: boxes that entries are left out by, regions, and constraints on these.
+
+    Message k has region region_of[k], A_POINT, which is its box, or NOTHING. The constraints are looked at after the
+    scalars, if there is a table of them (matching/checks.py).
+    """
+
+    boxes: NDArray[np.float64]
+    regions: tuple[Any, ...]  # as kernels take a column
+    region_of: NDArray[np.int64]
+    table: NDArray[np.int64]
+
+
+_NO_REGION = frozen(np.full(1, NOTHING, np.int64))
+NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
+
+
 class ScalarIndex:
     """The scalar constraints of filters first, first + 1, ...; answers which filters messages satisfy."""
 
-    __slots__ = ("_local", "_table", "arrays", "first", "place")
+    __slots__ = ("_local", "_table", "arrays", "expected", "first", "place")
 
-    def __init__(self, first: int, arrays: Arrays, place: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, first: int, arrays: Arrays, place: tuple[str, str] | None = None, expected: float = np.inf
+    ) -> None:
         self.first = first
+        self.expected = expected  # filters that a message was estimated to reach through scalars
         self.place = place  # an attribute and a type: where the regions are that entries are ordered by
         self.arrays = Arrays(*(frozen(array) for array in arrays))
         numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
@@ -104,9 +133,9 @@ class ScalarIndex:
         local_of = self.arrays.local_of[filters[first:stop] - self.first]
         numbers = np.full(len(self.arrays.numbers), -1, np.int32)
         numbers[local_of] = np.arange(len(local_of))
-        return ScalarIndex(first, self.arrays._replace(numbers=numbers, local_of=local_of), self.place)
+        return ScalarIndex(first, self.arrays._replace(numbers=numbers, local_of=local_of), self.place, self.expected)
 
-    def filters_at(self, places: NDArray[np.int32]) -> NDArray[np.int64]:
+    def filters_at(self, places: NDArray[Any]) -> NDArray[np.int64]:
         """The filters at places of records and entries."""
         return self.arrays.numbers[places] + np.int64(self.first)
 
@@ -116,20 +145,22 @@ class ScalarIndex:
         return self.filters_at(np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)))
 
     def match(
-        self, messages: Messages, reached: NDArray[np.int64], box: NDArray[np.float64] = EVERYWHERE
+        self, messages: Messages, reached: NDArray[np.int64], beside: Beside = NOTHING_BESIDE, by_place: bool = False
     ) -> NDArray[np.int64]:
-        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies.
+        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies, sorted.
 
-        Entries whose regions lie apart from the box are left out, if the index knows their regions.
+        Entries whose regions lie apart from the box are left out, if the index knows their regions. Filters are called
+        by their numbers, or by their places here.
         """
         scratch = self._scratch()
         room = len(reached) + len(self.arrays.entries)
         if len(scratch.out) < room:
             scratch.out = np.empty(room, np.int64)
         scratch.limits[1] = len(reached)
+        boxes, regions, region_of, table = beside
         kernels.match_scalars(
-            self._table, *messages, box, scratch.limits_view, frozen(reached), self.first, 0,
-            *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
+            self._table, *messages, boxes, *regions, region_of, table, scratch.limits_view, frozen(reached),
+            -1 if by_place else self.first, 0, *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
         )  # fmt: skip
         count = scratch.ends.item(0)
         found = scratch.out[:count].copy()
@@ -138,17 +169,18 @@ class ScalarIndex:
         return found
 
     def match_many(
-        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64], boxes: NDArray[np.float64]
+        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
         scratch = Scratch(self.arrays)
         most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
         start, counts, answers = 0, [], []
+        boxes, regions, region_of, table = beside
         while start < messages.size:
             done = kernels.match_scalars(
-                self._table, *messages, boxes, frozen(offsets), frozen(reached), self.first, start,
-                *scratch.room, out, ends, GATE_VIEW,
+                self._table, *messages, boxes, *regions, region_of, table, frozen(offsets), frozen(reached),
+                self.first, start, *scratch.room, out, ends, GATE_VIEW,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
             answers.append(out[: ends[done - 1]].copy())
@@ -160,6 +192,19 @@ class ScalarIndex:
         out = np.empty((messages.size, len(self.arrays.forms)), np.int32)
         kernels.rank_messages(self._table, *messages, EVERYWHERE, *Scratch(self.arrays).room, out)
         return out
+
+    def reach(self, messages: Messages) -> float:
+        """How many filters a message reaches through scalars, regions and patterns left aside: the mean of several."""
+        a, total = self.arrays, 0
+        for slot, ranks in enumerate(self.ranks(messages).T):
+            ranks = ranks[ranks >= 0].astype(np.int64)
+            at = a.equal_base[slot] + (ranks[ranks & 1 == 1] >> 1)
+            total += int((a.equal_offsets[at + 1] - a.equal_offsets[at]).sum())
+            first, last, end, _, span = a.others[5 * slot : 5 * slot + 5].tolist()
+            low, high = np.sort(a.spans[2 * span : 2 * (span + last - first)].reshape(-1, 2), axis=0).T
+            total += int((np.searchsorted(low, ranks, "right") - np.searchsorted(high, ranks, "left")).sum())
+            total += (end - last) * len(ranks)
+        return total / messages.size
 
     def _scratch(self) -> Scratch:
         try:
@@ -179,10 +224,12 @@ KINDS = {
 }  # fmt: skip
 
 
-def scalars_from_arrays(first: int, arrays: dict[str, NDArray[Any]], place: tuple[str, str] | None) -> ScalarIndex:
+def scalars_from_arrays(
+    first: int, arrays: dict[str, NDArray[Any]], place: tuple[str, str] | None, expected: float
+) -> ScalarIndex:
     """An index over arrays that were saved; ValueError if one is not what its name says."""
     check_kinds(arrays, KINDS)
-    return ScalarIndex(first, Arrays(**arrays), place)
+    return ScalarIndex(first, Arrays(**arrays), place, expected)
 
 
 class Scratch:

@@ -38,9 +38,7 @@ class Scanned:
         """The records."""
         return self._raw
 
-    place = None  # records are looked at wherever the regions of their filters are
-
-    def match(self, messages: Messages, reached: NDArray[np.int64], box: NDArray[np.float64]) -> NDArray[np.int64]:
+    def match(self, messages: Messages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
         """The filters that were reached elsewhere, which have no records here, and those that a message satisfies."""
         value_of = getattr(self._local, "value_of", None)
         if value_of is None or len(value_of) < len(self._forms):

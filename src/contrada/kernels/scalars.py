@@ -7,8 +7,13 @@ that most of what is reached is decided without going to the filter's records.
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
+from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.gate import wait_at
+from contrada.kernels.grid import Grid
+from contrada.kernels.passing import checks_at, keep_around, keep_passing, keep_unconstrained
+from contrada.kernels.prefetch import AHEAD, prefetch
 from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.relate import most_rings
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
@@ -16,7 +21,9 @@ BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
 # A filter is reached through the first of its records, and the second stands in the entry; but where the first need
 # only be looked at if there is a value, it stands in the entry itself.
-AFTER_NEXT, AFTER_FIRST = 2, 1
+AFTER_NEXT, AFTER_FIRST = np.int64(2), np.int64(1)
+A_POINT = -2  # in place of the number of a region
+LISTED = 4096  # regions that are looked at before a grid for all is chosen, at most
 
 
 @kernel
@@ -58,16 +65,31 @@ def all_hold(level, row, first, ranks, satisfied):
 
 
 @inlined_kernel
-def reach(level, e, first, ranks, satisfied, out, count):
-    """Look at the filter of an entry: the record in the entry, if any, and its own from one on."""
+def reach(level, e, ranks, satisfied, out, count):
+    """List the filter of an entry, unless the message does not satisfy the record in the entry."""
     code = level.entries[e, 1]
-    if code >= 0:
-        if not holds(level, code, level.entries[e, 2], level.entries[e, 3], ranks, satisfied):
-            return count
-        if not all_hold(level, level.entries[e, 0], first, ranks, satisfied):
-            return count
-    out[count] = level.entries[e, 0]
+    if code >= 0 and not holds(level, code, level.entries[e, 2], level.entries[e, 3], ranks, satisfied):
+        return count
+    row = level.entries[e, 0]
+    prefetch(level.offsets, np.int64(row))
+    out[count] = row
     return count + 1
+
+
+@kernel
+def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
+    """Of the filters rows[start:stop] keep those whose records hold, from one of them on; returns their end."""
+    for k in range(start, min(start + AHEAD, stop)):
+        prefetch(level.records, np.int64(level.offsets[rows[k]]))
+    kept = start
+    for k in range(start, stop):
+        if k + AHEAD < stop:
+            prefetch(level.records, np.int64(level.offsets[rows[k + AHEAD]]))
+        row = rows[k]
+        if all_hold(level, row, first, ranks, satisfied):
+            rows[kept] = row
+            kept += 1
+    return kept
 
 
 @inlined_kernel
@@ -81,15 +103,12 @@ def is_apart(level, b, messages, i):
     )
 
 
-@kernel
-def reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count):
-    """Filters that are reached through a constant that the value equals, or a pattern that it matches.
+@inlined_kernel
+def reach_near(level, e, stop, messages, i, ranks, satisfied, out, count):
+    """Filters of entries e..stop, which stand in the order of their regions.
 
-    They stand in the order of their regions: blocks of them that lie apart from the message's are left out.
+    Blocks of them that lie apart from the message's region are left out.
     """
-    at = level.equal_base[slot] + number
-    e = np.int64(level.equal_offsets[at])
-    stop = np.int64(level.equal_offsets[at + 1])
     blocks = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
     while e < stop:
         end = stop
@@ -103,9 +122,18 @@ def reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count):
                 e = end
                 continue
         while e < end:
-            count = reach(level, e, AFTER_NEXT, ranks, satisfied, out, count)
+            count = reach(level, e, ranks, satisfied, out, count)
             e += 1
     return count
+
+
+@kernel
+def reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count):
+    """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
+    at = level.equal_base[slot] + number
+    e = np.int64(level.equal_offsets[at])
+    stop = np.int64(level.equal_offsets[at + 1])
+    return reach_near(level, e, stop, messages, i, ranks, satisfied, out, count)
 
 
 @inlined_kernel
@@ -133,7 +161,7 @@ def reach_intervals(level, slot, rank, ranks, satisfied, out, count):
             is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
             for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
                 if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
-                    count = reach(level, first + k, AFTER_NEXT, ranks, satisfied, out, count)
+                    count = reach(level, first + k, ranks, satisfied, out, count)
     return count
 
 
@@ -144,14 +172,13 @@ def reach_slot(level, slot, rank, messages, i, ranks, satisfied, out, count):
         count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, ranks, satisfied, out, count)
     if level.others[5 * slot + 1] > level.others[5 * slot]:
         count = reach_intervals(level, slot, rank, ranks, satisfied, out, count)
-    for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
-        count = reach(level, e, AFTER_FIRST, ranks, satisfied, out, count)
     return count
 
 
 @kernel
 def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count):
-    """All filters that are reached through scalars and satisfied by message i."""
+    """All filters that are reached here and satisfied by message i, as far as scalars go."""
+    first = count
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
@@ -162,40 +189,70 @@ def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
             slot += 1
         number = found[k] - level.text_base[slot]
         count = reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count)
-    return count
+    count = keep_satisfied(level, out, first, count, AFTER_NEXT, ranks, satisfied)
+    first = count
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
+                count = reach(level, e, ranks, satisfied, out, count)
+    nearby = level.others[len(level.others) - 1]
+    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, ranks, satisfied, out, count)
+    return keep_satisfied(level, out, first, count, AFTER_FIRST, ranks, satisfied)
 
 
 @entry(
-    "i8[1] i8[1] i8[2] u1[1] f8[2] i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
+    "i8[1] i8[1] i8[2] u1[1] f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1]"
+    " i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_scalars(
     table, m_offsets, m_values, m_blob, m_boxes,
+    r_xy, r_rings, r_regions, r_flags, r_bounds, r_boxes, r_chains, region_of, further,
     row_offsets, rows, first_filter, start, ranks, satisfied, found, out, ends, gate,
 ):  # fmt: skip
-    """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached through scalars.
+    """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached here.
 
     Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
     filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
     have had room for its filters. ranks are ABSENT and satisfied 0 before and after; found has room for every
     pattern.
+
+    With `further`, the table of spatial constraints at one place (passing.py), these are looked at too: message k has
+    region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their
+    numbers, from first_filter on; or by their places here, if that is negative.
     """
     level = level_at(table)
     messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    m = Column(r_xy, r_rings, r_flags, r_boxes)
+    work = make_work(most_rings(r_regions), further[22] if len(further) > 0 else np.int64(1))
+    listed = np.empty(LISTED if len(further) > 0 else 1, np.int32)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
     count = np.int64(0)
     for i in range(start, len(ends)):
         if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
             return i
+        first = count
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for k in range(row_offsets[i], row_offsets[i + 1]):
-            if all_hold(level, rows[k], np.int64(0), ranks, satisfied):
-                out[count] = rows[k]
-                count += 1
-        start_of_message = ends[i - 1] if i > start else np.int64(0)
+            out[count] = rows[k]
+            count += 1
+        count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
         count = reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
-        for k in range(start_of_message, count):
-            out[k] = first_filter + level.numbers[out[k]]
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
+        if len(further) > 0 and count > first:
+            checks = checks_at(further)
+            if region_of[i] == A_POINT:
+                count = keep_around(m_boxes[i, 0], m_boxes[i, 1], checks, out, first, count, work)
+            elif region_of[i] < 0:
+                count = keep_unconstrained(checks, out, first, count)
+            else:
+                count = keep_passing(
+                    m, r_regions, r_bounds, r_chains, region_of[i], checks, out, first, count, listed, no_grid, work
+                )
+        if first_filter >= 0:
+            for k in range(first, count):
+                out[k] = first_filter + level.numbers[out[k]]
         ends[i] = count
     wait_at(gate)
     return len(ends)

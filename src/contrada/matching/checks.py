@@ -12,7 +12,7 @@ from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
-from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, joined, reordered
+from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, item_arrays, joined, reordered
 
 UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
 
@@ -64,23 +64,34 @@ class Constraints(NamedTuple):
         return share
 
 
-class Checks(NamedTuple):
+class Checks:
     """Constraints by filter: those of filter first + k stand at places[offsets[k]:offsets[k + 1]]."""
 
-    filters: NDArray[np.int32]
-    masks: NDArray[np.uint8]
-    column: RegionArray | PointArray
-    first: int
-    offsets: NDArray[np.int32]
-    places: NDArray[np.int32]
+    __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets", "places")
+
+    def __init__(self, part: Constraints, offsets: NDArray[np.int32], places: NDArray[np.int32]) -> None:
+        """Constraints, of which there is one at least, and their places in the order of their filters."""
+        self.filters, self.masks, self.column = part.filters, frozen(part.masks), part.column
+        self.first = int(part.filters[places[0]])
+        self.offsets, self.places = frozen(offsets), frozen(places)
+        self._table: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, part: Constraints, places: NDArray[Any]) -> Checks:
-        """Constraints, of which there is one at least, and their places in the order of their filters."""
-        first = int(part.filters[places[0]])
-        counts = np.bincount(part.filters - first)
+        """Constraints whose places in the order of their filters are given."""
+        counts = np.bincount(part.filters - part.filters[places[0]])
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return cls(*part, first, offsets, places.astype(np.int32))
+        return cls(part, offsets, places.astype(np.int32))
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """The table of addresses by which kernels know these constraints, which are on regions (kernels/passing.py)."""
+        if self._table is None:
+            *arrays, most = self._items = item_arrays(self.column)
+            arrays += [self.masks, self.offsets, self.places]
+            numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
+            self._table = frozen(np.array([*numbers, most, self.first], np.int64))
+        return self._table
 
     @property
     def part(self) -> Constraints:

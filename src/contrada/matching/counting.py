@@ -17,10 +17,10 @@ from contrada.index.counted import Counted, counted_leaves
 from contrada.index.packed import GATE_VIEW, PackedTree, boxes_of, first_of_equals, reordered
 from contrada.index.raw import Raw
 from contrada.index.scalar_packing import Regions, pack_scalars
-from contrada.index.scalars import EVERYWHERE, Messages, ScalarIndex, Scratch
+from contrada.index.scalars import EVERYWHERE, ScalarIndex, Scratch
 from contrada.matching.answer import Matches
 from contrada.matching.checks import Checks, Constraints
-from contrada.matching.level import Level, Message, Place, merged
+from contrada.matching.level import NO_SCALARS, Level, Message, Place, merged
 from contrada.matching.table import ForwardingTable
 
 BYTE = 255  # constraints of a filter that a byte can count
@@ -137,7 +137,7 @@ class CountingMatcher:
         checked = self._asked._checked(message)
         scratch = self._scratch()
         count = self._count(
-            self._scalars._table, self._table, *(checked.scalars or _NO_SCALARS), EVERYWHERE, self._regions(checked),
+            self._scalars._table, self._table, *(checked.scalars or NO_SCALARS), EVERYWHERE, self._regions(checked),
             self._needs, scratch.counters, scratch.decided[:decided], *scratch.room, scratch.listed, scratch.out,
             GATE_VIEW,
         )  # fmt: skip
@@ -169,9 +169,6 @@ class Counters:
         self.out = np.empty(len(needs), np.int64)
 
 
-_NO_SCALARS = Messages(frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8)))
-
-
 def _without_entries(scalars: Any) -> ScalarIndex:
     """The constants and records of an index, which filters are not reached through; an empty one for None."""
     if scalars is None:
@@ -190,7 +187,9 @@ def _spatial(level: Level, place: Place) -> Constraints:
         assert isinstance(part, Constraints)
         parts.append(part)
     if isinstance(checks, Checks):
-        parts.append(checks.part)
+        part = level.part_of(checks)
+        assert isinstance(part, Constraints)
+        parts.append(part)
     if not parts:
         raise FilterError(f"the counting matcher knows no constraints of the type {place[1]!r}")
     return parts[0].joined(parts[1:])

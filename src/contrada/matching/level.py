@@ -9,12 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Region
+from contrada.geometry import Region, RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of
 from contrada.index.raw import FILTER, Raw, joined_raw
 from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
-from contrada.index.scalars import EVERYWHERE, NOWHERE, Messages, ScalarIndex
+from contrada.index.scalars import (
+    A_POINT,
+    EVERYWHERE,
+    NO_REGIONS,
+    NO_TABLE,
+    NOTHING,
+    NOTHING_BESIDE,
+    NOWHERE,
+    Beside,
+    Messages,
+    ScalarIndex,
+)
 from contrada.index.scanned import Scanned
 from contrada.matching.checks import Checks, Constraints
 from contrada.matching.message import Places, Seen
@@ -23,7 +34,12 @@ from contrada.model.forms import TEXT
 
 Place = tuple[str, str]  # an attribute, and the type of values that constraints on it are about
 Part = Constraints | OwnConstraints
+Indexed = PackedTree | OwnIndex | Checks | OwnChecks
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
+
+
+_FIRST, _NO_REGION, _POINT = (frozen(np.array([number], np.int64)) for number in (0, NOTHING, A_POINT))
+NO_SCALARS = Messages(frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8)))
 
 
 class Message(NamedTuple):
@@ -53,8 +69,8 @@ class Added(NamedTuple):
 class Level(NamedTuple):
     """Filters by the constraint that they are reached through, and their further constraints.
 
-    With packed scalar constraints the trees report places of these (index/scalars.py) instead of filters: then what a
-    message reaches stands together there.
+    With packed scalar constraints trees and checks speak of places among these (index/scalars.py) instead of filters:
+    what a message reaches stands together there.
     """
 
     trees: Mapping[Place, PackedTree | OwnIndex]
@@ -69,26 +85,71 @@ class Level(NamedTuple):
             if place in message.objects:
                 found.append(tree.match(message.objects[place]))
         filters = found[0] if len(found) == 1 else merged(found)
+        if isinstance(self.scalars, ScalarIndex):
+            return self._match_packed(self.scalars, message, filters)
         if self.scalars is not None and message.scalars is not None:
-            filters = self.scalars.match(message.scalars, filters, message.box_at(self.scalars.place))
+            filters = self.scalars.match(message.scalars, filters)
+        return self._passing(filters, message, None)
+
+    def _match_packed(self, index: ScalarIndex, message: Message, reached: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The filters that a message satisfies, given the places that trees report."""
+        scalars, beside = message.scalars or NO_SCALARS, self.beside(message)
+        if self.is_checked_beside:
+            return index.match(scalars, reached, beside)
+        places = index.match(scalars, reached, beside, by_place=True)
+        done = index.place if len(beside.table) else None
+        return np.sort(index.filters_at(self._passing(places, message, done)))
+
+    def _passing(self, filters: NDArray[np.int64], message: Message, done: Place | None) -> NDArray[np.int64]:
+        """Of the filters those whose further constraints, but those at one place, a message satisfies."""
         for place, checks in self.checks.items():
             if not len(filters):
                 break
-            filters = checks.passing(filters, message.objects.get(place))
+            if place != done:
+                filters = checks.passing(filters, message.objects.get(place))
         return filters
 
-    def filters_under(self, tree: PackedTree | OwnIndex) -> NDArray[np.int32]:
-        """The filter of every constraint under a tree."""
-        if isinstance(self.scalars, ScalarIndex):
-            return self.scalars.filters_at(tree.rows).astype(np.int32)
-        return tree.rows
+    def beside(self, message: Message) -> Beside:
+        """What a message has beside scalars that are packed.
 
-    def part_of(self, tree: PackedTree | OwnIndex) -> Part:
-        """The constraints under a tree, by filter."""
-        filters = self.filters_under(tree)
-        if isinstance(tree, OwnIndex):
-            return tree.part._replace(filters=filters)
-        return Constraints(filters, tree.masks, tree.values())
+        The table is that of the constraints on regions at the place that entries are ordered by.
+        """
+        assert isinstance(self.scalars, ScalarIndex)
+        place = self.scalars.place
+        if place is None:
+            return NOTHING_BESIDE
+        checks = self._checks_beside()
+        table = NO_TABLE if checks is None else checks.table
+        value = message.objects.get(place)
+        if isinstance(value, Region):
+            arrays = value.kernel_arrays
+            return Beside(arrays[4], arrays, _FIRST, table)
+        return Beside(message.box_at(place), NO_REGIONS, _NO_REGION if value is None else _POINT, table)
+
+    def _checks_beside(self) -> Checks | None:
+        """The checks that are made together with packed scalars."""
+        assert isinstance(self.scalars, ScalarIndex)
+        checks = None if self.scalars.place is None else self.checks.get(self.scalars.place)
+        return checks if isinstance(checks, Checks) and isinstance(checks.column, RegionArray) else None
+
+    @property
+    def is_checked_beside(self) -> bool:
+        """True if all further constraints are looked at together with packed scalars."""
+        return not self.checks or (len(self.checks) == 1 and self._checks_beside() is not None)
+
+    def filters_under(self, part: Indexed) -> NDArray[np.int32]:
+        """The filter of every constraint under a tree, or of every further one."""
+        rows = part.rows if isinstance(part, PackedTree) else part.part.filters
+        if isinstance(self.scalars, ScalarIndex):
+            return self.scalars.filters_at(rows).astype(np.int32)
+        return rows
+
+    def part_of(self, part: Indexed) -> Part:
+        """The constraints under a tree, or the further ones, by filter."""
+        filters = self.filters_under(part)
+        if isinstance(part, PackedTree):
+            return Constraints(filters, part.masks, part.values())
+        return part.part._replace(filters=filters)
 
     def reached(self) -> NDArray[np.int64]:
         """All filters, each as often as there are ways to reach it."""
@@ -118,7 +179,7 @@ def merge_levels(
         for place, tree in level.trees.items():
             reached[place].append(_alive(level.part_of(tree), is_alive))
         for place, checks in level.checks.items():
-            further[place].append(_alive(checks.part, is_alive))
+            further[place].append(_alive(level.part_of(checks), is_alive))
         if level.scalars is not None:
             own = level.scalars.raw() if isinstance(level.scalars, Scanned) else raw_of(level.scalars)
             raw.append(own._replace(records=own.records[is_alive(own.records[:, FILTER].astype(np.int32))]))
@@ -143,7 +204,7 @@ def _joined(parts: Mapping[Place, list[Any]]) -> dict[Place, Part]:
 def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalars: ScalarIndex | None) -> Level:
     """Pack constraints into one level; the scalar ones are packed already."""
     trees = {place: _placed(part, scalars).indexed() for place, part in reached.items()}
-    checks = {place: part.checks() for place, part in further.items()}
+    checks = {place: _placed(part, scalars).checks() for place, part in further.items()}
     count = sum(len(tree) for tree in trees.values())
     return Level(trees, checks, scalars, count + (0 if scalars is None else scalars.filters))
 
@@ -215,9 +276,9 @@ def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
     def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
         return np.searchsorted(filters, rows).astype(np.int32)
 
-    checks = {place: _numbered(part.part, number).checks() for place, part in level.checks.items()}
     if isinstance(level.scalars, ScalarIndex):  # whose places stay
-        return Level(level.trees, checks, level.scalars.renumbered(filters), level.filters)
+        return level._replace(scalars=level.scalars.renumbered(filters))
+    checks = {place: _numbered(part.part, number).checks() for place, part in level.checks.items()}
     trees = {place: _numbered(level.part_of(tree), number).indexed() for place, tree in level.trees.items()}
     return Level(trees, checks, level.scalars, level.filters)
 

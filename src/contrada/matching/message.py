@@ -185,15 +185,15 @@ class Sample:
     ROOM, EVERY = 256, 16
 
     def __init__(self) -> None:
-        self._turn = 0
+        self.turn = 0  # the number of messages
         self._kept: list[Messages] = []
         self._sizes: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
 
     def note(self, scalars: Messages | None, objects: Mapping[tuple[str, str], Any]) -> None:
         """Take a message into account, if it is its turn."""
-        self._turn += 1
-        if self._turn % self.EVERY and self._turn > self.ROOM:
+        self.turn += 1
+        if self.turn % self.EVERY and self.turn > self.ROOM:
             return
         with self._lock:
             for (attribute, kind), value in objects.items():
@@ -206,7 +206,7 @@ class Sample:
             if len(self._kept) < self.ROOM:
                 self._kept.append(scalars)
             else:
-                self._kept[self._turn // self.EVERY % self.ROOM] = scalars
+                self._kept[self.turn // self.EVERY % self.ROOM] = scalars
 
     def seen(self, places: Places) -> Seen:
         """What was noted."""

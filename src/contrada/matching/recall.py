@@ -86,7 +86,7 @@ def _spatial(level: Level, number: int, crs: Crs) -> Iterator[Constraint]:
     for (attribute, _), checks in level.checks.items():
         if isinstance(checks, OwnChecks):
             continue
-        for entry in np.flatnonzero(checks.filters == number):
+        for entry in np.flatnonzero(level.filters_under(checks) == number):
             value = _value(checks.column, int(entry), crs.get(attribute))
             yield Constraint(attribute, RelationSet.from_mask(int(checks.masks[entry])), value)
 
@@ -95,7 +95,7 @@ def _own(level: Level, number: int) -> Iterator[Constraint]:
     """Constraints of added types."""
     for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
         if isinstance(part, OwnIndex | OwnChecks):
-            own = level.part_of(part) if isinstance(part, OwnIndex) else part.part
+            own = level.part_of(part)
             assert isinstance(own, OwnConstraints)
             for entry in np.flatnonzero(own.filters == number):
                 yield Constraint(attribute, *own.asked[int(entry)])

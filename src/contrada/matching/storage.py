@@ -19,19 +19,20 @@ from numpy.typing import NDArray
 from contrada.errors import FilterError, TableError
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
-from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
+from contrada.index.packed import PackedTree, check_kinds, tree_arrays, tree_from_arrays
 from contrada.index.scalars import Arrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.index.scanned import Scanned
-from contrada.matching.checks import Checks
+from contrada.matching.checks import Checks, Constraints
 from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 2
+VERSION = 3
 CHUNK = 1 << 24
 CHECK_PARTS = ("filters", "masks", "offsets", "places")
+CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0), "places": (np.int32, 0)}
 
 
 class Saved(NamedTuple):
@@ -231,12 +232,15 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Check
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
     filters, masks, offsets, places = (arrays[f"{prefix}-{name}"] for name in CHECK_PARTS)
-    return Checks(filters, masks, column, int(filters[places[0]]), offsets, places)
+    check_kinds(dict(zip(CHECK_PARTS, (filters, masks, offsets, places), strict=True)), CHECK_KINDS)
+    return Checks(Constraints(filters, masks, column), offsets, places)
 
 
 def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | None:
     """What is to be known of scalar constraints beside their arrays; a table is packed before it is saved."""
-    return {"first": scalars.first, "place": scalars.place} if isinstance(scalars, ScalarIndex) else None
+    if not isinstance(scalars, ScalarIndex):
+        return None
+    return {"first": scalars.first, "place": scalars.place, "expected": scalars.expected}
 
 
 def _scalars_of(header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:
@@ -244,7 +248,7 @@ def _scalars_of(header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]]) 
         return None
     own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
     place = None if header["place"] is None else _place(header["place"])
-    return scalars_from_arrays(header["first"], own, place)
+    return scalars_from_arrays(header["first"], own, place, float(header["expected"]))
 
 
 def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:

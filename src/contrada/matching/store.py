@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.index.packed import GATE
+from contrada.index.scalars import ScalarIndex
 from contrada.matching.buffer import Buffer
 from contrada.matching.level import EMPTY, Added, Alive, Level, merge_levels
 from contrada.matching.message import Places, Sample
@@ -29,6 +30,9 @@ FROZEN, MIDDLE, SEALED = 1, 2, 4
 # The buffer and the small level hold so many filters before they are packed, the middle one this share of the base.
 BUFFER_FILTERS, SMALL_FILTERS = 1024, 8192
 SHARE = 8
+# So many messages after another, and each time after twice as many, those seen are held against what was expected of
+# them: the base is packed anew if they reach so many times as many filters, and so many at least.
+LOOK_AFTER, FACTOR, WORTH_IT = 2048, 3, 1000
 # Writers that let readers go first pause for so many seconds, until there was no question for so many pauses.
 PAUSE, PATIENCE = 1.5e-4, 16
 
@@ -51,6 +55,7 @@ class Store:
         self.sample = Sample()
         self._buffer = Buffer(self.places)
         self._patience = 0
+        self._next_look = LOOK_AFTER  # by the number of messages
         self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
 
     # Readers
@@ -58,7 +63,18 @@ class Store:
     def asked(self) -> Snapshot:
         """The snapshot for a question."""
         self._patience = PATIENCE
+        if self.sample.turn >= self._next_look:
+            self._look_again()
         return self.snapshot
+
+    def _look_again(self) -> None:
+        """Have the base packed anew if messages are no longer what they were when it was packed."""
+        with self.lock:
+            if self.sample.turn < self._next_look:  # another thread was quicker
+                return
+            self._next_look = 2 * self.sample.turn
+            if FROZEN not in self._threads:
+                self._start(FROZEN, self._pack_anew)
 
     def _yield_to_readers(self) -> None:
         """Let readers go on if there were any lately; a writer calls this after an update, without the lock.
@@ -164,11 +180,14 @@ class Store:
         """Start a thread for each level that waits to be packed."""
         for level, pack in ((SEALED, self._pack_sealed), (FROZEN, self._pack_frozen)):
             if self.snapshot.levels[level].filters and level not in self._threads:
-                thread = threading.Thread(target=self._run, args=(level, pack), name="contrada-packing", daemon=True)
-                self._threads[level] = thread
-                thread.start()
+                self._start(level, pack)
 
-    def _run(self, level: int, pack: Callable[[Snapshot], Packed]) -> None:
+    def _start(self, level: int, pack: Callable[[Snapshot], Packed | None]) -> None:
+        thread = threading.Thread(target=self._run, args=(level, pack), name="contrada-packing", daemon=True)
+        self._threads[level] = thread
+        thread.start()
+
+    def _run(self, level: int, pack: Callable[[Snapshot], Packed | None]) -> None:
         packed = None
         try:
             packed = pack(self.snapshot)
@@ -197,6 +216,14 @@ class Store:
         """The frozen level goes into the base."""
         old = snapshot.levels[: FROZEN + 1]
         return Packed(0, old, (self._merged(old, snapshot.is_filter_alive), EMPTY))
+
+    def _pack_anew(self, snapshot: Snapshot) -> Packed | None:
+        """The base with the frozen level once more, if the messages of late reach many more filters than expected."""
+        scalars, seen = snapshot.levels[0].scalars, self.sample.seen(self.places)
+        if not isinstance(scalars, ScalarIndex) or seen.messages is None:
+            return None
+        reach = scalars.reach(seen.messages)
+        return self._pack_frozen(snapshot) if reach > max(FACTOR * scalars.expected, WORTH_IT) else None
 
     def _replace(self, packed: Packed) -> None:
         """Publish packed levels in place of the old ones, unless a batch has packed these meanwhile."""

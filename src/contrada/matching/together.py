@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry.arrays import frozen
+from contrada.geometry import RegionArray
+from contrada.geometry.arrays import concatenate, frozen
 from contrada.geometry.pool import map_threaded
-from contrada.index.scalars import EVERYWHERE, Messages
-from contrada.index.scanned import Scanned
+from contrada.index.scalars import NO_REGIONS, Beside, Messages, ScalarIndex
 from contrada.matching.columns import Counted, slice_count, sorted_rows
 from contrada.matching.level import Level, Message, Place
 from contrada.matching.message import Places
@@ -52,12 +52,15 @@ def _level_pairs(
     level: Level, objects: list[Mapping[Place, Any]], scalars: Messages | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of messages and the filters of a level that each satisfies."""
-    if level.scalars is None or scalars is None or isinstance(level.scalars, Scanned) or level.checks:
-        found = [level.match(Message(own, _one(scalars, k))) for k, own in enumerate(objects)]
+    index = level.scalars
+    messages = [Message(own, _one(scalars, k)) for k, own in enumerate(objects)]
+    if not isinstance(index, ScalarIndex) or scalars is None or not level.is_checked_beside:
+        found = [level.match(message) for message in messages]
         return np.repeat(np.arange(len(found)), [len(each) for each in found]), _joined(found)
-    reached = [Level(level.trees, {}, None, level.filters).match(Message(own, None)) for own in objects]
+    beside = _together([level.beside(message) for message in messages])
+    reached = [level._replace(checks={}, scalars=None).match(message) for message in messages]
     offsets = np.concatenate([[0], np.cumsum([len(each) for each in reached])]).astype(np.int64)
-    counts, filters = level.scalars.match_many(scalars, offsets, _joined(reached), _boxes(level, objects))
+    counts, filters = index.match_many(scalars, offsets, _joined(reached), beside)
     return np.repeat(np.arange(len(counts)), counts), filters
 
 
@@ -66,12 +69,13 @@ def _one(scalars: Messages | None, number: int) -> Messages | None:
     return None if scalars is None else scalars._replace(offsets=scalars.offsets[number : number + 2])
 
 
-def _boxes(level: Level, objects: list[Mapping[Place, Any]]) -> NDArray[np.float64]:
-    """For each message the box that entries are left out by."""
-    place = None if level.scalars is None else level.scalars.place
-    if place is None:
-        return frozen(np.repeat(EVERYWHERE, len(objects), axis=0))
-    return frozen(np.concatenate([Message(own, None).box_at(place) for own in objects]))
+def _together(each: list[Beside]) -> Beside:
+    """What several messages have beside scalars."""
+    columns = [RegionArray.of_kernel_arrays(one.regions).arrays for one in each if one.region_of[0] == 0]
+    region_of = np.concatenate([one.region_of for one in each])
+    region_of[region_of == 0] = np.arange(len(columns))
+    regions = RegionArray(concatenate(columns)).kernel_arrays() if columns else NO_REGIONS
+    return Beside(frozen(np.concatenate([one.boxes for one in each])), regions, frozen(region_of), each[0].table)
 
 
 def _joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -1,0 +1,177 @@
+"""Of the filters that a message has reached, which have only spatial constraints that its region or point satisfies?
+
+Scalars are looked at before: what is left is little, and one preparation of the message serves all of it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.chains import fill_chain
+from contrada.kernels.contacts import Column
+from contrada.kernels.few import FEW
+from contrada.kernels.grid import build_grid
+from contrada.kernels.match import (
+    A_FEW,
+    DISJOINT,
+    INSIDE,
+    MEETS,
+    SMALL_GRID,
+    are_large,
+    base_of,
+    candidate_bits,
+)
+from contrada.kernels.nodes import STOPS
+from contrada.kernels.prefetch import prefetch
+from contrada.kernels.relate import RELATION, box_bits
+from contrada.kernels.rings import IN, ON, locate
+from contrada.kernels.search import Items
+from contrada.kernels.views import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
+
+# Grids of so many cells per side pay for so many regions, but not where the regions are larger than the cells.
+SIZES = np.array([SMALL_GRID, 32, 64, 256])
+LEAST = np.array([A_FEW, 40, 200, 4000])
+
+
+class Checks(NamedTuple):
+    """Spatial constraints by filter, as arrays (matching/checks.py tells what is what)."""
+
+    items: Any
+    bounds: Any
+    masks: Any
+    offsets: Any
+    places: Any
+    first: Any
+
+
+@inlined_kernel
+def checks_at(t):
+    """Constraints, given their table of addresses and lengths, and two numbers."""
+    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
+    items = Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), t[22], False)
+    return Checks(
+        items, boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), ints_at(t[20], t[21]), t[23]
+    )
+
+
+@inlined_kernel
+def limits(checks, row):
+    """Where the constraints of a filter begin and end."""
+    k = row - checks.first
+    if k < 0 or k >= len(checks.offsets) - 1:
+        return np.int64(0), np.int64(0)
+    return np.int64(checks.offsets[k]), np.int64(checks.offsets[k + 1])
+
+
+@kernel
+def keep_unconstrained(checks, rows, start, stop):
+    """Of rows[start:stop] keep the filters without constraints, since there is no region; returns their end."""
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        if first == last:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def keep_around(x, y, checks, rows, start, stop, work):
+    """Of rows[start:stop] keep the filters whose constraints a message's point satisfies; returns their end."""
+    c = checks.items.column
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        is_satisfied = True
+        for p in range(first, last):
+            place = np.int64(checks.places[p])
+            b = checks.bounds
+            relation = DISJOINT
+            if b[place, 0] <= x <= b[place, 2] and b[place, 1] <= y <= b[place, 3]:
+                c0 = np.int64(checks.items.regions[place])
+                c1 = np.int64(checks.items.regions[place + 1])
+                base = base_of(checks.items, c0, c1, place)
+                side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, base, work.stack, work.found)
+                relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
+            if (np.int64(checks.masks[place]) >> relation) & 1 == 0:
+                is_satisfied = False
+                break
+        if is_satisfied:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def list_places(checks, rows, start, stop, listed):
+    """The places of all constraints of filters rows[start:stop], as far as there is room; returns their number."""
+    for k in range(start, stop):
+        prefetch(checks.offsets, min(max(rows[k] - checks.first, 0), len(checks.offsets) - 1))
+    for k in range(start, stop):
+        prefetch(checks.places, limits(checks, rows[k])[0])
+    count = np.int64(0)
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        for p in range(first, last):
+            if count == len(listed):
+                return count
+            place = checks.places[p]
+            prefetch(checks.bounds, np.int64(place))
+            prefetch(checks.masks, np.int64(place))
+            prefetch(checks.items.regions, np.int64(place))
+            listed[count] = place
+            count += 1
+    return count
+
+
+@inlined_kernel
+def cells_for(checks, listed, count, box):
+    """Cells per side of the grid that pays for the constraints at the listed places, 0 for none."""
+    for k in range(len(SIZES) - 1, -1, -1):
+        if count >= LEAST[k]:
+            if k > 0 and are_large(checks.bounds, listed, count, box, SIZES[k]):
+                return SIZES[0]
+            return SIZES[k]
+    return np.int64(0)
+
+
+@inlined_kernel
+def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work):
+    """The relation of message region i to a constraint's, as far as the constraint asks for it."""
+    if box_bits(m_bounds, i, checks.bounds, place) < 0:
+        return np.int64(0)
+    stops = STOPS[checks.masks[place]]
+    bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, stops, work)
+    return np.int64(RELATION[bits & 15])
+
+
+@kernel
+def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop, listed, no_grid, work):
+    """Of rows[start:stop] keep the filters whose constraints message region i satisfies; returns their end."""
+    m0 = np.int64(m_regions[i])
+    m1 = np.int64(m_regions[i + 1])
+    m_base = m_chains[i]
+    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+    box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
+    count = list_places(checks, rows, start, stop, listed)
+    size = cells_for(checks, listed, count, box)
+    grid = no_grid
+    if size > 0:
+        grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, size)
+        if m_base < 0:
+            fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        is_satisfied = True
+        for p in range(first, last):
+            place = np.int64(checks.places[p])
+            relation = relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work)
+            if (np.int64(checks.masks[place]) >> relation) & 1 == 0:
+                is_satisfied = False
+                break
+        if is_satisfied:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept
