@@ -1,4 +1,4 @@
-"""Tables of thousands of filters on scalars and regions against a scan: large enough for blocks of entries and grids."""
+"""Thousands of filters on scalars and regions against a scan: enough for blocks of entries and for grids."""
 
 import numpy as np
 import pytest

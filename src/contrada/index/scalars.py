@@ -137,7 +137,8 @@ class ScalarIndex:
 
     def filters_at(self, places: NDArray[Any]) -> NDArray[np.int64]:
         """The filters at places of records and entries."""
-        return self.arrays.numbers[places] + np.int64(self.first)
+        filters: NDArray[np.int64] = self.arrays.numbers[places] + np.int64(self.first)
+        return filters
 
     def owners(self) -> NDArray[np.int64]:
         """The filter of every record."""
