@@ -4,7 +4,6 @@ A table of a million filters is larger than any cache, and the filters that a me
 without this most of the time goes into waiting for one of them after another.
 """
 
-from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -26,9 +25,11 @@ def _compiled(typing_context, array, row):
         step = cgutils.unpack_tuple(builder, made.strides, kind.ndim)[0]
         address = builder.add(builder.ptrtoint(made.data, cgutils.intp_t), builder.mul(arguments[1], step))
         pointer = builder.inttoptr(address, cgutils.voidptr_t)
-        i32 = ir.IntType(32)
+        i32 = cgutils.int32_t
         function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [cgutils.voidptr_t], ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32])
+            "llvm.prefetch",
+            [cgutils.voidptr_t],
+            cgutils.ir.FunctionType(cgutils.ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
         )
         builder.call(function, [pointer, i32(0), i32(3), i32(1)])  # to read, into all caches, data
         return context.get_dummy_value()
