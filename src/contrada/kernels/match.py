@@ -15,6 +15,7 @@ from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.packed import MAX_LEVELS, list_bits
+from contrada.kernels.prefetch import prefetch
 from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits, vertex_bits
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
@@ -25,6 +26,7 @@ GRIDS = np.array([0, 32, 64, 256])
 ROOMS = np.array([40, 120, 1500, 1 << 31])
 SMALL_GRID = np.int64(16)
 A_FEW = 6
+SOON, SIXTEEN = 4, 16
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
@@ -115,12 +117,25 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, 
     return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
 
 
+@inlined_kernel
+def ask_for_region(items, item):
+    """Have the first vertices of an item's region fetched: cache lines of four each."""
+    v = items.column.rings[items.regions[item]]
+    for k in range(0, SIXTEEN, 4):
+        prefetch(items.column.xy, v + k)
+
+
 @kernel
-def evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work):
-    """Relate message region i to every candidate region and report the rows that ask for what holds."""
+def evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, are_asked_for, candidates, found, sink, count, work):
+    """Relate message region i to every candidate region and report the rows that ask for what holds.
+
+    Regions are asked for ahead if told so: if they are small, their boxes decide most of them.
+    """
     is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
     for k in range(found):
         item = np.int64(candidates[k])
+        if are_asked_for and k + SOON < found:
+            ask_for_region(items, np.int64(candidates[k + SOON]))
         stops = stops_of(tree, item)
         bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, stops, work)
         count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
@@ -203,6 +218,7 @@ def match_regions(
         grid = no_grid
         count = first = begin_turn(tree, bitmap, disjoint_map, used)
         found = np.int64(0)
+        are_asked_for = False
         for k in range(len(GRIDS)):
             if k > 0:
                 grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
@@ -215,6 +231,7 @@ def match_regions(
             if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
                 begun = count if len(bitmap) > 0 else first
                 count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
+                are_asked_for = True
                 break
         if grid.size == 0 and found > A_FEW:
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
@@ -223,7 +240,9 @@ def match_regions(
         if items.is_points:
             count = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
         else:
-            count = evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, candidates, found, sink, count, work)
+            count = evaluate(
+                m, m0, m1, m_base, m_bounds, i, items, tree, grid, are_asked_for, candidates, found, sink, count, work
+            )
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
     wait_at(gate)
     return len(order)

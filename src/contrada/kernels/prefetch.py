@@ -17,7 +17,7 @@ def _interpreted(array, row):
 
 @intrinsic
 def _compiled(typing_context, array, row):
-    """Ask for row `row` of an array, which must be one of its rows or the one after the last."""
+    """Ask for a row of an array; one that is not there does no harm."""
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]
