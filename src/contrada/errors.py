@@ -36,6 +36,10 @@ class FilterError(ContradaError, ValueError):
     """A constraint, filter or predicate cannot be built: the attribute, operator or value at fault is named."""
 
 
+class FormatError(ContradaError, ValueError):
+    """A message, a subscription or a file cannot be read: what is wrong, and with which member, is said."""
+
+
 class KeyInUseError(ContradaError, KeyError):
     """A subscription with this key exists already."""
 

@@ -18,18 +18,38 @@ if TYPE_CHECKING:
 
 
 class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
-    """A GeoArrow extension type by name; not registered, so that other libraries' own types stay in charge."""
+    """A GeoArrow extension type; not registered, so that other libraries' own types stay in charge."""
 
-    def __init__(self, storage: pa.DataType, name: str, metadata: str) -> None:
+    extension = "geoarrow.multipolygon"
+
+    def __init__(self, storage: pa.DataType, metadata: str) -> None:
         self._metadata = metadata
-        super().__init__(storage, name)
+        super().__init__(storage, self.extension)
 
     def __arrow_ext_serialize__(self) -> bytes:
         return self._metadata.encode()
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> GeoArrowType:
-        return cls(storage_type, "geoarrow.multipolygon", serialized.decode())
+        return cls(storage_type, serialized.decode())
+
+
+class PolygonType(GeoArrowType):
+    """Polygons."""
+
+    extension = "geoarrow.polygon"
+
+
+class PointType(GeoArrowType):
+    """Points."""
+
+    extension = "geoarrow.point"
+
+
+class WkbType(GeoArrowType):
+    """Well-known binary."""
+
+    extension = "geoarrow.wkb"
 
 
 def _metadata_of(crs: str | None) -> str:
@@ -38,16 +58,42 @@ def _metadata_of(crs: str | None) -> str:
     return json.dumps({"crs": json.loads(crs) if crs.startswith("{") else crs})
 
 
-def _crs_of(array: Any) -> str | None:
-    """The CRS of an extension array, as text; objects (PROJJSON) with an authority code become that code."""
-    serialize = getattr(array.type, "__arrow_ext_serialize__", None)
-    if serialize is None:
-        return None
-    crs = json.loads(serialize() or b"{}").get("crs")
+def crs_of_type(kind: Any) -> str | None:
+    """The CRS that an extension type names, as text."""
+    serialize = getattr(kind, "__arrow_ext_serialize__", None)
+    return None if serialize is None else crs_text(json.loads(serialize() or b"{}").get("crs"))
+
+
+def crs_text(crs: Any) -> str | None:
+    """A CRS of GeoArrow or GeoParquet metadata as text; objects (PROJJSON) with an authority code become that code.
+
+    >>> crs_text({"id": {"authority": "EPSG", "code": 27700}}), crs_text(None)
+    ('EPSG:27700', None)
+    """
     if isinstance(crs, dict):
         named = crs.get("id")
-        return f"{named['authority']}:{named['code']}" if isinstance(named, dict) else json.dumps(crs)
+        if isinstance(named, dict) and {"authority", "code"} <= named.keys():
+            return f"{named['authority']}:{named['code']}"
+        return json.dumps(crs)
     return crs if isinstance(crs, str) else None
+
+
+def with_crs(column: Any, crs: str | None) -> Any:
+    """A column of WKB, or of points or polygons as GeoArrow has them, with the CRS in its type; unchanged without one.
+
+    >>> with_crs(pa.chunked_array([[b""]]), "EPSG:4326").type.extension_name
+    'geoarrow.wkb'
+    """
+    kinds = {0: WkbType, 1: PointType, 2: PolygonType, 3: GeoArrowType}
+    depth, inner = 0, column.type
+    while _is_list(inner):
+        depth, inner = depth + 1, inner.value_type
+    if pa.types.is_struct(inner) or pa.types.is_fixed_size_list(inner):
+        depth = depth or 1
+    if crs is None or depth not in kinds:
+        return column
+    kind = kinds[depth](column.type, _metadata_of(crs))
+    return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
 
 
 def column_to_arrow(column: RegionArray) -> Any:
@@ -62,7 +108,7 @@ def column_to_arrow(column: RegionArray) -> Any:
     rings = _list_array(a.ring_offsets[first_ring : end_ring + 1] - first_vertex, vertex, "vertices")
     parts = _list_array(starts - first_ring, rings, "rings")
     storage = _list_array(regions, parts, "polygons")
-    kind = GeoArrowType(storage.type, "geoarrow.multipolygon", _metadata_of(column.crs))
+    kind = GeoArrowType(storage.type, _metadata_of(column.crs))
     return pa.ExtensionArray.from_storage(kind, storage)
 
 
@@ -81,7 +127,7 @@ def storage_of(values: Any) -> tuple[Any, str | None]:
     if not isinstance(array, pa.Array):
         streams = hasattr(array, "__arrow_c_stream__") or isinstance(array, pa.ChunkedArray)
         array = pa.chunked_array(array).combine_chunks() if streams else pa.array(array)
-    crs = _crs_of(array)
+    crs = crs_of_type(array.type)
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
 
 
@@ -102,7 +148,7 @@ def points_to_arrow(xy: NDArray[np.float64], crs: str | None) -> Any:
     storage = pa.FixedSizeListArray.from_arrays(
         pa.array(xy.reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2)
     )
-    return pa.ExtensionArray.from_storage(GeoArrowType(storage.type, "geoarrow.point", _metadata_of(crs)), storage)
+    return pa.ExtensionArray.from_storage(PointType(storage.type, _metadata_of(crs)), storage)
 
 
 def raw_from_arrow(values: Any) -> Raw:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
-from contrada.matching.columns import is_geometry, parts_of
+from contrada.language.rows import attributes_of, rows_of
 from contrada.matching.level import Place
 from contrada.matching.together import Checked
 
@@ -15,11 +15,11 @@ Objects = Callable[[Mapping[str, Any]], Mapping[Place, Any]]
 
 
 def messages_of(
-    messages: Any, objects_of: Objects, asked: Container[str]
+    messages: Any, objects_of: Objects, asked: Collection[str]
 ) -> tuple[list[Checked | None], list[Rejection]]:
     """The messages of a batch, None for those that are rejected, and the rejections by row."""
     if hasattr(messages, "__arrow_c_stream__"):
-        rows, bad = _rows_of(messages, asked)
+        rows, bad = rows_of(as_table(messages, asked), asked)
     else:
         rows, bad = list(messages), {}
     good: list[Checked | None] = []
@@ -37,39 +37,13 @@ def messages_of(
     return good, [bad[row] for row in sorted(bad)]
 
 
-def as_table(messages: Any) -> Any:
-    """An Arrow table of what offers the Arrow stream interface."""
+def as_table(messages: Any, asked: Collection[str]) -> Any:
+    """An Arrow table, with an attribute to a column, of what offers the Arrow stream interface."""
     import pyarrow as pa
 
-    return messages if isinstance(messages, pa.Table) else pa.table(messages)
+    return attributes_of(messages if isinstance(messages, pa.Table) else pa.table(messages), asked)
 
 
 def asked_columns(table: Any, asked: Container[str]) -> list[str]:
     """The columns that subscriptions have asked for; others are never read, so their values cannot be bad."""
     return [name for name in table.column_names if name in asked]
-
-
-def _rows_of(messages: Any, asked: Container[str]) -> tuple[Sequence[dict[str, Any]], dict[int, Rejection]]:
-    """The attributes of the rows of an Arrow table; a null is an absent attribute."""
-    table = as_table(messages)
-    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
-    bad: dict[int, Rejection] = {}
-    for name in asked_columns(table, asked):
-        column = table.column(name)
-        if not is_geometry(column):
-            for row, value in enumerate(column.to_pylist()):
-                rows[row][name] = value
-            continue
-        parts, rejected = parts_of(column)
-        for part in parts:
-            for row, value in zip(part.rows.tolist(), part.column, strict=True):
-                rows[row][name] = value
-        for item in rejected:
-            if not is_null(item):
-                bad.setdefault(item.row, item._replace(reason=f"attribute {name!r}: {item.reason}"))
-    return rows, bad
-
-
-def is_null(rejected: Rejection) -> bool:
-    """True if there was nothing to read: an absent attribute, which is no fault."""
-    return rejected.reason == "no geometry (null)"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import PointArray, RegionArray, Rejection
-from contrada.geometry.point import plain_points, sift_coordinates
+from contrada.geometry.mixed import Part
 from contrada.geometry.pool import cores, map_threaded
 from contrada.index.packed import PackedTree, reordered, z_order
 from contrada.matching.own import OwnIndex
@@ -19,62 +17,12 @@ from contrada.matching.snapshot import Snapshot
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
 
 
-NOT_A_REGION = "wrong geometry type Point"
-
-
-class Part(NamedTuple):
-    """Values of one kind of an attribute, and the messages they belong to."""
-
-    column: RegionArray | PointArray
-    rows: NDArray[np.int64]
-
-
 def is_plain(snapshot: Snapshot) -> bool:
     """True if every filter has one constraint, on regions or points: then attributes are matched one after another."""
     return not any(
         level.checks or level.scalars or any(isinstance(tree, OwnIndex) for tree in level.trees.values())
         for level in snapshot.levels
     )
-
-
-def is_geometry(values: Any) -> bool:
-    """True for binary and nested columns, which may hold regions or points."""
-    import pyarrow as pa
-
-    kind = values.type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind))
-
-
-def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
-    """A geometry column of messages as columns of regions and of points with their rows; the rest with reasons.
-
-    Binary and nested columns are geometry; any other has no spatial values, and nothing in it is bad.
-    """
-    import pyarrow as pa
-
-    if not is_geometry(values):
-        return [], []
-    kind = values.type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
-        sifted = PointArray.from_arrow(values, on_invalid="reject")
-        return [Part(sifted.points, sifted.rows)], list(sifted.rejected)
-    xy = plain_points(values)
-    if xy is not None:
-        plain = sift_coordinates(xy, None)
-        return [Part(plain.points, plain.rows)], list(plain.rejected)
-    regions = RegionArray.from_arrow(values, on_invalid="reject")
-    parts = [Part(regions.regions, regions.rows)]
-    rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
-    others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
-    if others.size:
-        points = PointArray.from_arrow(values.take(others), on_invalid="reject")
-        parts.append(Part(points.points, others[points.rows]))
-        rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
-    return [part for part in parts if len(part.rows)], rejected
 
 
 def match_columns(

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from contrada.errors import CrsError, FilterError, KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
+from contrada.geometry.mixed import Part, is_null, parts_of
 from contrada.matching.answer import ManyMatches, Matches
-from contrada.matching.batch import as_table, asked_columns, is_null, messages_of
-from contrada.matching.columns import Counted, Part, count_pairs, is_plain, kept_rows, match_columns, parts_of
+from contrada.matching.batch import as_table, asked_columns, messages_of
+from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.level import EMPTY, Message, Place, renumbered
 from contrada.matching.message import Places
@@ -175,7 +176,7 @@ class ForwardingTable:
 
     def _match_table(self, snapshot: Snapshot, messages: Any, by: str, threads: int | None) -> ManyMatches:
         """Match the rows of an Arrow table column by column."""
-        table = as_table(messages)
+        table = as_table(messages, self._crs)
         columns: dict[str, list[Part]] = {}
         rejected: dict[int, Rejection] = {}
         for name in asked_columns(table, self._crs):

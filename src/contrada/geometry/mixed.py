@@ -1,0 +1,97 @@
+"""Arrow columns that hold regions, points or both."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry.column import RegionArray
+from contrada.geometry.faults import Rejection
+from contrada.geometry.point import PointArray, plain_points, sift_coordinates
+
+NOT_A_REGION = "wrong geometry type Point"
+POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
+
+
+class Part(NamedTuple):
+    """Values of one kind of an attribute, and the rows they belong to."""
+
+    column: RegionArray | PointArray
+    rows: NDArray[np.int64]
+
+
+def storage_type(kind: Any) -> Any:
+    """The type that values are stored as: of an extension type its storage."""
+    import pyarrow as pa
+
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def is_vertex(kind: Any) -> bool:
+    """True for the types in which GeoArrow keeps one vertex or point: a struct of x, y or a short list of doubles.
+
+    >>> import pyarrow as pa
+    >>> is_vertex(pa.list_(pa.float64(), 2)), is_vertex(pa.struct({"x": pa.float64(), "name": pa.string()}))
+    (True, False)
+    """
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return kind.list_size in (2, 3, 4) and bool(pa.types.is_floating(kind.value_type))
+    if not pa.types.is_struct(kind):
+        return False
+    fields = [kind.field(k) for k in range(kind.num_fields)]
+    return {field.name for field in fields} in POINT_FIELDS and all(pa.types.is_floating(f.type) for f in fields)
+
+
+def is_geometry(values: Any) -> bool:
+    """True for columns that may hold regions or points: binary ones, and those that are nested as GeoArrow has it."""
+    import pyarrow as pa
+
+    kind = storage_type(values.type)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or is_vertex(kind):
+        return True
+    depth = 0
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        depth, kind = depth + 1, kind.value_type
+    return depth in (2, 3) and is_vertex(kind)
+
+
+def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
+    """A geometry column as columns of regions and of points with their rows; the rest with reasons.
+
+    Any column that is no geometry has no spatial values, and nothing in it is bad.
+    """
+    if not is_geometry(values):
+        return [], []
+    if is_vertex(storage_type(values.type)):
+        sifted = PointArray.from_arrow(values, on_invalid="reject")
+        return [Part(sifted.points, sifted.rows)], list(sifted.rejected)
+    xy = plain_points(values)
+    if xy is not None:
+        plain = sift_coordinates(xy, _crs_of(values))
+        return [Part(plain.points, plain.rows)], list(plain.rejected)
+    regions = RegionArray.from_arrow(values, on_invalid="reject")
+    parts = [Part(regions.regions, regions.rows)]
+    rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
+    others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
+    if others.size:
+        points = PointArray.from_arrow(values.take(others), on_invalid="reject")
+        parts.append(Part(points.points, others[points.rows]))
+        rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
+    return [part for part in parts if len(part.rows)], rejected
+
+
+def _crs_of(values: Any) -> str | None:
+    import pyarrow as pa
+
+    from contrada.geometry.arrow import crs_of_type
+
+    return crs_of_type(values.type) if isinstance(values.type, pa.BaseExtensionType) else None
+
+
+def is_null(rejected: Rejection) -> bool:
+    """True if there was nothing to read: an absent value, which is no fault."""
+    return rejected.reason == "no geometry (null)"

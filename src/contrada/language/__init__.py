@@ -1,0 +1,1 @@
+"""Messages and subscriptions from the formats that people have."""

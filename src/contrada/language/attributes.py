@@ -1,0 +1,64 @@
+"""Objects of JSON as the attributes of a message: nested names are dotted, geometry objects are values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry import Point, Region
+from contrada.language.spatial import Spatial, is_geometry_object
+from contrada.language.times import instant_of
+
+DEEPEST = 64  # names of more parts than this nobody asks about
+
+
+class Attributes:
+    """The attributes of one message as they are collected; two values of one name are an error.
+
+    Null is an absent attribute; an array stays a list, about which only types of one's own can ask.
+
+    >>> Attributes(Spatial(), ("at",)).add_all({"wind": {"speed": 12.5}, "gone": None, "at": "2024-05-01"}).values
+    {'wind.speed': 12.5, 'at': datetime.datetime(2024, 5, 1, 0, 0, tzinfo=datetime.timezone.utc)}
+    """
+
+    def __init__(self, spatial: Spatial, times: Collection[str] = (), crs: str | None = None) -> None:
+        self.values: dict[str, Any] = {}
+        self._spatial, self._times, self._crs = spatial, times, crs
+
+    def add_all(self, members: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Attributes:
+        """Add the members of an object, and of objects in it."""
+        if depth > DEEPEST:
+            raise FormatError(f"objects are nested more than {DEEPEST} deep: {prefix[:60]}...")
+        for name, value in members.items():
+            full = prefix + str(name)
+            if isinstance(value, Mapping) and not is_geometry_object(value):
+                self.add_all(value, full + ".", depth + 1)
+            else:
+                self.add(full, value)
+        return self
+
+    def add(self, name: str, value: Any) -> None:
+        """Add one attribute, unless it is null."""
+        if value is None:
+            return
+        if name in self.values:
+            raise FormatError(f"two members give the attribute {name!r}")
+        try:
+            if isinstance(value, Region | Point):
+                value = self._spatial.changed(value) if self._spatial.is_changing else value
+            elif is_geometry_object(value):
+                value = self._spatial.of_geojson(value, self._crs)
+            elif name in self._times and isinstance(value, str):
+                value = instant_of(value)
+            elif name in self._times and (isinstance(value, bool | int | float | list)):
+                raise FormatError(f"{value!r} is no timestamp; one comes as text")
+        except ContradaError as error:
+            raise type(error)(f"attribute {name!r}: {error}") from error
+        self.values[name] = value
+
+    def merge(self, values: Mapping[str, Any]) -> None:
+        """Add attributes that are read already."""
+        for name in self.values.keys() & values.keys():
+            raise FormatError(f"two members give the attribute {name!r}")
+        self.values.update(values)

@@ -1,0 +1,168 @@
+"""The areas of CAP alerts as regions: polygons, circles, and codes that a table of zones resolves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from contrada.errors import FormatError, RegionError
+from contrada.geometry import Region
+from contrada.language.spatial import LONGITUDE_LATITUDE
+from contrada.language.xmltree import Element
+
+Zones = Mapping[tuple[str, str], Region]
+
+SIDES = 32  # of the polygon around a circle
+# The least radius of curvature of WGS 84: with it the circle of so many kilometres on the ellipsoid fits in as well.
+RADIUS_KM = 6335.43
+_PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
+
+
+def regions_of_area(area: Element, zones: Zones) -> tuple[list[Region], list[str]]:
+    """The regions of one area: its polygons and circles, and only without these what its codes stand for.
+
+    Beside them, the codes that no zone is known for. An area may be coded in several systems; one of which no code
+    is known does not matter if there is another.
+    """
+    name = area.first("areaDesc") or "without a name"
+    try:
+        found = [polygon_of(element.text) for element in area.all("polygon")]
+        found += [circle_of(element.text) for element in area.all("circle")]
+    except (FormatError, RegionError) as error:
+        raise FormatError(f"area {name!r}: {error}") from error
+    if found:
+        return found, []
+    codes = [(code.first("valueName") or "", code.first("value") or "") for code in area.all("geocode")]
+    if not codes:
+        raise FormatError(f"area {name!r}: no polygon, no circle, no geocode")
+    systems = {code[0] for code in codes if code in zones}
+    unknown = [code for code in codes if code not in zones and (code[0] in systems or not systems)]
+    texts = ", ".join(f"{system}={value}" for system, value in unknown)
+    lost = [f"area {name!r}: no zone is known for {texts}"] if unknown else []
+    return [zones[code] for code in codes if code in zones], lost
+
+
+def polygon_of(text: str) -> Region:
+    """The region of a CAP polygon: "lat,lon" pairs, four at least, the last like the first.
+
+    >>> polygon_of("38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14").bounds
+    (-120.14, 38.34, -119.74, 38.52)
+    """
+    ring = [_position(pair) for pair in text.split()]
+    if len(ring) < 4:
+        raise FormatError(f"a polygon of {len(ring)} points; it has four at least, the last like the first")
+    if ring[0] != ring[-1]:
+        raise FormatError("a polygon that is not closed: its last point is not its first")
+    return Region(ring, crs=LONGITUDE_LATITUDE)
+
+
+def _position(pair: str) -> tuple[float, float]:
+    """Longitude and latitude of a pair "lat,lon"."""
+    found = _PAIR.match(pair)
+    if found is None:
+        raise FormatError(f"{pair[:40]!r} is no pair lat,lon")
+    return float(found[2]), float(found[1])
+
+
+def circle_of(text: str) -> Region:
+    """A polygon of 32 sides that contains a CAP circle "lat,lon radius", the radius in kilometres.
+
+    Its sides would touch the circle on a sphere if they were great circles. They are straight lines of longitude and
+    latitude, which run nearer to the equator, and so the radius is widened first by more than that difference. The
+    sphere has the least radius of curvature of the ellipsoid.
+
+    >>> [round(bound, 3) for bound in circle_of("0,0 111.2").bounds]
+    [-1.006, -1.006, 1.006, 1.006]
+    """
+    parts = text.split()
+    if len(parts) != 2:
+        raise FormatError(f"{text[:40]!r} is no circle such as 32.9,-115.9 10")
+    longitude, latitude = _position(parts[0])
+    try:
+        radius = float(parts[1])
+    except ValueError as error:
+        raise FormatError(f"{parts[1][:40]!r} is no radius in kilometres") from error
+    if not 0 < radius < math.inf:
+        raise FormatError(f"a circle of radius {parts[1]} km has no area")
+    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+        raise FormatError(f"the centre {parts[0]} leaves latitude -90..90, longitude -180..180")
+    angle = radius / RADIUS_KM
+    reach = math.radians(abs(latitude)) + 1.02 * angle
+    if angle > 0.25 or reach > math.radians(85):
+        raise FormatError(f"a circle of {parts[1]} km at latitude {latitude} is too large or too near to a pole")
+    angle *= 1 + 0.01 * angle * math.tan(reach) + 1e-9
+    return _cut_at_the_antimeridian(
+        _around(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / SIDES)))
+    )
+
+
+def _around(longitude: float, latitude: float, angle: float) -> list[tuple[float, float]]:
+    """Vertices at an angular distance from a centre, on the sphere; longitudes may pass 180."""
+    centre = math.radians(latitude)
+    ring = []
+    for k in range(SIDES):
+        bearing = 2 * math.pi * (k + 0.5) / SIDES
+        sine = math.sin(centre) * math.cos(angle) + math.cos(centre) * math.sin(angle) * math.cos(bearing)
+        east = math.sin(bearing) * math.sin(angle) * math.cos(centre)
+        north = math.cos(angle) - math.sin(centre) * sine
+        ring.append((longitude + math.degrees(math.atan2(east, north)), math.degrees(math.asin(sine))))
+    return ring
+
+
+def _cut_at_the_antimeridian(ring: list[tuple[float, float]]) -> Region:
+    if all(-180 <= x <= 180 for x, _ in ring):
+        return Region(ring, crs=LONGITUDE_LATITUDE)
+    import shapely
+
+    globe = shapely.box(-180, -90, 180, 90)
+    turns = [[(x + turn, y) for x, y in ring] for turn in (-360, 0, 360)]
+    parts = [shapely.intersection(shapely.Polygon(turn), globe) for turn in turns]
+    whole = shapely.MultiPolygon([part for part in parts if part.geom_type == "Polygon" and not part.is_empty])
+    return Region.from_shapely(whole, crs=LONGITUDE_LATITUDE)
+
+
+def united(regions: list[Region]) -> Region:
+    """One region of several: parts that lie apart keep their coordinates, only what overlaps or shares edges is united.
+
+    >>> united([Region.box(0, 0, 1, 1), Region.box(4, 0, 5, 1)]).to_wkt()
+    'MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)), ((4 0, 5 0, 5 1, 4 1, 4 0)))'
+    >>> united([Region.box(0, 0, 2, 1), Region.box(1, 0, 5, 1)]).area
+    5.0
+    """
+    import shapely
+
+    if len(regions) == 1:
+        return regions[0]
+    crs = regions[0].crs
+    parts = [part for region in regions for part in shapely.get_parts(region.to_shapely())]
+    try:
+        return Region.from_shapely(shapely.MultiPolygon(parts), crs=crs)
+    except RegionError:  # each is valid alone, so they overlap or share edges
+        return Region.from_shapely(_merged(parts), crs=crs, repair=True)
+
+
+def _merged(parts: list[Any]) -> Any:
+    """Groups of parts that touch are united, each by itself."""
+    import numpy as np
+    import shapely
+
+    tree = shapely.STRtree(parts)
+    left, right = tree.query(parts, predicate="intersects")
+    group = np.arange(len(parts))
+
+    def root(k: int) -> int:
+        while group[k] != k:
+            k = int(group[k])
+        return k
+
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        low, high = sorted((root(a), root(b)))
+        group[high] = low
+    roots = np.array([root(k) for k in range(len(parts))])
+    order = np.argsort(roots, kind="stable")
+    starts = [*np.flatnonzero(np.diff(roots[order], prepend=-1)).tolist(), len(parts)]
+    whole = [shapely.unary_union([parts[k] for k in order[start:stop]]) for start, stop in pairwise(starts)]
+    return shapely.MultiPolygon([part for piece in whole for part in shapely.get_parts(piece)])

@@ -1,0 +1,91 @@
+"""Lines of CSV as messages: a header names the attributes, one column may hold WKT."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO
+
+from contrada.errors import ContradaError, FormatError
+from contrada.language.records import Read, Record, Rejected, lines
+from contrada.language.spatial import Spatial
+from contrada.language.times import instant_of
+
+GEOMETRY_NAMES = frozenset(("geometry", "geom", "the_geom", "wkt"))
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,999})\Z", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
+
+
+def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[str]) -> Iterator[Read | Rejected]:
+    """The messages of a CSV file, one to a line; a field cannot go on in the next line.
+
+    A cell is a number or a boolean if it is written as in JSON, absent if it is empty, and text otherwise.
+    """
+    header: list[str] | None = None
+    for record in lines(stream):
+        try:
+            if record.error is not None:
+                raise record.error
+            cells = _cells(record)
+            if header is None:
+                header = _header(cells)
+                continue
+            if len(cells) != len(header):
+                raise FormatError(f"{len(cells)} fields; the header has {len(header)}")
+            yield Read(name, record.unit, record.number, _message(header, cells, spatial, times))
+        except ContradaError as error:
+            yield record.rejected(name, error)
+            if header is None:
+                return
+
+
+def _cells(record: Record) -> list[str]:
+    try:
+        return next(csv.reader([record.data.decode()], strict=True))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8: {error.reason}") from error
+    except csv.Error as error:
+        raise FormatError(f"CSV: {error}") from error
+
+
+def _header(cells: list[str]) -> list[str]:
+    names = ["geometry" if cell.strip().lower() in GEOMETRY_NAMES else cell.strip() for cell in cells]
+    twice = sorted({name for name in names if names.count(name) > 1 or not name})
+    if twice:
+        raise FormatError(f"the header names no attribute, or one twice: {', '.join(map(repr, twice))}")
+    return names
+
+
+def _message(header: list[str], cells: list[str], spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    for name, cell in zip(header, cells, strict=True):
+        if cell == "":
+            continue
+        try:
+            message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
+        except ContradaError as error:
+            raise type(error)(f"attribute {name!r}: {error}") from error
+    return message
+
+
+def _value(cell: str, is_time: bool) -> Any:
+    if is_time:
+        return instant_of(cell)
+    if _INTEGER.match(cell):
+        return int(cell)
+    if _NUMBER.match(cell):
+        return float(cell)
+    return {"true": True, "false": False}.get(cell, cell)
+
+
+def _geometry(cell: str, spatial: Spatial) -> Any:
+    import shapely
+
+    from contrada.geometry.sources import raw_from_wkt
+
+    geometry = shapely.from_wkt(cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell, on_invalid="ignore")
+    if geometry is None:
+        raise FormatError(f"{cell[:60]!r} is no WKT")
+    named = raw_from_wkt([cell]).crs
+    return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

@@ -1,0 +1,47 @@
+"""One message: a dict, a GeoJSON Feature or a CloudEvent, each recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from contrada.errors import FormatError
+from contrada.language.attributes import Attributes
+from contrada.language.cloudevents import is_cloudevent, message_of_cloudevent
+from contrada.language.decoding import decode
+from contrada.language.geojson import is_feature, message_of_feature
+from contrada.language.spatial import Spatial
+
+
+def message_of(
+    value: Mapping[str, Any] | bytes | str,
+    *,
+    times: Collection[str] = (),
+    crs: str | None = None,
+    to_crs: str | None = None,
+    buffer: float | None = None,
+) -> dict[str, Any]:
+    """The message of a dict, a GeoJSON Feature or a CloudEvent, or of one in JSON; bad ones are a ContradaError.
+
+    `times` names attributes whose text is a timestamp; text is text otherwise. For the rest see `Spatial`.
+
+    >>> message_of('{"area": {"type": "Point", "coordinates": [1, 2]}, "wind": {"speed": 12}}')
+    {'area': Point(1.0, 2.0), 'wind.speed': 12}
+    """
+    return message_from(decode(value) if isinstance(value, bytes | str) else value, Spatial(crs, to_crs, buffer), times)
+
+
+def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
+    """The same, for many messages that are read alike."""
+    if not isinstance(value, Mapping):
+        raise FormatError(f"a message is an object, not {_JSON_NAMES.get(type(value), type(value).__name__)}")
+    if is_cloudevent(value):
+        return message_of_cloudevent(value, spatial, times)
+    if is_feature(value):
+        return message_of_feature(value, spatial, times)
+    if value.get("type") == "FeatureCollection" and isinstance(value.get("features"), list):
+        raise FormatError("a FeatureCollection is many messages; it is read as a whole file")
+    return Attributes(spatial, times).add_all(value).values
+
+
+_JSON_NAMES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}

@@ -1,0 +1,70 @@
+"""Parquet, GeoParquet and Arrow files (Feather, IPC streams), batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from contrada.errors import ContradaError
+from contrada.language.records import Opened, Read, Rejected
+from contrada.language.rows import attributes_of, rows_of
+from contrada.language.spatial import Spatial
+
+BATCH = 8192  # rows
+
+
+def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
+    """The tables of a file, one after another, with the metadata of its schema."""
+    import pyarrow as pa
+
+    if format == "parquet":
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(_seekable(stream))
+        for batch in file.iter_batches(BATCH):
+            yield pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+        return
+    seekable = _seekable(stream)
+    is_file = seekable.read(6) == b"ARROW1"
+    seekable.seek(0)
+    reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
+    batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH):
+            yield pa.Table.from_batches([batch.slice(start, BATCH)])
+
+
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    """The stream, or in memory what it holds: these formats are read from their end."""
+    import io
+
+    return stream if stream.seekable() else io.BytesIO(stream.read())
+
+
+def read_rows(ready: Opened, spatial: Spatial) -> Iterator[Read | Rejected]:
+    """The messages of a file of rows; what is damaged is rejected from the first row on that cannot be had."""
+    import pyarrow as pa
+
+    first = 0
+    try:
+        for table in read_batches(ready.stream, ready.format):
+            plain = attributes_of(table)
+            messages, bad = rows_of(plain, None, spatial)
+            for row, message in enumerate(messages):
+                if row in bad:
+                    yield Rejected(ready.name, "row", first + row, bad[row].reason, row_text(table, row))
+                else:
+                    yield Read(ready.name, "row", first + row, message)
+            first += table.num_rows
+    except (pa.ArrowException, OSError, ContradaError) as error:
+        yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", "")
+
+
+def row_text(table: Any, row: int) -> str:
+    """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
+    try:
+        return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
+    except (ValueError, TypeError, OverflowError, KeyError):
+        return ""

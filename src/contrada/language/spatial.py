@@ -1,0 +1,270 @@
+"""Geometry on its way in: GeoJSON objects to regions and points, reprojected and buffered if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError, CrsError, FormatError, RegionError
+from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.crs import common_crs, is_geographic
+
+LONGITUDE_LATITUDE = "OGC:CRS84"  # what RFC 7946 says of every GeoJSON document
+NO_CRS = "none"
+POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
+GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
+
+_Position = Annotated[list[float], msgspec.Meta(min_length=2)]
+_Line = list[_Position]
+_SHAPES: dict[str, Any] = {
+    "Point": _Position,
+    "MultiPoint": _Line,
+    "LineString": _Line,
+    "MultiLineString": list[_Line],
+    "Polygon": list[_Line],
+    "MultiPolygon": list[list[_Line]],
+}
+
+
+class Spatial:
+    """How geometry is read: the CRS it is in, the one it shall be in, and how far points and lines are widened.
+
+    `crs` says what input that names no CRS is in, "none" that it is in none (GeoJSON is then plain coordinates);
+    `to_crs` is what all is reprojected to, vertex by vertex; `buffer`, in units of the CRS that results, turns points
+    and lines into regions. Polygons are never buffered.
+
+    >>> Spatial(crs="none", buffer=1.0).of_geojson({"type": "Point", "coordinates": [5, 5]}).bounds
+    (4.0, 4.0, 6.0, 6.0)
+    """
+
+    def __init__(self, crs: str | None = None, to_crs: str | None = None, buffer: float | None = None) -> None:
+        if buffer is not None and not 0 < buffer < float("inf"):
+            raise FormatError(f"a buffer is a positive number, not {buffer}")
+        self.crs, self.to_crs, self.buffer = crs, to_crs, buffer
+        target = to_crs or (crs if crs != NO_CRS else None)
+        if target is not None and is_geographic(target) and buffer is not None:
+            raise _degrees(target)
+
+    @property
+    def is_changing(self) -> bool:
+        """True if geometry is not taken as it is."""
+        return self.to_crs is not None or self.buffer is not None or self.crs is not None
+
+    def input_crs(self, default: str | None) -> str | None:
+        """The CRS of input that names none, given what its format says."""
+        return default if self.crs is None else None if self.crs == NO_CRS else self.crs
+
+    def of_geojson(self, value: dict[str, Any], default: str | None = None) -> Region | Point:
+        """The region or point of a GeoJSON geometry object."""
+        crs, kind = self.input_crs(default), value["type"]
+        if kind == "GeometryCollection":
+            if self.buffer is None:
+                raise _no_region(kind)
+            return self.of_shapely(_collection(value), crs)
+        coordinates = _coordinates(kind, value.get("coordinates"))
+        if kind not in POLYGONAL and (self.buffer is not None or kind != POINT):
+            if self.buffer is None:
+                raise _no_region(kind)
+            return self.of_shapely(_shape(kind, coordinates), crs)
+        if kind == POINT:
+            return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
+        return self._projected_region(_region_of(kind, coordinates, crs))
+
+    def of_shapely(self, geometry: Any, crs: str | None) -> Region | Point:
+        """The region or point of a Shapely geometry; points, lines and collections are widened if a buffer is given."""
+        kind = geometry.geom_type
+        if kind in POLYGONAL:
+            return self._projected_region(Region.from_shapely(geometry, crs=crs))
+        if kind == POINT and self.buffer is None:
+            return self._projected_point(_checked_point(Point.from_shapely(geometry, crs=crs)))
+        if self.buffer is None:
+            raise _no_region(kind)
+        return self._widened(geometry, crs)
+
+    def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
+        """The regions and points of an Arrow column of WKB or GeoArrow, with their rows, and rejections."""
+        from contrada.geometry.mixed import parts_of
+
+        parts, rejected = parts_of(column)
+        for part in parts:
+            for k, row in enumerate(part.rows.tolist()):
+                yield row, self._tried(row, part.column[k])
+        for item in rejected:
+            is_other = self.buffer is not None and item.reason.startswith("wrong geometry type")
+            yield item.row, self._tried_wkb(item, column) if is_other else item
+
+    def changed(self, value: Region | Point) -> Region | Point:
+        """A region or point that is read already: reprojected, and a point widened."""
+        crs = self.input_crs(None) if value.crs is None else value.crs
+        if isinstance(value, Region):
+            if value.crs is None and crs is not None:
+                value = Region.from_shapely(value.to_shapely(), crs=crs)
+            return self._projected_region(value)
+        point = _checked_point(Point(value.x, value.y, crs=crs))
+        return self._projected_point(point) if self.buffer is None else self._widened(point.to_shapely(), crs)
+
+    def _tried(self, row: int, value: Region | Point) -> Region | Point | Rejection:
+        try:
+            return self.changed(value)
+        except ContradaError as error:
+            return Rejection(row, str(error), None, None, None)
+
+    def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
+        """A line, a multipoint or a collection of a column."""
+        import shapely
+
+        from contrada.geometry.arrow import crs_of_type
+
+        data = column[item.row].as_py()
+        geometry = shapely.from_wkb(data, on_invalid="ignore") if isinstance(data, bytes) else None
+        if geometry is None:
+            return item
+        try:
+            srid = shapely.get_srid(geometry)
+            named = common_crs(crs_of_type(column.type), f"EPSG:{srid}" if srid else None)
+            return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
+        except ContradaError as error:
+            return Rejection(item.row, str(error), None, None, None)
+
+    def _projected_point(self, point: Point) -> Point:
+        if self.to_crs is None:
+            return point
+        ((x, y),) = self._projected(np.array([[point.x, point.y]]), point.crs)
+        return Point(x, y, crs=self.to_crs)
+
+    def _projected_region(self, region: Region) -> Region:
+        if self.to_crs is None:
+            return region
+        import shapely
+
+        moved = shapely.transform(region.to_shapely(), lambda xy: self._projected(xy, region.crs))
+        return Region.from_shapely(moved, crs=self.to_crs)
+
+    def _projected(self, xy: NDArray[np.float64], crs: str | None) -> NDArray[np.float64]:
+        """Vertices in the CRS that is wanted; one that has no place there is an error that names it."""
+        assert self.to_crs is not None
+        if crs is None:
+            raise CrsError(f"to reproject to {self.to_crs} one must know where from: name the crs of the input")
+        transformer = _transformer(crs, self.to_crs)
+        moved = np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
+        lost = ~np.isfinite(moved).all(axis=1)
+        if lost.any():
+            raise RegionError(f"vertex {xy[int(np.argmax(lost))].tolist()} has no place in {self.to_crs}")
+        return moved
+
+    def _widened(self, geometry: Any, crs: str | None) -> Region:
+        """The region of a geometry whose points and lines are widened by the buffer."""
+        import shapely
+
+        if shapely.is_empty(geometry) or not np.isfinite(shapely.get_coordinates(geometry)).all():
+            raise RegionError("empty geometry, or coordinates that are not finite")
+        target = crs if self.to_crs is None else self.to_crs
+        if target is not None and is_geographic(target):
+            raise _degrees(target)
+        if self.to_crs is not None:
+            geometry = shapely.transform(geometry, lambda xy: self._projected(xy, crs))
+        parts = [
+            part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer)
+            for part in shapely.get_parts(_flat(geometry))
+        ]
+        whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
+        return Region.from_shapely(whole, crs=target)
+
+
+def is_geometry_object(value: Any) -> bool:
+    """True for what looks like a GeoJSON geometry object.
+
+    >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
+    (True, False)
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
+        return False
+    return ("geometries" if value["type"] == "GeometryCollection" else "coordinates") in value
+
+
+def _coordinates(kind: str, value: Any) -> Any:
+    """Coordinates of the nesting that a type of geometry has, as lists of doubles."""
+    try:
+        return msgspec.convert(value, _SHAPES[kind])
+    except msgspec.ValidationError as error:
+        raise RegionError(f"{kind}: coordinates: {error}") from error
+
+
+def _region_of(kind: str, coordinates: Any, crs: str | None) -> Region:
+    polygons = [coordinates] if kind == "Polygon" else coordinates
+    flat = [[_in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
+    if len(flat) == 1 and flat[0]:
+        return Region(flat[0][0], flat[0][1:], crs=crs)
+    return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
+
+
+def _in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
+    """A ring without heights: positions may be of different lengths."""
+    return ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
+
+
+def _checked_point(point: Point) -> Point:
+    inside = -180 <= point.x <= 180 and -90 <= point.y <= 90
+    if not inside and point.crs is not None and is_geographic(point.crs):
+        raise RegionError(f"({point.x}, {point.y}) leaves longitude -180..180, latitude -90..90")
+    return point
+
+
+def _shape(kind: str, coordinates: Any) -> Any:
+    import shapely
+    from shapely.geometry import shape
+
+    try:
+        return shape({"type": kind, "coordinates": coordinates})
+    except (ValueError, TypeError, IndexError, shapely.errors.ShapelyError) as error:
+        raise RegionError(f"{kind}: {error}") from error
+
+
+def _collection(value: dict[str, Any], depth: int = 0) -> Any:
+    import shapely
+
+    members = value.get("geometries")
+    if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
+        raise RegionError("GeometryCollection: its geometries are no list of geometry objects")
+    return shapely.GeometryCollection(
+        [
+            _collection(member, depth + 1)
+            if member["type"] == "GeometryCollection"
+            else _shape(member["type"], _coordinates(member["type"], member.get("coordinates")))
+            for member in members
+        ]
+    )
+
+
+def _flat(geometry: Any) -> Any:
+    """A geometry whose parts are single: collections within collections are opened."""
+    import shapely
+
+    parts = [geometry]
+    while any(part.geom_type.startswith(("Multi", "GeometryCollection")) for part in parts):
+        parts = [inner for part in parts for inner in shapely.get_parts(part)]
+    return shapely.GeometryCollection(parts)
+
+
+@lru_cache(maxsize=64)
+def _transformer(crs: str, to_crs: str) -> Any:
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        return Transformer.from_crs(crs, to_crs, always_xy=True)
+    except ProjError as error:
+        raise CrsError(f"no way from {crs} to {to_crs}: {error}") from error
+
+
+def _degrees(crs: str) -> CrsError:
+    return CrsError(f"a buffer is in units of the CRS, and those of {crs} are degrees: reproject, to_crs=, first")
+
+
+def _no_region(kind: str) -> RegionError:
+    return RegionError(f"a {kind} is neither a region nor a point; a buffer would make it a region")

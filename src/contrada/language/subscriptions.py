@@ -1,0 +1,194 @@
+"""Subscriptions from files: rows of key, subscriber and filter, or a table to which a template is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry import Point, Region
+from contrada.language.columns import column_of, misfits
+from contrada.language.decoding import decode
+from contrada.language.reading import read_messages
+from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened
+from contrada.language.subscription_rows import SubscriptionTable, whole_table
+from contrada.model import Constraint, Filter
+
+Name = str | int
+
+
+class Subscription(NamedTuple):
+    """A subscription as it was read, the filter as CQL2 text or JSON, and where it stood.
+
+    The key is None if none was given, and the subscriber is then given; without a subscriber the key is the subscriber.
+    """
+
+    source: str
+    unit: str
+    number: int
+    key: Name | None
+    subscriber: Name
+    filter: str | dict[str, Any]
+
+
+def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Subscription | Rejected]:
+    """The subscriptions of newline JSON, JSON, Parquet, Arrow or CSV with the members key, subscriber and filter.
+
+    >>> import io
+    >>> (found,) = read_subscriptions(io.BytesIO(b'{"key": 7, "filter": "severity >= 3", "note": "x"}'))
+    >>> found.key, found.subscriber, found.filter
+    (7, 7, 'severity >= 3')
+    """
+    for file in files_of(source):
+        with opened(file, format) as ready:
+            if ready.format == "cap":
+                raise FormatError(f"{ready.name}: CAP alerts are messages, not subscriptions")
+            yield from _from_json(ready) if ready.format in ("ndjson", "json", "geojsonseq") else _from_rows(ready)
+
+
+def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
+    for record in json_records(ready.stream, ready.format):
+        try:
+            if record.error is not None:
+                raise record.error
+            yield _subscription(decode(record.data), ready.name, record.unit, record.number)
+        except ContradaError as error:
+            yield record.rejected(ready.name, error)
+
+
+def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
+    for item in read_messages(ready.stream, ready.format):
+        if isinstance(item, Rejected):
+            yield item._replace(source=ready.name)
+            continue
+        try:
+            yield _subscription(item.message, ready.name, item.unit, item.number)
+        except ContradaError as error:
+            yield Rejected(ready.name, item.unit, item.number, str(error), str(item.message))
+
+
+def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription:
+    if not isinstance(value, Mapping):
+        raise FormatError("a subscription is an object with the members key, subscriber and filter")
+    if value.get("type") == "Feature":
+        raise FormatError("a GeoJSON feature is a subscription only with a template")
+    key, asked = value.get("key"), value.get("filter")
+    subscriber = key if value.get("subscriber") is None else value["subscriber"]
+    if subscriber is None:
+        raise FormatError("a subscription needs a key or a subscriber")
+    for what, name in (("key", key), ("subscriber", subscriber)):
+        if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
+            raise FormatError(f"a {what} is text or an integer, not {name!r}")
+    if not isinstance(asked, str | dict) or not asked:
+        raise FormatError("no filter" if not asked else f"a filter is CQL2 text or JSON, not {type(asked).__name__}")
+    return Subscription(source, unit, number, key, subscriber, asked)
+
+
+def template_columns(template: Constraint | Filter) -> list[str]:
+    """The columns that a template asks for, each once.
+
+    >>> from contrada import Column, Relation
+    >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
+    ['geometry']
+    """
+    parts = [template] if isinstance(template, Constraint) else list(template)
+    return list(dict.fromkeys(column.name for constraint in parts for column in constraint.columns))
+
+
+def read_subscription_table(
+    source: Source,
+    template: Constraint | Filter,
+    format: str | None = None,
+    *,
+    key: str = "key",
+    subscriber: str = "subscriber",
+    times: Collection[str] = (),
+    crs: str | None = None,
+    to_crs: str | None = None,
+    buffer: float | None = None,
+) -> SubscriptionTable:
+    """The rows of a GeoJSON collection, GeoParquet, Parquet or any other format, as a template is bound to them.
+
+    `key` and `subscriber` name the attributes that hold these; a table without them has no such columns. A row is
+    rejected if a column of the template has no value there, a bad one, or one of another kind than the rows before;
+    if it has no key where others have; and if its key was there before.
+    """
+    wanted = [*template_columns(template), "key", "subscriber"]
+    if crs is None and to_crs is None and buffer is None:
+        found = whole_table(source, format, template_columns(template), key, subscriber)
+        if found is not None:
+            return found
+    rows: list[tuple[Read, dict[str, Any]]] = []
+    rejected: list[Rejected] = []
+    for item in read_messages(source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer):
+        if isinstance(item, Rejected):
+            rejected.append(item)
+            continue
+        values = {**item.message, "key": item.message.get(key), "subscriber": item.message.get(subscriber)}
+        rows.append((item, {name: values.get(name) for name in wanted}))
+    names = [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
+    kept = _sifted(rows, [*template_columns(template), *names], rejected)
+    return _table_of(kept, [*template_columns(template), *names], rejected)
+
+
+def _sifted(
+    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
+) -> list[tuple[Read, dict[str, Any]]]:
+    """The rows that have all columns, of one kind each, and a key of their own; the others are rejected."""
+    kinds: dict[str, str] = {}
+    keys: set[Any] = set()
+    kept = []
+    for item, row in rows:
+        try:
+            found = {name: _kind_of(name, row[name]) for name in columns}
+            for name, kind in found.items():
+                if kinds.get(name, kind) != kind:
+                    raise FormatError(f"column {name!r}: {kind}, where rows before have {kinds[name]}")
+            if "key" in found and row["key"] in keys:
+                raise FormatError(f"the key {row['key']!r} was there before")
+        except FormatError as error:
+            rejected.append(Rejected(item.source, item.unit, item.number, str(error), str(item.message)))
+            continue
+        kinds |= found
+        keys.add(row["key"])
+        kept.append((item, row))
+    return kept
+
+
+def _kind_of(name: str, value: Any) -> str:
+    """The kind of a value of a template's column."""
+    from contrada.model.values import KIND_NAMES, scalar_of
+
+    if value is None:
+        raise FormatError(f"column {name!r}: no value")
+    if name in ("key", "subscriber"):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise FormatError(f"a {name} is text or an integer, not {value!r}")
+        return "text" if isinstance(value, str) else "an integer"
+    if isinstance(value, Region | Point):
+        kind = "a region" if isinstance(value, Region) else "a point"
+        return kind if value.crs is None else f"{kind} in {value.crs}"
+    scalar = scalar_of(value)
+    if not isinstance(value, str) and scalar is None:
+        raise FormatError(f"column {name!r}: {str(value)[:40]} is no value to compare with")
+    return "text" if scalar is None else KIND_NAMES[scalar.kind]
+
+
+def _table_of(
+    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
+) -> SubscriptionTable:
+    """The rows as an Arrow table; numbers that fit in no column with the others are rejected."""
+    import pyarrow as pa
+
+    made: dict[str, Any] = {}
+    for name in columns:
+        misfitting = set(misfits([row[name] for _, row in rows]))
+        for k in sorted(misfitting):
+            item, row = rows[k]
+            reason = f"column {name!r}: {row[name]} cannot stand exactly beside the values of other rows"
+            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+        rows = [pair for k, pair in enumerate(rows) if k not in misfitting]
+    for name in columns:
+        made[name] = column_of([row[name] for _, row in rows])
+    rejected.sort(key=lambda item: (item.source, item.number))
+    return SubscriptionTable(pa.table(made), [item[:3] for item, _ in rows], rejected)
