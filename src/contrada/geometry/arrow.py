@@ -125,8 +125,9 @@ def storage_of(values: Any) -> tuple[Any, str | None]:
     """The plain Arrow array behind what was given, and the CRS that its extension type names."""
     array = values
     if not isinstance(array, pa.Array):
-        streams = hasattr(array, "__arrow_c_stream__") or isinstance(array, pa.ChunkedArray)
-        array = pa.chunked_array(array).combine_chunks() if streams else pa.array(array)
+        if not isinstance(array, pa.ChunkedArray):  # through a stream, a type that is not registered loses its name
+            array = pa.chunked_array(array) if hasattr(array, "__arrow_c_stream__") else pa.array(array)
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     crs = crs_of_type(array.type)
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
 

@@ -118,7 +118,7 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> Opened:
     if format is not None:
         return Opened(name, stream, format)
     head = b""
-    while len(head) < PEEKED and b"\n" not in head.strip():  # a line will do: more may be long in coming
+    while len(head) < PEEKED and b"\n" not in head.lstrip():  # a line will do: more may be long in coming
         piece = _some(stream, PEEKED - len(head))
         if not piece:
             break
@@ -166,10 +166,10 @@ def guess_format(head: bytes) -> str:
     if not newline and len(head) >= PEEKED:  # a long line; its first bytes must do
         return "json" if b'"FeatureCollection"' in first else "ndjson"
     try:
-        value = decode(first)
+        members = decode(first, dict[str, msgspec.Raw])
     except FormatError as error:
         return "json" if "truncated" in str(error) and text else "ndjson"
-    return "json" if isinstance(value, dict) and value.get("type") == "FeatureCollection" else "ndjson"
+    return "json" if _is_collection(members) else "ndjson"
 
 
 def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
@@ -223,7 +223,7 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
             items = decode(data, list[msgspec.Raw])
         else:
             members = decode(data, dict[str, msgspec.Raw])
-            if "features" not in members or decode(bytes(members.get("type", b"0"))) != "FeatureCollection":
+            if not _is_collection(members):
                 yield whole
                 return
             items = decode(bytes(members["features"]), list[msgspec.Raw])
@@ -233,6 +233,10 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
         yield whole._replace(error=error)
         return
     yield from (Record("item", number, bytes(item)) for number, item in enumerate(items))
+
+
+def _is_collection(members: dict[str, msgspec.Raw]) -> bool:
+    return "features" in members and bytes(members.get("type", b"")).strip() == b'"FeatureCollection"'
 
 
 def _with_crs(feature: bytes, crs: bytes) -> bytes:

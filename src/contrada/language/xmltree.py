@@ -11,7 +11,11 @@ from contrada.errors import FormatError
 
 DEEPEST = 64
 JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's codes for what follows a whole document
-_NEXT_DOCUMENT = re.compile(rb"<\?xml\s|<(?:[\w.-]+:)?alert[\s>]")
+PIECE = 1 << 14  # bytes that the parser is given at once: it copies them, and a document may be short
+# Broken documents may each have to be read to the end of all: so often in all, and no more.
+PATIENCE = 16
+_ROOT = re.compile(rb"<(?:[\w.-]+:)?alert[\s>]")
+_BEGINNING = re.compile(rb"<\?xml\s|" + _ROOT.pattern)
 
 
 class Element:
@@ -53,28 +57,42 @@ def documents(data: bytes) -> Iterator[Document]:
     >>> [document.root.name for document in documents(b"<?xml version='1.0'?><a/>  <?xml version='1.0'?><b>x</b>")]
     ['a', 'b']
     """
-    start = 0
+    start, left = 0, PATIENCE * len(data) + (1 << 24)
     view = memoryview(data)
     while start < len(data):
         while start < len(data) and data[start : start + 1].isspace():
             start += 1
         if start == len(data):
             return
-        root, stop = _parse(view[start:])
+        if left < 0:
+            yield Document(start, len(data), FormatError("too much is broken; the rest is not read"))
+            return
+        root, stop, read = _parse(view[start:])
+        end = start + stop
         if isinstance(root, FormatError):
-            following = _NEXT_DOCUMENT.search(data, start + max(stop, 1))
-            end = following.start() if following else len(data)
-        else:
-            end = start + stop
+            left -= read
+            end = _next_beginning(data, start)
+        end = max(end, start + 1)
         yield Document(start, end, root)
         start = end
 
 
-def _parse(data: memoryview) -> tuple[Element | FormatError, int]:
-    """The root of the document that data begins with, and where it ends; or what is wrong, and where."""
+def _next_beginning(data: bytes, start: int) -> int:
+    """Where the next document seems to begin after a bad one: with a declaration, or an alert other than its root."""
+    had_root = not data.startswith(b"<", start) or _ROOT.match(data, start) is not None
+    for found in _BEGINNING.finditer(data, start + 1):
+        if had_root or found[0].startswith(b"<?"):
+            return found.start()
+        had_root = True
+    return len(data)
+
+
+def _parse(data: memoryview) -> tuple[Element | FormatError, int, int]:
+    """The root of the document that data begins with or what is wrong, where it ends, and how much was looked at."""
     parser = expat.ParserCreate(namespace_separator=" ")
     top = Element("", "")
     stack = [top]
+    ends: list[int] = []  # where the tag begins that closes the root
 
     def begin(name: str, _: dict[str, str]) -> None:
         if len(stack) > DEEPEST:
@@ -85,6 +103,8 @@ def _parse(data: memoryview) -> tuple[Element | FormatError, int]:
 
     def end(_: str) -> None:
         stack.pop()
+        if len(stack) == 1:
+            ends.append(parser.CurrentByteIndex)
 
     def text(piece: str) -> None:
         stack[-1].pieces.append(piece)
@@ -95,15 +115,20 @@ def _parse(data: memoryview) -> tuple[Element | FormatError, int]:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, text
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    place = 0
     try:
-        parser.Parse(data, True)
+        for place in range(0, len(data), PIECE):
+            parser.Parse(data[place : place + PIECE], False)
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
-        whole = len(stack) == 1 and len(top.children) == 1
-        if whole and error.code in (JUNK_AFTER_ROOT, MISPLACED_DECLARATION):
-            return top.children[0], parser.ErrorByteIndex
-        return FormatError(f"XML: {error}"), parser.ErrorByteIndex
+        if ends:  # the document is whole, what follows it is another
+            if error.code in (JUNK_AFTER_ROOT, MISPLACED_DECLARATION):
+                return top.children[0], parser.ErrorByteIndex, place + PIECE
+            tag = bytes(data[ends[0] : ends[0] + PIECE])
+            return top.children[0], ends[0] + tag.find(b">") + 1, place + PIECE
+        return FormatError(f"XML: {error}"), 0, place + PIECE
     except FormatError as error:
-        return error, parser.CurrentByteIndex
+        return error, 0, place + PIECE
     except (ValueError, LookupError) as error:  # an encoding that nobody knows
-        return FormatError(f"XML: {error}"), 1
-    return top.children[0], len(data)
+        return FormatError(f"XML: {error}"), 0, place + PIECE
+    return top.children[0], len(data), len(data)

@@ -1,0 +1,295 @@
+"""CAP alerts: attributes, areas, circles, zones; and XML of people who mean harm."""
+
+import io
+import math
+import time
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyproj import Geod
+
+import contrada as ct
+from contrada.errors import FormatError
+from contrada.language.cap_areas import circle_of, polygon_of, united
+from contrada.language.reading import read_messages, read_zones
+from contrada.language.records import Read, Rejected
+
+HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
+  <identifier>KSTO1055887203</identifier><sender>KSTO@NWS.NOAA.GOV</sender><sent>2003-06-17T14:57:00-07:00</sent>
+  <status>Actual</status><msgType>Alert</msgType><scope>Public</scope><references>a,b,2003-06-17T14:00:00-07:00</references>
+"""
+INFO = """<info><category>Met</category><category>Safety</category><event>SEVERE THUNDERSTORM</event>
+  <urgency>Immediate</urgency><severity>Severe</severity><certainty>Observed</certainty>
+  <onset>2003-06-17T15:00:00-07:00</onset><expires>2003-06-17T16:00:00-07:00</expires>
+  <eventCode><valueName>SAME</valueName><value>SVR</value></eventCode>
+  <parameter><valueName>hail</valueName><value>1 &lt; 2</value></parameter>
+  <headline>NWS ISSUES WARNING &amp; MORE</headline>{}</info>"""
+POLYGON = "<polygon>38.47,-120.14 38.34,-119.95 38.52,-119.74 38.62,-119.89 38.47,-120.14</polygon>"
+
+
+def area(inner, name="COUNTY"):
+    return f"<area><areaDesc>{name}</areaDesc>{inner}</area>"
+
+
+def geocode(value, system="UGC"):
+    return f"<geocode><valueName>{system}</valueName><value>{value}</value></geocode>"
+
+
+def alert(*areas, infos=1):
+    return (HEAD + INFO.format("".join(areas)) * infos + "</alert>").encode()
+
+
+def read(data, **options):
+    return list(read_messages(io.BytesIO(data), **options))
+
+
+def only(data, **options):
+    (found,) = read(data, **options)
+    assert isinstance(found, Read), found
+    return found.message
+
+
+def test_attributes():
+    message = only(alert(area(POLYGON + geocode("CAC003") + geocode("CAC109"))))
+    region = message.pop("area")
+    assert region == ct.Region([(-120.14, 38.47), (-119.95, 38.34), (-119.74, 38.52), (-119.89, 38.62)])
+    assert region.crs == "OGC:CRS84"
+    assert message == {
+        "identifier": "KSTO1055887203", "sender": "KSTO@NWS.NOAA.GOV",
+        "sent": datetime(2003, 6, 17, 21, 57, tzinfo=UTC), "status": "Actual",
+        "msgType": "Alert", "scope": "Public", "references": "a,b,2003-06-17T14:00:00-07:00",
+        "category": "Met", "event": "SEVERE THUNDERSTORM", "urgency": "Immediate", "severity": "Severe",
+        "certainty": "Observed", "onset": datetime(2003, 6, 17, 22, tzinfo=UTC), "language": "en-US",
+        "expires": datetime(2003, 6, 17, 23, tzinfo=UTC), "headline": "NWS ISSUES WARNING & MORE",
+        "eventCode.SAME": "SVR", "parameter.hail": "1 < 2", "areaDesc": "COUNTY", "geocode.UGC": "CAC003; CAC109",
+    }  # fmt: skip
+
+
+def test_one_message_to_a_block():
+    assert len(read(alert(area(POLYGON), infos=3))) == 3
+
+
+def test_an_alert_without_a_block_is_a_message():
+    assert only((HEAD + "</alert>").encode())["status"] == "Actual"
+
+
+def test_version_1_1_and_prefixes():
+    data = alert(area(POLYGON)).replace(b"cap:1.2", b"cap:1.1")
+    assert only(data)["event"] == "SEVERE THUNDERSTORM"
+    prefixed = (
+        data.replace(b"<", b"<c:").replace(b"<c:/", b"</c:").replace(b"<c:?", b"<?").replace(b"xmlns=", b"xmlns:c=")
+    )
+    assert only(prefixed)["area"].bounds == only(data)["area"].bounds
+
+
+def test_utf_16_and_latin_1():
+    text = alert(area(POLYGON, name="Città")).decode()
+    assert only(text.replace("UTF-8", "ISO-8859-1").encode("latin-1"))["areaDesc"] == "Città"
+    assert only(text.replace("UTF-8", "UTF-16").encode("utf-16"), format="cap")["areaDesc"] == "Città"
+
+
+# Areas
+
+
+def test_parts_that_lie_apart_keep_their_coordinates():
+    one, other = "<polygon>0,0 0,1 1.1,1 0,0</polygon>", "<polygon>0.1,5 0,6 1,6 0.1,5</polygon>"
+    region = only(alert(area(one), area(other, "B")))["area"]
+    assert region == united([polygon_of("0,0 0,1 1.1,1 0,0"), polygon_of("0.1,5 0,6 1,6 0.1,5")])
+    assert sorted(region.column.arrays.xy.tolist()) == sorted(
+        [[0, 0], [1, 0], [1, 1.1], [0, 0], [5, 0.1], [6, 0], [6, 1], [5, 0.1]]
+    )
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(1, 4)), min_size=1, max_size=8))
+def test_a_union_is_the_union(squares):
+    boxes = [ct.Region.box(x + 0.1, y + 0.3, x + size + 0.1, y + size + 0.3) for x, y, size in squares]
+    whole = united(boxes)
+    assert shapely.area(shapely.symmetric_difference(
+        whole.to_shapely(), shapely.unary_union([box.to_shapely() for box in boxes]))) < 1e-9  # fmt: skip
+    for k, box in enumerate(boxes):
+        if all(ct.relate(box, other).name == "DISJOINT" for j, other in enumerate(boxes) if j != k):
+            assert set(map(tuple, box.column.arrays.xy.tolist())) <= set(map(tuple, whole.column.arrays.xy.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("inner", "reason"),
+    [
+        ("<polygon>0,0 0,1 1,1</polygon>", "a polygon of 3 points"),
+        ("<polygon>0,0 0,1 1,1 1,0</polygon>", "not closed"),
+        ("<polygon>0,0 1,1 0,1 1,0 0,0</polygon>", "self-intersection"),
+        ("<polygon>0,0 0,1 1,nan 0,0</polygon>", "'1,nan' is no pair"),
+        ("<polygon>0,0 0,1 1 0,0</polygon>", "'1' is no pair"),
+        ("<polygon>0,0 0,1 1,1,7 0,0</polygon>", "no pair"),
+        ("<polygon>0,0 0,1 1e9,1 0,0</polygon>", "no pair"),
+        ("<polygon>100,0 0,1 1,1 100,0</polygon>", "leaves longitude"),
+        ("<polygon></polygon>", "a polygon of 0 points"),
+        ("<circle>0,0</circle>", "no circle"),
+        ("<circle>0,0 x</circle>", "no radius"),
+        ("<circle>0,0 0</circle>", "no area"),
+        ("<circle>0,0 -3</circle>", "no area"),
+        ("<circle>0,0 inf</circle>", "no area"),
+        ("<circle>0,0 9000</circle>", "too large"),
+        ("<circle>89.9,0 50</circle>", "pole"),
+        ("<circle>0,200 5</circle>", "leaves latitude"),
+        ("", "no polygon, no circle, no geocode"),
+        (geocode("CAZ041"), "no zone is known for UGC=CAZ041"),
+    ],
+)
+def test_a_bad_area_is_named_and_the_rest_goes_on(inner, reason):
+    lost, found = read(alert(area(inner, "BAD ONE"), area(POLYGON)))
+    assert isinstance(lost, Rejected)
+    assert lost.is_part
+    assert "area 'BAD ONE'" in lost.reason
+    assert reason in lost.reason
+    assert lost.raw
+    assert found.message["area"] == polygon_of(POLYGON[9:-10])
+
+
+def test_without_any_good_area_the_message_has_none():
+    lost, found = read(alert(area(geocode("CAZ041"))))
+    assert lost.is_part
+    assert "area" not in found.message
+    assert found.message["geocode.UGC"] == "CAZ041"
+
+
+def test_zones(tmp_path):
+    zones = {("UGC", "A"): ct.Region.box(0, 0, 1, 1), ("UGC", "B"): ct.Region.box(4, 0, 5, 1)}
+    both = geocode("A") + geocode("B") + geocode("012", "SAME")
+    assert only(alert(area(both)), zones=zones)["area"].area == 2
+    lost, found = read(alert(area(both + geocode("C"))), zones=zones)
+    assert "UGC=C" in lost.reason
+    assert "SAME" not in lost.reason
+    assert found.message["area"].area == 2
+    assert only(alert(area(POLYGON + geocode("A"))), zones=zones)["area"].bounds[0] == -120.14  # a polygon says more
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"valueName": "UGC", "value": name},
+            "geometry": zones["UGC", name].to_geojson(),
+        }
+        for name in "AB"
+    ]
+    path = tmp_path / "zones.geojson"
+    path.write_text(str({"type": "FeatureCollection", "features": features}).replace("'", '"'))
+    assert read_zones(path) == zones
+    assert only(alert(area(both)), zones=path)["area"].area == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        '{"valueName": "UGC", "value": "A"}',
+        '{"valueName": "U", "value": "A", "geometry": {"type": "Point", "coordinates": [0, 0]}}',
+    ],
+)
+def test_bad_zones_are_an_error_that_names_the_line(text):
+    with pytest.raises(FormatError, match="line 1"):
+        read_zones(io.BytesIO(text.encode()))
+
+
+@settings(max_examples=60)
+@given(st.floats(-79, 79), st.floats(-180, 180), st.floats(0.001, 600))
+def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
+    try:
+        region = circle_of(f"{latitude:.6f},{longitude:.6f} {radius:.6f}")
+    except FormatError:
+        assert abs(latitude) + math.degrees(radius / 6335) > 84
+        return
+    shape = region.to_shapely()
+    bearings = np.linspace(0, 360, 721)
+    centre = np.full((2, 721), [[round(longitude, 6)], [round(latitude, 6)]])
+    for geod in (Geod(ellps="WGS84"), Geod(a=6371008.8, b=6371008.8)):
+        x, y, _ = geod.fwd(*centre, bearings, np.full(721, round(radius, 6) * 1000))
+        assert shapely.covers(shape.buffer(1e-9), shapely.points(x, y)).all()
+    true_area = math.pi * (radius / 111.2) ** 2 / math.cos(math.radians(latitude))
+    assert region.area < 1.2 * true_area + 1e-12 or radius > 300
+
+
+def test_a_circle_at_the_antimeridian_comes_in_two_parts():
+    region = circle_of("10,179.9 50")
+    assert len(region.parts) == 2
+    assert region.bounds[0] == -180
+    assert region.bounds[2] == 180
+
+
+def test_circles_in_alerts_are_united_with_polygons():
+    message = only(alert(area("<circle>0,0 100</circle><polygon>0,0 0,3 1,3 0,0</polygon>")))
+    assert len(message["area"].parts) == 1
+    assert message["area"].bounds[2] == 3
+
+
+def test_alerts_are_reprojected():
+    assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
+
+
+# Bad and hostile XML
+
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><alert>&c;</alert>"""
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (BOMB, "document type"),
+        (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><alert/>', "document type"),
+        (b"<a>" * 5000, "nested"),
+        (b"<alert><a></alert>", "mismatched"),
+        (b"<alert", "XML"),
+        (b"<alert/>", "not an alert of CAP"),
+        (b'<feed xmlns="http://www.w3.org/2005/Atom"/>', "Atom feed"),
+        (b'<alert xmlns="http://www.incident.com/cap/1.0"/>', "incident.com"),
+        (b'<?xml version="1.0" encoding="x-nobody"?><alert/>', "XML"),
+        (b"<alert>\xff</alert>", "XML"),
+        (alert().replace(b"<status>Actual</status>", b""), "no status"),
+        (alert().replace(b"<severity>Severe</severity>", b"<severity/>"), "no severity"),
+        (alert().replace(b"2003-06-17T15:00:00-07:00", b"soon"), "'soon' is no timestamp"),
+    ],
+)
+def test_bad_alerts_are_rejected(data, reason):
+    begun = time.perf_counter()
+    (found,) = read(data, format="cap")
+    assert isinstance(found, Rejected)
+    assert reason in found.reason
+    assert not found.is_part
+    assert time.perf_counter() - begun < 2
+
+
+def test_alerts_one_after_another_and_bad_ones_between():
+    good = alert(area(POLYGON))
+    plain = good.partition(b"\n")[2]  # without the declaration
+    found = read(good + b"\n" + b"<alert><broken>" + plain + BOMB + good + b"junk" + plain)
+    assert [type(item) for item in found] == [Read, Rejected, Read, Rejected, Read, Rejected, Read]
+    assert [item.number for item in found] == list(range(7))
+    assert found[1].raw == "<alert><broken>"
+
+
+def test_many_alerts_take_linear_time():
+    begun = time.perf_counter()
+    short = alert(area(POLYGON)).replace(b"  ", b"")
+    assert len(read(short * 3000)) == 3000
+    assert time.perf_counter() - begun < 5
+
+
+def test_a_directory(tmp_path):
+    (tmp_path / "b.xml").write_bytes(alert(area(POLYGON)))
+    (tmp_path / "a.xml").write_bytes(b"<alert")
+    (tmp_path / "notes.txt").write_text("no alert")
+    (tmp_path / ".hidden.xml").write_text("no alert")
+    found = list(read_messages(tmp_path))
+    assert [type(item) for item in found] == [Rejected, Read]
+    assert found[0].source.endswith("a.xml")
+
+
+@pytest.mark.parametrize("piece", [b"<alert>", b"<?xml ", b"<alert><!--", b"<a/>x", b"<a b='", b"<![CDATA[<alert>"])
+def test_broken_documents_take_linear_time(piece):
+    begun = time.perf_counter()
+    assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))
+    assert time.perf_counter() - begun < 10

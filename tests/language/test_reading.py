@@ -1,0 +1,292 @@
+"""Whole files and streams: nothing is lost, nothing is counted twice."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada.errors import FormatError
+from contrada.language import records
+from contrada.language.reading import read_messages
+from contrada.language.records import Read, Rejected, guess_format
+
+SQUARE = ct.Region.box(0, 0, 4, 4)
+FEATURES = [
+    {"type": "Feature", "properties": {"n": n}, "geometry": {"type": "Point", "coordinates": [n, n]}} for n in range(3)
+]
+COLLECTION = {"type": "FeatureCollection", "features": FEATURES}
+LINES = b"".join(json.dumps(feature).encode() + b"\n" for feature in FEATURES)
+SEQUENCE = b"".join(b"\x1e" + json.dumps(feature, indent=1).encode() + b"\n" for feature in FEATURES)
+
+
+def read(data, **options):
+    return list(read_messages(io.BytesIO(data), **options))
+
+
+def numbers(found):
+    return [item.message["n"] for item in found]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LINES,
+        b"\xef\xbb\xbf" + LINES,
+        LINES.replace(b"\n", b"\r\n"),
+        LINES.rstrip(),
+        b"\n\n" + LINES.replace(b"\n", b"\n  \n"),
+        SEQUENCE,
+        SEQUENCE.replace(b"\n\x1e", b"\x1e"),
+        LINES.replace(b"{\"type\": \"Feature\"", b"\x1e{\"type\": \"Feature\""),
+        json.dumps(FEATURES).encode(),
+        json.dumps(COLLECTION).encode(),
+        json.dumps(COLLECTION, indent=2).encode(),
+        b"\xef\xbb\xbf  " + json.dumps(COLLECTION, indent=2).encode(),
+    ],
+)  # fmt: skip
+def test_the_same_messages_in_many_forms(data):
+    assert numbers(read(data)) == [0, 1, 2]
+
+
+def test_one_object_over_several_lines():
+    assert read(b'{\n "n": 1\n}')[0].message == {"n": 1}
+
+
+def test_a_batch_of_cloudevents():
+    event = {"specversion": "1.0", "id": "7", "source": "/buoy", "type": "wave", "data": {"n": 4}}
+    assert numbers(read(json.dumps([event, event]).encode())) == [4, 4]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\n", b"\xef\xbb\xbf"])
+def test_nothing_is_nothing(data):
+    assert read(data) == []
+
+
+LINE = st.one_of(
+    st.integers().map(lambda n: b'{"n": %d}' % n),
+    st.sampled_from([b"{", b"[1]", b'{"n": NaN}', b"\xff", b"null", b'{"n": 1}}', b"\x00", b'"', b'{"a": 1e999}']),
+    st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"")),
+)
+
+
+@given(st.lists(LINE, max_size=20))
+def test_a_bad_line_loses_no_other(lines):
+    found = read(b"\n".join(lines), format="ndjson")
+    written = [
+        n for n, line in enumerate(lines, start=1) if line.strip(b" \t\r") not in (b"", b"\xef\xbb\xbf", b"\x1e")
+    ]
+    assert [item.number for item in found] == [n for n in written if lines[n - 1].lstrip(b"\x1e \t\r").strip()]
+    good = {
+        n: line
+        for n, line in enumerate(lines, start=1)
+        if line.startswith(b'{"n": ') and line[6:-1].lstrip(b"-").isdigit()
+    }
+    assert {item.number: item.message["n"] for item in found if isinstance(item, Read) and item.number in good} == {
+        n: int(line[6:-1]) for n, line in good.items()
+    }
+
+
+def test_a_bad_feature_loses_no_other():
+    text = json.dumps(COLLECTION).replace('"n": 1', '"n": 1e999')
+    found = read(text.encode())
+    assert [item.number for item in found] == [0, 1, 2]
+    assert [type(item) for item in found] == [Read, Rejected, Read]
+    assert found[1].reason.startswith("Number out of range")
+    assert json.loads(found[1].raw.replace("1e999", "1")) == FEATURES[1]
+
+
+def test_the_crs_of_a_collection_is_that_of_its_features():
+    named = {"type": "name", "properties": {"name": "EPSG:3857"}}
+    found = read(json.dumps({**COLLECTION, "crs": named}).encode())
+    assert len(found) == 3
+    assert all("EPSG:3857" in item.reason for item in found)
+    assert numbers(read(json.dumps({**COLLECTION, "crs": named}).encode(), crs="EPSG:3857")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"type": "FeatureCollection", "features": [', b'[{"n": 1}', b"[1] [2]", b"[" * 10**5]
+)
+def test_a_broken_document_is_rejected_whole(data):
+    (found,) = read(data, format="json")
+    assert isinstance(found, Rejected)
+    assert found.raw
+
+
+def test_a_collection_on_a_line_is_rejected():
+    (found,) = read(json.dumps(COLLECTION).encode(), format="ndjson")
+    assert "FeatureCollection" in found.reason
+
+
+def test_a_line_without_end(monkeypatch):
+    monkeypatch.setattr(records, "LONGEST", 100)
+    found = read(b'{"n": 1}\n{"n": "' + b"x" * 1000 + b'"}\n{"n": 2}', format="ndjson")
+    assert [item.number for item in found] == [1, 2, 3]
+    assert "more than 100 bytes" in found[1].reason
+
+
+def test_a_truncated_text_of_a_sequence_loses_no_other():
+    found = read(SEQUENCE.replace(b'"n": 1', b'"n": '))
+    assert [type(item) for item in found] == [Read, Rejected, Read]
+    assert [item.number for item in found] == [1, 14, 27]
+
+
+def test_times():
+    (found,) = read(b'{"onset": "2024-05-01T12:00:00Z"}', times=["onset"])
+    assert found.message["onset"].year == 2024
+
+
+# Files
+
+
+def test_suffixes(tmp_path):
+    for name, data in {
+        "a.ndjson": LINES, "b.geojson": json.dumps(COLLECTION).encode(), "c.json": LINES, "d.geojsonl": SEQUENCE,
+        "e.json": json.dumps(FEATURES).encode(), "f.geojsons": SEQUENCE, "g": LINES, "h.geojson": LINES,
+    }.items():  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(data)
+        if name != "d.geojsonl":  # over several lines, which a text sequence may do and lines may not
+            assert numbers(read_messages(path)) == [0, 1, 2], name
+            assert numbers(read_messages(str(path))) == [0, 1, 2], name
+    assert numbers(read_messages(tmp_path / "d.geojsonl", format="geojsonseq")) == [0, 1, 2]
+
+
+def test_a_format_that_is_named_wins(tmp_path):
+    path = tmp_path / "lines.xml"
+    path.write_bytes(LINES)
+    assert numbers(read_messages(path, format="GeoJSONL")) == [0, 1, 2]
+    with pytest.raises(FormatError, match="no format 'word'"):
+        list(read_messages(path, format="word"))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        list(read_messages(tmp_path / "nothing.ndjson"))
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINES)))
+    found = list(read_messages("-"))
+    assert numbers(found) == [0, 1, 2]
+    assert found[0].source == "standard input"
+
+
+def test_a_live_stream_is_not_waited_for():
+    reading, writing = os.pipe()
+    with open(writing, "wb", buffering=0) as sender, open(reading, "rb") as receiver:
+        sender.write(b'{"n": 1}\n')
+        found = read_messages(receiver)
+        assert next(found).message == {"n": 1}
+        sender.write(b'{"n": 2}\n')
+        assert next(found).message == {"n": 2}
+
+
+def test_a_long_first_line_is_recognised():
+    long = json.dumps({"n": 1, "text": "x" * 200_000}).encode()
+    assert numbers(read(long + b"\n" + LINES)) == [1, 0, 1, 2]
+    assert guess_format(json.dumps(COLLECTION).encode() + b" " * 10**6) == "json"
+
+
+# Rows
+
+
+@pytest.fixture
+def table():
+    wkb = pa.array([SQUARE.to_wkb(), b"\x01bad", None, ct.Point(1, 2).to_wkb()])
+    return pa.table({"n": [0, 1, 2, 3], "geometry": wkb, "wind": [{"speed": n} for n in range(4)]})
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.geoparquet", "a.arrow", "a.feather", "a.arrows", "a"])
+def test_files_of_rows(tmp_path, table, name):
+    path = tmp_path / name
+    if name in ("a.arrow", "a.feather"):
+        pa.feather.write_feather(table, str(path), compression="uncompressed")
+    elif name == "a.arrows":
+        with pa.ipc.new_stream(str(path), table.schema) as writer:
+            writer.write_table(table)
+    else:
+        pq.write_table(table, path)
+    found = list(read_messages(path))
+    assert [item.number for item in found] == [0, 1, 2, 3]
+    assert found[0].message == {"n": 0, "geometry": SQUARE, "wind.speed": 0}
+    assert isinstance(found[1], Rejected)
+    assert found[1].reason == "attribute 'geometry': malformed or truncated geometry"
+    assert json.loads(found[1].raw)["n"] == 1
+    assert found[2].message == {"n": 2, "wind.speed": 2}
+    assert found[3].message["geometry"] == ct.Point(1, 2)
+    streamed = read(path.read_bytes())  # from a stream that is not told what it is
+    assert [item[2:] for item in streamed] == [item[2:] for item in found]
+
+
+@pytest.mark.parametrize("cut", [0, 3, 20, -1, -8, -100])
+def test_truncated_parquet_is_rejected(tmp_path, table, cut):
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path)
+    path.write_bytes(path.read_bytes()[:cut])
+    (found,) = read_messages(path)
+    assert isinstance(found, Rejected)
+    assert "cannot be read" in found.reason
+
+
+def test_rows_are_reprojected_and_buffered(tmp_path):
+    line = shapely.LineString([(0, 0), (10, 0)]).wkb
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"geometry": [SQUARE.to_wkb(), ct.Point(5, 5).to_wkb(), line, None, b"\x01"]}), path)
+    found = list(read_messages(path, crs="EPSG:4326", to_crs="EPSG:3857", buffer=500))
+    assert [type(item) for item in found] == [Read] * 4 + [Rejected]
+    assert all(item.message["geometry"].crs == "EPSG:3857" for item in found[:3])
+    assert found[1].message["geometry"].area == pytest.approx(3.14159 * 500**2, rel=0.01)
+    assert found[3].message == {}
+    plain = list(read_messages(path))
+    assert [type(item) for item in plain] == [Read, Read, Rejected, Read, Rejected]
+    lost = list(read_messages(path, to_crs="EPSG:3857"))
+    assert "name the crs" in lost[0].reason
+
+
+DATA = Path(os.environ.get("CONTRADA_DATA", "absent"))
+
+
+@pytest.mark.skipif(not (DATA / "events_nws.parquet").exists(), reason="no sample data")
+def test_weather_warnings():
+    found = list(read_messages(DATA / "events_nws.parquet"))
+    valid = pq.read_table(DATA / "events_nws.parquet", columns=["valid"]).column("valid").to_pylist()
+    assert [item.number for item in found] == list(range(len(valid)))
+    assert [isinstance(item, Read) for item in found] == valid
+    assert all(item.message["geometry"].crs == "EPSG:4326" for item in found if isinstance(item, Read))
+
+
+# CSV
+
+
+def test_csv():
+    polygon = b'"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"'
+    text = b'id,name,WKT,zip,flag,at\r\n1,"a, b",' + polygon + b",00501,true,2024-05-01\r\n2.5,,,-7,,\n"
+    found = read(text, format="csv", times=["at"])
+    assert found[0].message.pop("at").year == 2024
+    assert found[0].message == {"id": 1, "name": "a, b", "geometry": SQUARE, "zip": "00501", "flag": True}
+    assert found[1].message == {"id": 2.5, "zip": -7}
+
+
+def test_bad_lines_of_csv():
+    lines = [b"id,geometry", b"1,POINT (1 2)", b"2", b'3,"POINT', b"4,POINT (x)", b"5,\xff", b"6,LINESTRING (0 0 1)",
+             b"7,POLYGON ((0 0, 1 1, 1 0, 0 1, 0 0))", b"8,SRID=3857;POINT (3 4)", b"9,POINT (5 6),"]  # fmt: skip
+    found = read(b"\n".join(lines), format="csv")
+    assert [item.number for item in found] == list(range(2, 11))
+    assert [item.message["id"] for item in found if isinstance(item, Read)] == [1, 8]
+    assert found[7].message["geometry"].crs == "EPSG:3857"
+
+
+@pytest.mark.parametrize("header", [b"a,a", b"a,,b", b'"a', b"wkt,geom"])
+def test_a_bad_header_of_csv(header):
+    (found,) = read(header + b"\n1,2", format="csv")
+    assert isinstance(found, Rejected)

@@ -1,0 +1,193 @@
+"""Subscriptions from files."""
+
+import io
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import contrada as ct
+from contrada.errors import FormatError
+from contrada.language.records import Rejected
+from contrada.language.subscriptions import Subscription, read_subscription_table, read_subscriptions
+
+SQUARE = ct.Region.box(0, 0, 4, 4)
+TEMPLATE = ct.Filter([
+    ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
+    ct.Constraint("severity", ">=", ct.Column("least")),
+])  # fmt: skip
+
+
+def read(*lines, **options):
+    return list(read_subscriptions(io.BytesIO(b"\n".join(lines)), **options))
+
+
+def features(*rows):
+    return io.BytesIO(
+        json.dumps({
+            "type": "FeatureCollection",
+            "features": [
+                {"type": "Feature", "properties": properties, "geometry": shape and shape.to_geojson()}
+                for shape, properties in rows
+            ],
+        }).encode()
+    )  # fmt: skip
+
+
+def test_newline_json():
+    asked = {"op": "=", "args": [{"property": "a"}, 1]}
+    found = read(
+        b'{"key": "k1", "subscriber": "ops", "filter": "severity >= 3", "note": 1}',
+        json.dumps({"key": 2, "filter": asked}).encode(),
+        b'{"subscriber": "ops", "filter": "a = 1"}',
+    )
+    assert [item[3:] for item in found] == [("k1", "ops", "severity >= 3"), (2, 2, asked), (None, "ops", "a = 1")]
+    assert [item.number for item in found] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"{", b"[]", b'"a"', b'{"filter": "a = 1"}', b'{"key": true, "filter": "a = 1"}', b'{"key": 1.5, "filter": "a"}',
+     b'{"key": 1}', b'{"key": 1, "filter": ""}', b'{"key": 1, "filter": {}}', b'{"key": 1, "filter": 7}',
+     b'{"type": "Feature", "key": 1, "filter": "a = 1"}', b'{"key": 1, "subscriber": [], "filter": "a = 1"}'],
+)  # fmt: skip
+def test_a_bad_line_is_rejected_and_the_rest_goes_on(line):
+    good = b'{"key": 1, "filter": "a = 1"}'
+    found = read(good, line, good, format="ndjson")
+    assert [type(item) for item in found] == [Subscription, Rejected, Subscription]
+    assert found[1].number == 2
+    assert found[1].raw == line.decode()
+
+
+def test_parquet_and_csv(tmp_path):
+    rows = pa.table({"key": [1, 2, 3], "subscriber": ["a", None, "c"], "filter": ["x = 1", "y = 2", None]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("key,subscriber,filter\n1,a,x = 1\n2,,y = 2\n3,c,\n")
+    for name in ("a.parquet", "a.csv"):
+        found = list(read_subscriptions(tmp_path / name))
+        assert [item[3:] for item in found[:2]] == [(1, "a", "x = 1"), (2, 2, "y = 2")]
+        assert found[2].reason == "no filter"
+        assert found[2].source.endswith(name)
+
+
+def test_alerts_are_no_subscriptions():
+    with pytest.raises(FormatError, match="CAP"):
+        read(b"<alert/>")
+
+
+def test_geojson_with_a_template():
+    found = read_subscription_table(
+        features((SQUARE, {"key": "a", "least": 3}), (ct.Region.box(8, 8, 9, 9), {"key": "b", "least": 2.5})), TEMPLATE
+    )
+    assert found.rejected == []
+    assert [origin[2] for origin in found.origins] == [0, 1]
+    table = ct.ForwardingTable()
+    table.subscribe_many(found.table, TEMPLATE)
+    assert set(table.match({"area": ct.Region.box(3, 3, 5, 5), "severity": 3})) == {"a"}
+    assert set(table.match({"area": ct.Region.box(3, 3, 5, 5), "severity": 2})) == set()
+    with pytest.raises(ct.CrsError):
+        table.match({"area": ct.Region.box(3, 3, 5, 5, crs="EPSG:3857"), "severity": 3})
+
+
+def test_rows_that_a_template_cannot_take():
+    bad = {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}
+    data = json.loads(features(*[(SQUARE, {"key": n, "least": n}) for n in range(9)]).read())
+    data["features"][1]["geometry"] = bad
+    data["features"][2]["geometry"] = None
+    data["features"][3]["geometry"] = {"type": "Point", "coordinates": [1, 1]}
+    data["features"][4]["properties"] = {"key": 4}
+    data["features"][5]["properties"] = {"key": 5, "least": "high"}
+    data["features"][6]["properties"] = {"key": 0, "least": 1}
+    data["features"][7]["properties"] = {"least": 1}
+    found = read_subscription_table(io.BytesIO(json.dumps(data).encode()), TEMPLATE)
+    assert found.table.column("key").to_pylist() == [0, 8]
+    assert [item.number for item in found.rejected] == [1, 2, 3, 4, 5, 6, 7]
+    for item, reason in zip(
+        found.rejected,
+        ("self-intersection", "no value", "a point in OGC:CRS84, where rows before have a region", "'least': no value",
+         "text, where rows before have number", "the key 0 was there before", "'key': no value"),
+        strict=True,
+    ):  # fmt: skip
+        assert reason in item.reason
+    ct.ForwardingTable().subscribe_many(found.table, TEMPLATE)
+
+
+def test_numbers_that_do_not_stand_together():
+    rows = [(SQUARE, {"least": n}) for n in (0.5, 2**53 + 1, 3)]
+    found = read_subscription_table(features(*rows), TEMPLATE)
+    assert found.table.column("least").to_pylist() == [0.5, 3.0]
+    assert "key" not in found.table.column_names
+    assert [item.number for item in found.rejected] == [1]
+    whole = read_subscription_table(features((SQUARE, {"least": 2**53 + 1}), (SQUARE, {"least": 1})), TEMPLATE)
+    assert whole.table.column("least").to_pylist() == [2**53 + 1, 1]
+
+
+def test_times_and_other_names():
+    template = ct.Constraint("onset", ">", ct.Column("since"))
+    lines = b'{"id": 1, "since": "2024-05-01"}\n{"id": 2, "since": "2024-05-01T00:00:00.000000001Z"}\n'
+    found = read_subscription_table(io.BytesIO(lines), template, key="id", times=["since"])
+    table = ct.ForwardingTable()
+    table.subscribe_many(found.table, template)
+    from contrada.language.times import instant_of
+
+    assert set(table.match_keys({"onset": instant_of("2024-05-01T00:00:00.000000001Z")})) == {1}
+
+
+@pytest.fixture
+def rows():
+    geometry = [
+        SQUARE.to_wkb(),
+        b"bad",
+        ct.Point(1, 1).to_wkb(),
+        SQUARE.to_wkb(),
+        SQUARE.to_wkb(),
+        SQUARE.to_wkb(),
+        None,
+    ]
+    return pa.table({
+        "key": ["a", "b", "c", "a", "e", None, "g"],
+        "geometry": pa.array(geometry, pa.binary()),
+        "about": [{"least": 1.0}] * 4 + [{"least": float("nan")}] + [{"least": 2.0}] * 2,
+    })  # fmt: skip
+
+
+def test_geoparquet_with_a_template(tmp_path, rows):
+    path = tmp_path / "a.parquet"
+    pq.write_table(rows, path)
+    template = ct.Filter([TEMPLATE.constraints[0], ct.Constraint("severity", ">=", ct.Column("about.least"))])
+    found = read_subscription_table(path, template)
+    assert found.table.column("key").to_pylist() == ["a"]
+    assert list(found.origins) == [(str(path), "row", 0)]
+    assert [item.number for item in found.rejected] == [1, 2, 3, 4, 5, 6]
+    ct.ForwardingTable().subscribe_many(found.table, template)
+    streamed = read_subscription_table(io.BytesIO(path.read_bytes()), template)
+    assert [item.number for item in streamed.rejected] == [1, 2, 3, 4, 5, 6]
+    assert streamed.table.to_pylist() == found.table.to_pylist()
+    with pytest.raises(FormatError, match="'nothing'"):
+        read_subscription_table(path, ct.Constraint("a", "=", ct.Column("nothing")))
+
+
+def test_truncated_parquet_with_a_template(tmp_path, rows):
+    path = tmp_path / "a.parquet"
+    pq.write_table(rows, path)
+    path.write_bytes(path.read_bytes()[:-20])
+    found = read_subscription_table(path, TEMPLATE)
+    assert found.table.num_rows == 0
+    assert len(found.rejected) == 1
+
+
+def test_points_are_buffered_for_a_template():
+    found = read_subscription_table(features((ct.Point(5, 5), {"least": 1}), (SQUARE, {"least": 1})), TEMPLATE,
+                                    to_crs="EPSG:3857", buffer=500)  # fmt: skip
+    assert found.table.num_rows == 2
+    assert found.rejected == []
+
+
+def test_decimals(tmp_path):
+    path = tmp_path / "a.csv"
+    pq.write_table(pa.table({"least": pa.array([Decimal("0.1"), Decimal("2.5")])}), path)
+    template = ct.Constraint("severity", ">=", ct.Column("least"))
+    found = read_subscription_table(io.BytesIO(path.read_bytes()), template, format="parquet")
+    assert found.table.column("least").to_pylist() == [Decimal("0.1"), Decimal("2.5")]
