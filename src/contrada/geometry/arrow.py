@@ -84,15 +84,14 @@ def with_crs(column: Any, crs: str | None) -> Any:
     >>> with_crs(pa.chunked_array([[b""]]), "EPSG:4326").type.extension_name
     'geoarrow.wkb'
     """
-    kinds = {0: WkbType, 1: PointType, 2: PolygonType, 3: GeoArrowType}
+    if crs is None:
+        return column
     depth, inner = 0, column.type
     while _is_list(inner):
         depth, inner = depth + 1, inner.value_type
-    if pa.types.is_struct(inner) or pa.types.is_fixed_size_list(inner):
-        depth = depth or 1
-    if crs is None or depth not in kinds:
-        return column
-    kind = kinds[depth](column.type, _metadata_of(crs))
+    is_binary = pa.types.is_binary(inner) or pa.types.is_large_binary(inner)
+    kind = WkbType if is_binary else {0: PointType, 2: PolygonType, 3: GeoArrowType}[depth]
+    kind = kind(column.type, _metadata_of(crs))
     return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
 
 

@@ -10,8 +10,10 @@ from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
 from contrada.language.decoding import decode
 from contrada.language.messages import message_from
-from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened
+from contrada.language.records import Opened, Read, Rejected, Source, checked_format, files_of, json_records, opened
 from contrada.language.spatial import Spatial
+
+__all__ = ["Read", "Rejected", "read_messages", "read_zones"]
 
 
 class Reading(NamedTuple):
@@ -43,6 +45,7 @@ def read_messages(
     >>> [item.message if isinstance(item, Read) else item.reason for item in found]
     [{'size': 3}, 'JSON is malformed: invalid character (byte 0)']
     """
+    checked_format(format)
     known = zones if isinstance(zones, Mapping) else {} if zones is None else read_zones(zones)
     reading = Reading(Spatial(crs, to_crs, buffer), frozenset(times), known)
     return _read_files(source, format, reading)
@@ -60,7 +63,7 @@ def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format in ("parquet", "arrow"):
         from contrada.language.rowfiles import read_rows
 
-        return read_rows(ready, reading.spatial)
+        return read_rows(ready, reading.spatial, reading.times)
     if ready.format == "csv":
         from contrada.language.csvrows import read_csv
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 import msgspec
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, FormatError
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, rows_of
 from contrada.language.spatial import Spatial
+from contrada.language.times import instant_of
 
 BATCH = 8192  # rows
 
@@ -43,7 +44,7 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return stream if stream.seekable() else io.BytesIO(stream.read())
 
 
-def read_rows(ready: Opened, spatial: Spatial) -> Iterator[Read | Rejected]:
+def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
     """The messages of a file of rows; what is damaged is rejected from the first row on that cannot be had."""
     import pyarrow as pa
 
@@ -53,13 +54,25 @@ def read_rows(ready: Opened, spatial: Spatial) -> Iterator[Read | Rejected]:
             plain = attributes_of(table)
             messages, bad = rows_of(plain, None, spatial)
             for row, message in enumerate(messages):
-                if row in bad:
-                    yield Rejected(ready.name, "row", first + row, bad[row].reason, row_text(table, row))
+                reason = bad[row].reason if row in bad else _timed(message, times)
+                if reason:
+                    yield Rejected(ready.name, "row", first + row, reason, row_text(table, row))
                 else:
                     yield Read(ready.name, "row", first + row, message)
             first += table.num_rows
     except (pa.ArrowException, OSError, ContradaError) as error:
         yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", "")
+
+
+def _timed(message: dict[str, Any], times: Collection[str]) -> str:
+    """Turn the text of attributes that are times into timestamps; what is wrong with it, or nothing."""
+    for name in times:
+        if isinstance(message.get(name), str):
+            try:
+                message[name] = instant_of(message[name])
+            except FormatError as error:
+                return f"attribute {name!r}: {error}"
+    return ""
 
 
 def row_text(table: Any, row: int) -> str:

@@ -13,6 +13,7 @@ from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_of
 if TYPE_CHECKING:
     from contrada.language.spatial import Spatial
 
+READ = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
 EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 
 
@@ -68,12 +69,14 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
 
     name, extension = field.name, (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
     if isinstance(column.type, pa.BaseExtensionType):
+        _check_encoding(name, column, column.type.extension_name)
         yield name, column
         return
     column = _decoded(column)
     if geo is not None or extension.startswith("geoarrow."):
         from contrada.geometry.arrow import with_crs
 
+        _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
         yield name, with_crs(column, _column_crs(name, field, geo))
     elif pa.types.is_struct(column.type) and not is_vertex(column.type):
         inner = column.flatten()
@@ -82,6 +85,12 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
                 yield f"{name}.{below}", plain
     else:
         yield name, column
+
+
+def _check_encoding(name: str, column: Any, encoding: str) -> None:
+    """Refuse GeoArrow that is no WKB, point or polygon: several kinds look alike but for their names."""
+    if encoding.startswith("geoarrow.") and not (encoding in READ and is_geometry(column)):
+        raise FormatError(f"column {name!r} is {encoding} in {column.type}; read are {', '.join(READ)}")
 
 
 def _decoded(column: Any) -> Any:

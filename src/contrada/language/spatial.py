@@ -169,7 +169,7 @@ class Spatial:
         if self.to_crs is not None:
             geometry = shapely.transform(geometry, lambda xy: self._projected(xy, crs))
         parts = [
-            part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer)
+            part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer, quad_segs=16)
             for part in shapely.get_parts(_flat(geometry))
         ]
         whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)

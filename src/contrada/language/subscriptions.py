@@ -14,6 +14,8 @@ from contrada.language.records import Opened, Read, Rejected, Source, files_of, 
 from contrada.language.subscription_rows import SubscriptionTable, whole_table
 from contrada.model import Constraint, Filter
 
+__all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
+
 Name = str | int
 
 
@@ -114,7 +116,7 @@ def read_subscription_table(
     if it has no key where others have; and if its key was there before.
     """
     wanted = [*template_columns(template), "key", "subscriber"]
-    if crs is None and to_crs is None and buffer is None:
+    if crs is None and to_crs is None and buffer is None and not times:
         found = whole_table(source, format, template_columns(template), key, subscriber)
         if found is not None:
             return found
