@@ -2,6 +2,7 @@
 
 import json
 
+import pyproj
 import pytest
 import shapely
 
@@ -25,6 +26,15 @@ def test_reprojection_moves_vertices_and_names_the_crs():
     assert region.crs == "EPSG:3857"
     assert region.bounds == pytest.approx((0, 0, 445277.963, 445640.110))
     assert message_of(feature(POINT), to_crs="EPSG:3857")["geometry"].crs == "EPSG:3857"
+
+
+def test_reprojection_of_holes_and_parts():
+    whole = shapely.MultiPolygon([shapely.box(0, 0, 9, 9) - shapely.box(1, 1, 2, 2) - shapely.box(4, 4, 5, 6),
+                                  shapely.box(20, 0, 21, 1)])  # fmt: skip
+    region = message_of(feature(shapely.geometry.mapping(whole)), to_crs="EPSG:3857")["geometry"]
+    transformer = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:3857", always_xy=True)
+    moved = shapely.transform(whole, transformer.transform, interleaved=False)
+    assert region == ct.Region.from_shapely(moved)
 
 
 def test_reprojection_needs_to_know_where_from():

@@ -66,9 +66,9 @@ class RegionArray:
         object.__setattr__(self, "_chains", None)
 
     @classmethod
-    def of_kernel_arrays(cls, arrays: KernelArrays) -> RegionArray:
+    def of_kernel_arrays(cls, arrays: KernelArrays, crs: str | None = None) -> RegionArray:
         """Wrap what `kernel_arrays` gives; nothing is checked."""
-        made = cls(Arrays(*arrays[:5]))
+        made = cls(Arrays(*arrays[:5]), crs)
         object.__setattr__(made, "_chains", arrays[5:])
         return made
 

@@ -20,7 +20,7 @@ from contrada.geometry.sources import (
     raw_from_wkb,
     raw_from_wkt,
 )
-from contrada.geometry.validation import read_one, sift
+from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
 Coordinates = Iterable[Sequence[float]]
 
@@ -53,7 +53,7 @@ class Region:
     @cached_property
     def column(self) -> RegionArray:
         """The region as a column of one."""
-        return RegionArray.of_kernel_arrays(self.kernel_arrays)
+        return RegionArray.of_kernel_arrays(self.kernel_arrays, self.crs)
 
     @cached_property
     def kernel_arrays(self) -> KernelArrays:
@@ -88,12 +88,12 @@ class Region:
     @classmethod
     def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
         """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
-        if crs is None and isinstance(data, bytes):
+        if isinstance(data, bytes):
             arrays = read_one(data)
-            if arrays is not None:
+            if arrays is not None and (crs is None or is_on_the_globe(arrays[4], crs)):
                 made = cls.__new__(cls)
                 made.__dict__["kernel_arrays"] = arrays
-                made.__dict__["crs"] = None
+                made.__dict__["crs"] = crs
                 return made
         return cls._from_raw(raw_from_wkb([data]), crs, repair)
 

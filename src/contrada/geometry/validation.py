@@ -98,6 +98,12 @@ def read_one(data: bytes) -> KernelArrays | None:
     return xy, _ONE_RING[vertices], _ONE_REGION, _ONE_SHELL, bounds, *NO_CHAINS
 
 
+def is_on_the_globe(bounds: NDArray[np.float64], crs: str) -> bool:
+    """True if the one region of these bounds stays within longitude and latitude, or the CRS has none."""
+    xmin, ymin, xmax, ymax = bounds[0].tolist()
+    return (xmin >= -180 and ymin >= -90 and xmax <= 180 and ymax <= 90) or not is_geographic(crs)
+
+
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:
     """The first rows, without keeping the memory of the others."""
     return array if len(array) == rows else array[:rows].copy()

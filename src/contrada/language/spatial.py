@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs, is_geographic
+from contrada.geometry.interchange import polygons_to_wkb
 
 LONGITUDE_LATITUDE = "OGC:CRS84"  # what RFC 7946 says of every GeoJSON document
 NO_CRS = "none"
 POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
 GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
 
+_ONE_RING = struct.Struct("<BIII").pack  # the head of a WKB polygon: little-endian, its type, rings, vertices
 _Position = Annotated[list[float], msgspec.Meta(min_length=2)]
 _Line = list[_Position]
 _SHAPES: dict[str, Any] = {
@@ -140,10 +143,11 @@ class Spatial:
     def _projected_region(self, region: Region) -> Region:
         if self.to_crs is None:
             return region
-        import shapely
-
-        moved = shapely.transform(region.to_shapely(), lambda xy: self._projected(xy, region.crs))
-        return Region.from_shapely(moved, crs=self.to_crs)
+        rings = [ring for shell, holes in region.parts for ring in (shell, *holes)]
+        ends = np.cumsum([len(ring) for ring in rings])[:-1]
+        moved = iter(np.split(self._projected(np.concatenate(rings), region.crs), ends))
+        parts = [(next(moved), tuple(next(moved) for _ in holes)) for _, holes in region.parts]
+        return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
 
     def _projected(self, xy: NDArray[np.float64], crs: str | None) -> NDArray[np.float64]:
         """Vertices in the CRS that is wanted; one that has no place there is an error that names it."""
@@ -198,6 +202,9 @@ def _coordinates(kind: str, value: Any) -> Any:
 def _region_of(kind: str, coordinates: Any, crs: str | None) -> Region:
     polygons = [coordinates] if kind == "Polygon" else coordinates
     flat = [[_in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
+    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # what is usual, by the quickest way
+        ring = np.array(flat[0][0], "<f8")
+        return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
     if len(flat) == 1 and flat[0]:
         return Region(flat[0][0], flat[0][1:], crs=crs)
     return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
