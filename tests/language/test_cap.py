@@ -90,7 +90,7 @@ def test_version_1_1_and_prefixes():
 def test_utf_16_and_latin_1():
     text = alert(area(POLYGON, name="Città")).decode()
     assert only(text.replace("UTF-8", "ISO-8859-1").encode("latin-1"))["areaDesc"] == "Città"
-    assert only(text.replace("UTF-8", "UTF-16").encode("utf-16"), format="cap")["areaDesc"] == "Città"
+    assert only(text.replace("UTF-8", "UTF-16").encode("utf-16"))["areaDesc"] == "Città"
 
 
 # Areas

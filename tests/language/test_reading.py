@@ -102,6 +102,12 @@ def test_a_bad_feature_loses_no_other():
     assert json.loads(found[1].raw.replace("1e999", "1")) == FEATURES[1]
 
 
+@pytest.mark.parametrize("item", [{}, {"properties": {"n": 1}, "geometry": None}, 7, {"type": "Feature"}, COLLECTION])
+def test_a_collection_holds_features(item):
+    found = read(json.dumps({**COLLECTION, "features": [FEATURES[0], item, FEATURES[2]]}).encode())
+    assert [type(each) for each in found] == [Read, Rejected, Read]
+
+
 def test_the_crs_of_a_collection_is_that_of_its_features():
     named = {"type": "name", "properties": {"name": "EPSG:3857"}}
     found = read(json.dumps({**COLLECTION, "crs": named}).encode())

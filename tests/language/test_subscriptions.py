@@ -150,7 +150,7 @@ def rows():
         "key": ["a", "b", "c", "a", "e", None, "g"],
         "geometry": pa.array(geometry, pa.binary()),
         "about": [{"least": 1.0}] * 4 + [{"least": float("nan")}] + [{"least": 2.0}] * 2,
-    })  # fmt: skip
+    }).replace_schema_metadata({"geo": json.dumps({"columns": {"geometry": {"encoding": "WKB"}}})})  # fmt: skip
 
 
 def test_geoparquet_with_a_template(tmp_path, rows):
@@ -159,6 +159,7 @@ def test_geoparquet_with_a_template(tmp_path, rows):
     template = ct.Filter([TEMPLATE.constraints[0], ct.Constraint("severity", ">=", ct.Column("about.least"))])
     found = read_subscription_table(path, template)
     assert found.table.column("key").to_pylist() == ["a"]
+    assert ct.RegionArray.from_arrow(found.table.column("geometry")).crs == "OGC:CRS84"
     assert list(found.origins) == [(str(path), "row", 0)]
     assert [item.number for item in found.rejected] == [1, 2, 3, 4, 5, 6]
     ct.ForwardingTable().subscribe_many(found.table, template)

@@ -9,6 +9,7 @@ from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
 from contrada.language.decoding import decode
+from contrada.language.geojson import is_feature
 from contrada.language.messages import message_from
 from contrada.language.records import Opened, Read, Rejected, Source, checked_format, files_of, json_records, opened
 from contrada.language.spatial import Spatial
@@ -76,7 +77,10 @@ def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
         try:
             if record.error is not None:
                 raise record.error
-            message = message_from(decode(record.data), reading.spatial, reading.times)
+            value = decode(record.data)
+            if record.in_collection and not is_feature(value):
+                raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
+            message = message_from(value, reading.spatial, reading.times)
         except ContradaError as error:
             yield record.rejected(ready.name, error)
         else:

@@ -64,6 +64,7 @@ class Record(NamedTuple):
     number: int
     data: bytes
     error: FormatError | None = None
+    in_collection: bool = False
 
     def rejected(self, source: str, reason: object) -> Rejected:
         """The record with the reason why it is no good."""
@@ -158,6 +159,8 @@ def guess_format(head: bytes) -> str:
     for magic, format in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow")):
         if head.startswith(magic):
             return format
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, which JSON is never in
+        return "cap"
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     marks = {b"<": "cap", SEPARATOR: "geojsonseq", b"[": "json"}
     if text[:1] in marks:
@@ -232,7 +235,8 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
     except FormatError as error:
         yield whole._replace(error=error)
         return
-    yield from (Record("item", number, bytes(item)) for number, item in enumerate(items))
+    in_collection = not data.startswith(b"[")
+    yield from (Record("item", number, bytes(item), None, in_collection) for number, item in enumerate(items))
 
 
 def _is_collection(members: dict[str, msgspec.Raw]) -> bool:

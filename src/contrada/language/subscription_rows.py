@@ -46,8 +46,8 @@ def whole_table(
 ) -> SubscriptionTable | None:
     """The rows of one Parquet or Arrow file for a template with these columns; None if it is anything else."""
     files = files_of(source)
-    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or os.fspath(files[0]) == "-":
-        return None
+    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
+        return None  # what is no file, a pipe among them, can be read only once
     with opened(files[0], format) as ready:
         if ready.format not in ("parquet", "arrow"):
             return None
