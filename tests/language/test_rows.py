@@ -169,6 +169,17 @@ def test_nested_columns_are_matched_where_there_are_only_regions():
     assert found.offsets.tolist() == [0, 2, 2]
 
 
+def test_a_template_takes_nested_columns_and_the_crs_of_its_table():
+    rows = geo_table(wkb(SQUARE, SQUARE)).append_column("about", pa.array([{"least": 1}, {"least": 5}]))
+    area = ct.Constraint("area", ct.Relation.EQUALS, ct.Column("geometry"))
+    template = ct.Filter([area, ct.Constraint("severity", ">=", ct.Column("about.least"))])
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, template)
+    assert set(table.match({"area": SQUARE, "severity": 3})) == {0}
+    with pytest.raises(ct.CrsError, match="EPSG:3857"):
+        table.match({"area": ct.Region.box(0, 0, 4, 4, crs="EPSG:3857"), "severity": 3})
+
+
 def test_lists_are_no_geometry():
     table = ct.ForwardingTable()
     table.subscribe("x", ct.Filter([ct.Constraint("tags", "=", "a")]))

@@ -10,6 +10,7 @@ from contrada.errors import FilterError, RegionError
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.index.packed import reordered
 from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
+from contrada.language.rows import attributes_of
 from contrada.matching.checks import Constraints
 from contrada.matching.level import Added, Place
 from contrada.matching.message import Places
@@ -55,8 +56,12 @@ def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
     """Bind a template to the rows of an Arrow table."""
     import pyarrow as pa
 
-    table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     parts = [template] if isinstance(template, Constraint) else list(template)
+    named = {column.name for constraint in parts for column in constraint.columns}
+    whole = rows if isinstance(rows, pa.Table) else pa.table(rows)
+    table = attributes_of(whole, {*named, "key", "subscriber"})
+    for name in sorted(named - {*table.column_names}):
+        raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
     scalars = [constraint for constraint in parts if constraint.kind is None]
     own = [constraint for constraint in parts if constraint.kind is not None and isinstance(constraint.operator, str)]
     if own:
@@ -78,8 +83,6 @@ def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
 def _column_of(table: Any, constraint: Constraint) -> RegionArray | PointArray:
     value = constraint.value
     if isinstance(value, Column):
-        if value.name not in table.column_names:
-            raise FilterError(f"the template asks for the column {value.name!r}; there are {table.column_names}")
         array = table.column(value.name)
         try:
             return RegionArray.from_arrow(array)
