@@ -36,6 +36,29 @@ class FilterError(ContradaError, ValueError):
     """A constraint, filter or predicate cannot be built: the attribute, operator or value at fault is named."""
 
 
+class LanguageError(FilterError):
+    """CQL2 text or JSON cannot be read, or asks for what there is not; the message shows the place.
+
+    Of text `line` and `column` (from 1 on) tell where, and `expected` what could stand there if the grammar knows;
+    of JSON `path` does, a JSON pointer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        expected: tuple[str, ...] = (),
+        path: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.expected = expected
+        self.path = path
+
+
 class KeyInUseError(ContradaError, KeyError):
     """A subscription with this key exists already."""
 

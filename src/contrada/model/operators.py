@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
@@ -43,6 +44,7 @@ from contrada.model.values import (
     LARGEST_EXPONENT,
     NUMBER,
     Scalar,
+    exact_decimal,
     exact_number,
     scalar_of,
 )
@@ -56,6 +58,22 @@ NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
 _SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+_RESERVED = {
+    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
+    "INTERVAL", "IS", "LIKE", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "NOT", "NULL", "OR",
+    "POINT", "POLYGON", "TIMESTAMP", "TRUE",
+}  # fmt: skip
+
+
+def printed_name(name: str) -> str:
+    """A name as CQL2 text has it, quoted unless it is plain.
+
+    >>> printed_name("area"), printed_name("sea.depth"), printed_name("my area"), printed_name("in")
+    ('area', 'sea.depth', '"my area"', '"in"')
+    """
+    is_plain = _PLAIN_NAME.match(name) and name.upper() not in _RESERVED
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 class Column(NamedTuple):
@@ -69,7 +87,7 @@ class Column(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"${self.name}"
+        return f"${printed_name(self.name)}"
 
 
 def normalised(operator: str) -> str:
@@ -163,6 +181,17 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
     return frozenset(found)
 
 
+def negation_of(operator: str) -> str:
+    """The operator that is true where another is false, and unknown where that is unknown.
+
+    >>> negation_of("<"), negation_of("not in"), negation_of("is null")
+    ('>=', 'in', 'is not null')
+    """
+    known = {"=": "!=", "<": ">=", "<=": ">", "is null": "is not null"}
+    known |= {contrary: name for name, contrary in known.items()}
+    return known.get(operator) or (operator[4:] if operator.startswith("not ") else f"not {operator}")
+
+
 def _scalar(value: Any) -> Scalar:
     found = scalar_of(value)
     assert found is not None, "operands are checked before"
@@ -216,10 +245,12 @@ def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) ->
 
 
 def printed_value(value: Any) -> str:
-    """A literal of CQL2.
+    """A literal of CQL2. A number with a point is read as the nearest double, so decimals between two are marked.
 
     >>> printed_value("it's"), printed_value(True), printed_value(2.5), printed_value(date(2020, 1, 2))
     ("'it''s'", 'TRUE', '2.5', "TIMESTAMP('2020-01-02T00:00:00Z')")
+    >>> printed_value(Decimal("0.5")), printed_value(Decimal("0.1"))
+    ('0.5', "DECIMAL('0.1')")
     """
     if isinstance(value, Column):
         return str(value)
@@ -234,6 +265,8 @@ def printed_value(value: Any) -> str:
         day = np.datetime64(days, "D")
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
+    if scalar.rest and not isinstance(value, int | np.integer):
+        return f"DECIMAL('{value if isinstance(value, Decimal) else exact_decimal(exact_number(value))}')"
     text = str(value.item() if isinstance(value, np.generic) else value)
     # CQL2 has no word for infinity; this literal is rounded to it.
     return text.lower().replace("infinity", "inf").replace("inf", "1e999") if "inf" in text.lower() else text
