@@ -9,31 +9,31 @@ from typing import NamedTuple
 from contrada.language.nodes import Fault
 
 LARGEST_NESTING = 200
-KEYWORDS = {"AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS", "NULL", "TRUE", "FALSE", "DIV"}
-TEXTUAL = {"PREFIX", "SUFFIX", "CONTAINS"}  # operators where an operator can stand, else names like any other
-OPERANDS = {"NAME", "NUMBER", "STRING", "COLUMN", "GEOMETRY", "RPAR", "TRUE", "FALSE", "NULL"}  # what ends one
-GEOMETRIES = {"POINT", "POLYGON", "MULTIPOLYGON"}
+KEYWORDS = {word: word for word in ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS", "NULL", "TRUE", "FALSE")}
+# Operators where an operator can stand, after what can end an operand, and else names like any other.
+KEYWORDS |= {"DIV": "ARITHMETIC", "PREFIX": "TEXTUAL", "SUFFIX": "TEXTUAL", "CONTAINS": "TEXTUAL"}
+OPERANDS = {"NAME", "NUMBER", "STRING", "COLUMN", "GEOMETRY", "RPAR", "TRUE", "FALSE", "NULL"}
 OTHER_GEOMETRIES = {"LINESTRING", "MULTILINESTRING", "MULTIPOINT", "GEOMETRYCOLLECTION"}
-SIGNS = {
-    "(": "LPAR", ")": "RPAR", ",": "COMMA", "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "SLASH", "%": "PERCENT",
-    "^": "CARET", "=": "COMPARE", "<": "COMPARE", "<=": "COMPARE", ">": "COMPARE", ">=": "COMPARE", "<>": "COMPARE",
-    "!=": "COMPARE",
-}  # fmt: skip
+GEOMETRIES = {"POINT", "POLYGON", "MULTIPOLYGON", *OTHER_GEOMETRIES}
+SYMBOLS = {"(": "LPAR", ")": "RPAR", ",": "COMMA"}
+SYMBOLS |= dict.fromkeys("+-", "SIGN") | dict.fromkeys("*/%^", "ARITHMETIC")
+SYMBOLS |= dict.fromkeys(("=", "<", "<=", ">", ">=", "<>", "!="), "COMPARE")
 
 # Quantifiers are possessive: no place is looked at twice, whatever the text.
 _WORD = r"(?:[^\W\d]|:)[\w.:]*+"
 _QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
 _STRING = r"'[^']*+(?:''[^']*+)*+'"
-_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-_LITERAL = rf"\s*+(?:{_STRING}|[+-]?+{_NUMBER})\s*+"
+NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+_LITERAL = rf"\s*+(?:{_STRING}|[+-]?+{NUMBER})\s*+"
 TOKEN = re.compile(
-    rf"\s++|(?P<WORD>{_WORD})|(?P<NUMBER>{_NUMBER})|(?P<STRING>{_STRING})|(?P<QUOTED>{_QUOTED})"
-    rf"|(?P<COLUMN>\$(?:{_WORD}|{_QUOTED}))|(?P<SIGN><>|<=|>=|!=|[=<>(),+\-*/%^])"
+    rf"\s*+(?:(?P<WORD>{_WORD})|(?P<NUMBER>{NUMBER})|(?P<STRING>{_STRING})|(?P<QUOTED>{_QUOTED})"
+    rf"|(?P<COLUMN>\$(?:{_WORD}|{_QUOTED}))|(?P<SYMBOL><>|<=|>=|!=|[=<>(),+\-*/%^])|\Z)"
 )
-LITERALS = re.compile(rf"\((?:{_LITERAL},)*+{_LITERAL}\)")
+LITERALS = re.compile(rf"\s*+(\((?:{_LITERAL},)*+{_LITERAL}\))")
 LITERAL = re.compile(_LITERAL)
 _DIMENSIONS = re.compile(r"\s*+(?:(?:ZM?|M)\b)?\s*+(?:\(|(EMPTY)\b)", re.IGNORECASE)
 _COORDINATES = re.compile(r"[0-9eE.,+\-\s()]*+")
+_SPACE = re.compile(r"\s*+")
 _BRACKET = re.compile(r"[()]")
 
 
@@ -53,40 +53,43 @@ def tokens(text: str) -> Iterator[Scanned]:
     ['NAME', 'IN', 'LITERALS', 'AND', 'NAME', 'LPAR', 'NAME', 'COMMA', 'GEOMETRY', 'RPAR']
     """
     place, depth, negations, last, before = 0, 0, 0, "", ""
-    while place < len(text):
-        token = _token(text, place, last)
-        place = token.end
-        if not token.type:
-            continue
-        if token.text.upper() in TEXTUAL and (before if last == "NOT" else last) in OPERANDS:
-            token = token._replace(type="TEXTUAL")
-        before, last = last, token.type
-        depth += (last == "LPAR") - (last == "RPAR")
-        negations = negations + 1 if last == "NOT" else 0
-        if max(depth, negations) > LARGEST_NESTING:
-            raise Fault((token.start, token.end), f"nested more than {LARGEST_NESTING} deep")
+    while (token := _token(text, place, last, before)) is not None:
         yield token
+        place, before, last = token.end, last, token.type
+        if last == "LPAR":
+            depth += 1
+        elif last == "RPAR":
+            depth -= 1
+        negations = negations + 1 if last == "NOT" else 0
+        if depth > LARGEST_NESTING or negations > LARGEST_NESTING:
+            raise Fault((token.start, token.end), f"nested more than {LARGEST_NESTING} deep")
 
 
-def _token(text: str, place: int, last: str) -> Scanned:
-    """The token at a place; white space has no kind."""
+def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
+    """The token at a place or after the white space there, given the two before it; None at the end."""
     if last == "IN" and (listed := LITERALS.match(text, place)):
-        return Scanned("LITERALS", listed.group(), place, listed.end())
+        return Scanned("LITERALS", listed.group(1), *listed.span(1))
     match = TOKEN.match(text, place)
     if match is None:
+        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # matches the empty text too
         raise Fault((place, place + 1), _reason(text, place))
-    kind, found, end = match.lastgroup or "", match.group(), match.end()
-    if kind == "SIGN":
-        kind = SIGNS[found]
+    kind = match.lastgroup
+    if kind is None:
+        return None
+    found = match.group(kind)
+    start, end = match.span(kind)
+    if kind == "SYMBOL":
+        kind = SYMBOLS[found]
     elif kind == "WORD":
         upper = found.upper()
-        if upper in KEYWORDS:
-            kind = upper
-        elif upper in GEOMETRIES | OTHER_GEOMETRIES and (opened := _DIMENSIONS.match(text, end)):
-            return _geometry(text, upper, place, opened)
-        else:
+        if upper in GEOMETRIES and (opened := _DIMENSIONS.match(text, end)):
+            return _geometry(text, upper, start, opened)
+        kind = KEYWORDS.get(upper, "NAME")
+        if kind == "TEXTUAL" and (before if last == "NOT" else last) not in OPERANDS:
             kind = "NAME"
-    return Scanned("NAME" if kind == "QUOTED" else kind, found, place, end)
+    elif kind == "QUOTED":
+        kind = "NAME"
+    return Scanned(kind, found, start, end)
 
 
 def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Scanned:
