@@ -262,7 +262,7 @@ def printed_value(value: Any) -> str:
     if isinstance(value, datetime | date | np.datetime64):
         seconds, micros = divmod(scalar.key, 10**6)
         days, seconds = divmod(seconds, 86400)
-        day = np.datetime64(days, "D")
+        day = re.sub(r"^-(?=\d{3}-)", "-0", str(np.datetime64(days, "D")))  # years have four digits before Christ too
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
     if scalar.rest and not isinstance(value, int | np.integer):
