@@ -197,7 +197,8 @@ class Builder:
             read = Point.from_wkt if token.text[:5].upper() == "POINT" else Region.from_wkt
             return Value(read(token.text), place(token))
         except ContradaError as error:
-            raise Fault(place(token), str(error).removeprefix("row 0: ")) from error
+            reason = str(error).removeprefix("row 0: ").replace("no geometry (null)", "malformed geometry")
+            raise Fault(place(token), reason) from error
 
 
 def _contrary(node: Operation) -> Node:

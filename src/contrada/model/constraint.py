@@ -20,6 +20,7 @@ from contrada.model.operators import (
 )
 from contrada.model.text import parse_like
 from contrada.model.types import type_named, type_taking
+from contrada.model.values import scalar_of
 
 
 class Constraint:
@@ -122,7 +123,11 @@ class Constraint:
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if self.columns or self.kind is not None:
+        if self.columns:
+            items = self.value if type(self.value) is tuple else (self.value,)
+            alike = tuple((scalar_of(item) or item, exact_operands(item)) for item in items)  # a date is its midnight
+            return self.attribute, self.operator, alike, self.casei, self.accenti
+        if self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
         return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
 
