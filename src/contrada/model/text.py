@@ -14,6 +14,7 @@ Patterns and texts are made of code points, never of bytes or of what a reader s
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
@@ -39,6 +40,8 @@ Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
 # In encoded patterns; neither byte occurs in UTF-8. kernels/like.py has the same two.
 WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
+_WILDCARD = re.compile("([%_])")
+_WILDCARDS: dict[str, Part] = {wildcard.value: wildcard for wildcard in Wildcard}
 
 
 def plain_text(text: str) -> str:
@@ -180,6 +183,8 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
     if len(escape) != 1:
         raise FilterError(f"the escape of a LIKE pattern is one character, not {escape!r}")
     parts: list[Part] = []
+    if escape not in pattern:  # which is usual, and quick
+        return Like.of(_WILDCARDS.get(part, part) for part in _WILDCARD.split(pattern))
     characters = enumerate(pattern)
     for place, character in characters:
         if character == escape:
