@@ -37,7 +37,7 @@ def same(what):
     assert str(parse_text(text)) == str(parse_text(str(parse_text(text))))
     as_json = to_json(what)
     assert parse_json(as_json) == predicate
-    assert parse(json.dumps(as_json, allow_nan=False)) == predicate
+    assert parse(json.dumps(as_json, allow_nan=False, ensure_ascii=False)) == predicate
     return text
 
 

@@ -27,6 +27,8 @@ from contrada.model.forms import (
     Test,
 )
 from contrada.model.text import (
+    ANY_RUN,
+    WILDCARD_BYTES,
     Like,
     contains_like,
     encode_like,
@@ -154,7 +156,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
         there = Bound((int(operator == "is not null"), 0), False)
         return Test(PRESENT, INTERVAL, there, there)
     if operator in TEXTUAL:
-        return _like_test(like_of(operator, value).folded(casei, accenti), negated, folded)
+        return _text_test(operator, value, casei, accenti)
     some = value[0] if operator in PAIRS or operator in SETS else value
     form = TEXT + folded if isinstance(some, str) else _scalar(some).kind
 
@@ -204,21 +206,29 @@ def like_of(operator: str, value: str) -> Like:
     return parse_like(value) if plain == "like" else BUILDERS[plain](value)
 
 
-def _like_test(like: Like, negated: int, folded: int) -> Test:
-    """Simple patterns are intervals of the text, read forwards or backwards."""
-    shape, literal = like.shape()
-    text = encode_text(literal) if literal is not None else b""
+def _text_test(operator: str, value: str, casei: bool, accenti: bool) -> Test:
+    """What a pattern comes down to: a simple one is an interval of the text, read forwards or backwards."""
+    negated, folded = NOT * operator.startswith("not "), casei * CASEI | accenti * ACCENTI
+    shape, literal = operator.removeprefix("not "), fold(value, casei, accenti)
+    if shape == "like":
+        like = parse_like(value).folded(casei, accenti)
+        shape, found = like.shape()
+        if found is None:
+            return Test(PATTERN + folded, LIKE + negated, pattern=encode_like(like))
+        literal = found
+    text = encode_text(literal)
     if shape == "equals":
         return Test(TEXT + folded, INTERVAL + negated, Bound(text, False), Bound(text, False))
-    if shape in ("prefix", "suffix") and text:
-        text = text if shape == "prefix" else text[::-1]
-        # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
-        after = text[:-1] + bytes([text[-1] + 1])
-        form = TEXT if shape == "prefix" else BACKWARDS
-        return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
-    if shape in ("prefix", "suffix") or (shape == "contains" and not text):
+    if not text:
         return Test(TEXT + folded, INTERVAL + negated)
-    return Test(PATTERN + folded, LIKE + negated, pattern=encode_like(like))
+    if shape == "contains":
+        run = WILDCARD_BYTES[ANY_RUN]
+        return Test(PATTERN + folded, LIKE + negated, pattern=run + text + run)
+    text = text if shape == "prefix" else text[::-1]
+    # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
+    after = text[:-1] + bytes([text[-1] + 1])
+    form = TEXT if shape == "prefix" else BACKWARDS
+    return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
 
 
 def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:

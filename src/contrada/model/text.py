@@ -18,7 +18,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
-from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contrada.errors import FilterError
@@ -89,14 +88,21 @@ class Like(NamedTuple):
         True
         """
         normal: list[Part] = []
-        kept = [part for part in parts if part != ""]
-        for is_wild, group in groupby(kept, key=lambda part: isinstance(part, Wildcard)):
-            run = list(group)
-            if is_wild:
-                normal += [ANY_ONE] * run.count(ANY_ONE) + [ANY_RUN] * (ANY_RUN in run)
-            else:
-                normal.append("".join(map(str, run)))
-        return cls(tuple(normal))
+        literal: list[str] = []  # what was met last is a literal, or wildcards, and not yet in the pattern
+        ones, runs = 0, False
+        for part in parts:
+            if isinstance(part, Wildcard):
+                if literal:
+                    normal.append("".join(literal))
+                    literal = []
+                ones, runs = ones + (part is ANY_ONE), runs or part is ANY_RUN
+            elif part:
+                if ones or runs:
+                    normal += [ANY_ONE] * ones + [ANY_RUN] * runs
+                    ones, runs = 0, False
+                literal.append(part)
+        last = ["".join(literal)] if literal else [ANY_ONE] * ones + [ANY_RUN] * runs
+        return cls((*normal, *last))
 
     def folded(self, casei: bool, accenti: bool) -> Like:
         """The pattern for folded text: each literal is folded, and ANY_ONE takes one code point of the folded text.
@@ -104,6 +110,8 @@ class Like(NamedTuple):
         >>> parse_like("Stra_e %").folded(casei=True, accenti=False).to_text()
         'stra_e %'
         """
+        if not casei and not accenti:
+            return self
         return Like.of(fold(part, casei, accenti) if isinstance(part, str) else part for part in self.parts)
 
     def shape(self) -> Shape:
