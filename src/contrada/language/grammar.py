@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 GRAMMAR = """
 ?start: expression
 ?expression: conjunction | conjunction (OR conjunction)+ -> any_of
-?conjunction: negation | negation (AND negation)+ -> all_of
-?negation: condition | NOT negation -> negate
+?conjunction: condition | condition (AND condition)+ -> all_of
 ?condition: sum
+    | NOT condition -> negate
     | sum COMPARE sum -> binary
     | sum LIKE sum -> binary
     | sum NOT LIKE sum -> not_binary

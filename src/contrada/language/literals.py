@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
 from contrada.errors import FilterError
 
+DECIMAL_DIGITS = 10_000
 DIGITS = 1200  # of an integer: more than constraints compare, and fewer than Python refuses to read
 _DATE = re.compile(r"([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})\Z")
 _TIMESTAMP = re.compile(
     r"([+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
-_EXACT = Context(prec=10_000, traps=[InvalidOperation])
 
 
 def number_of(text: str) -> int | float:
@@ -38,9 +38,9 @@ def decimal_of(text: str) -> Decimal:
     >>> decimal_of("0.10")
     Decimal('0.10')
     """
+    if len(text) > DECIMAL_DIGITS:  # their fractions would take long
+        raise FilterError(f"a decimal of {len(text):,} digits is more than can be compared")
     try:
-        if len(text) > _EXACT.prec:
-            raise InvalidOperation
         return Decimal(text)
     except InvalidOperation:
         raise FilterError(f"{_shown(text)} is no decimal number") from None
