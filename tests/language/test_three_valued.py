@@ -88,7 +88,7 @@ def is_subscribed(table, key, predicate):
     return True
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(trees(), min_size=1, max_size=6), st.lists(flagged(), min_size=1, max_size=10))
 def test_compiled_expressions_say_what_they_say(given_trees, asked):
     table = ct.ForwardingTable()

@@ -49,9 +49,10 @@ def predicate_of(root: Node) -> Predicate:
         raise Fault(root.at, "this is never true, and no message would ever match")
     if () in conjunctions:
         raise Fault(root.at, "this is always true: to get all messages with an attribute ask `attribute IS NOT NULL`")
-    unique = {frozenset(each): each for each in reversed(conjunctions)}  # of equal ones the first
-    filters = [Filter(constraints[number] for number in dict.fromkeys(each)) for each in reversed(unique.values())]
-    return Predicate(filters)
+    unique: dict[frozenset[int], Conjunction] = {}
+    for each in conjunctions:
+        unique.setdefault(frozenset(each), each)
+    return Predicate(Filter(constraints[number] for number in dict.fromkeys(each)) for each in unique.values())
 
 
 def _parts(root: Node) -> list[Part]:

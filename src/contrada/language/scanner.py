@@ -81,7 +81,7 @@ def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
     if kind == "SYMBOL":
         kind = SYMBOLS[found]
     elif kind == "WORD":
-        upper = found.upper()
+        upper = found.upper() if found.isascii() else ""  # the upper case of a dotless i is a plain I
         if upper in GEOMETRIES and (opened := _DIMENSIONS.match(text, end)):
             return _geometry(text, upper, start, opened)
         kind = KEYWORDS.get(upper, "NAME")

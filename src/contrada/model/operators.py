@@ -165,7 +165,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
 
     if operator in SETS:
         return Test(form, SET + negated, members=tuple(sorted({operand(item) for item in value})))
-    low, high = (operand(item) for item in (value if operator in PAIRS else (value, value)))
+    low, high = map(operand, value) if operator in PAIRS else (operand(value),) * 2
     if operator in ("<", "<="):
         return Test(form, INTERVAL, None, Bound(high, operator == "<"))
     if operator in (">", ">="):
