@@ -84,7 +84,7 @@ STANDARD = [
 
 MEANINGS = [
     ("5 < x", Constraint("x", ">", 5)),
-    ("lıke = 5 AND größe:max.1 > 2", both(Constraint("lıke", "=", 5), Constraint("größe:max.1", ">", 2))),
+    ("l\u0131ke = 5 AND größe:max.1 > 2", both(Constraint("l\u0131ke", "=", 5), Constraint("größe:max.1", ">", 2))),
     ("5 >= x", Constraint("x", "<=", 5)),
     ("5 = x", Constraint("x", "=", 5)),
     ("5 <> x", Constraint("x", "!=", 5)),
