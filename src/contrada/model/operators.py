@@ -27,6 +27,7 @@ from contrada.model.forms import (
     Test,
 )
 from contrada.model.text import (
+    ANY_ONE,
     ANY_RUN,
     WILDCARD_BYTES,
     Like,
@@ -60,6 +61,8 @@ NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
 _SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+_HARD_PATTERN = re.compile(r"\\|[%_][%_]")
+_SHAPES = {(False, False): "equals", (False, True): "prefix", (True, False): "suffix", (True, True): "contains"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _RESERVED = {
     "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
@@ -211,10 +214,9 @@ def _text_test(operator: str, value: str, casei: bool, accenti: bool) -> Test:
     negated, folded = NOT * operator.startswith("not "), casei * CASEI | accenti * ACCENTI
     shape, literal = operator.removeprefix("not "), fold(value, casei, accenti)
     if shape == "like":
-        like = parse_like(value).folded(casei, accenti)
-        shape, found = like.shape()
+        shape, found, pattern = _shape(value, casei, accenti)
         if found is None:
-            return Test(PATTERN + folded, LIKE + negated, pattern=encode_like(like))
+            return Test(PATTERN + folded, LIKE + negated, pattern=pattern)
         literal = found
     text = encode_text(literal)
     if shape == "equals":
@@ -229,6 +231,21 @@ def _text_test(operator: str, value: str, casei: bool, accenti: bool) -> Test:
     after = text[:-1] + bytes([text[-1] + 1])
     form = TEXT if shape == "prefix" else BACKWARDS
     return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
+
+
+def _shape(value: str, casei: bool, accenti: bool) -> tuple[str, str | None, bytes]:
+    """What a LIKE pattern asks in simpler words, with its one literal; its code if it is not so simple."""
+    if casei or accenti or _HARD_PATTERN.search(value):
+        like = parse_like(value).folded(casei, accenti)
+        shape, literal = like.shape()
+        return shape, literal, encode_like(like)
+    # Without folding, escapes and wildcards side by side the text is in normal form already: quicker for templates.
+    is_open, is_open_behind = value.startswith("%"), value.endswith("%")
+    literal = value[is_open : len(value) - is_open_behind]
+    if "%" not in literal and "_" not in literal:
+        return _SHAPES[is_open, is_open_behind], literal, b""
+    code = encode_text(value).replace(b"%", WILDCARD_BYTES[ANY_RUN]).replace(b"_", WILDCARD_BYTES[ANY_ONE])
+    return "pattern", None, code
 
 
 def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:
