@@ -1,6 +1,14 @@
 """Content-based publish/subscribe in which a 2D region is a value like any other."""
 
-from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError, RegionError, UnknownKeyError
+from contrada.errors import (
+    ContradaError,
+    CrsError,
+    FilterError,
+    KeyInUseError,
+    LanguageError,
+    RegionError,
+    UnknownKeyError,
+)
 from contrada.geometry import (
     Point,
     PointArray,
@@ -12,6 +20,7 @@ from contrada.geometry import (
     relate,
     relate_sampled,
 )
+from contrada.language import parse
 from contrada.matching import Explanation, ForwardingTable
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
@@ -27,6 +36,7 @@ __all__ = [
     "FilterError",
     "ForwardingTable",
     "KeyInUseError",
+    "LanguageError",
     "Point",
     "PointArray",
     "Predicate",
@@ -38,6 +48,7 @@ __all__ = [
     "UnknownKeyError",
     "ValueType",
     "compose",
+    "parse",
     "register_type",
     "relate",
     "relate_sampled",

@@ -40,6 +40,29 @@ class FormatError(ContradaError, ValueError):
     """A message, a subscription or a file cannot be read: what is wrong, and with which member, is said."""
 
 
+class LanguageError(FilterError):
+    """CQL2 text or JSON cannot be read, or asks for what there is not; the message shows the place.
+
+    Of text `line` and `column` (from 1 on) tell where, and `expected` what could stand there if the grammar knows;
+    of JSON `path` does, a JSON pointer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        expected: tuple[str, ...] = (),
+        path: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.expected = expected
+        self.path = path
+
+
 class KeyInUseError(ContradaError, KeyError):
     """A subscription with this key exists already."""
 

@@ -220,7 +220,7 @@ def test_columns_of_keys_and_subscribers():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda t: t.subscribe("a", "text"), ct.FilterError, "not str"),
+        (lambda t: t.subscribe("a", 5), ct.FilterError, "not int"),
         (lambda t: t.subscribe(1.5, overlapping()), ct.FilterError, "a subscriber is a str or int"),
         (lambda t: t.subscribe("a", overlapping(), key=True), ct.FilterError, "a key is a str or int"),
         (lambda t: t.subscribe("a", overlapping(ct.Column("x"))), ct.FilterError, "use subscribe_many"),

@@ -14,7 +14,7 @@ from contrada.testing.scalars import constraints
 PRINTED = [
     (Constraint("price", "<", 100), "price < 100"),
     (Constraint("price", "<>", 2.5), "price <> 2.5"),
-    (Constraint("my price", ">=", Decimal("0.10")), '"my price" >= 0.10'),
+    (Constraint("my price", ">=", Decimal("0.10")), '"my price" >= DECIMAL(\'0.10\')'),
     (Constraint("name", "=", "it's"), "name = 'it''s'"),
     (Constraint("ok", "=", True), "ok = TRUE"),
     (Constraint("at", ">", datetime(2020, 1, 2, 3, 4, 5, 600)), "at > TIMESTAMP('2020-01-02T03:04:05.0006Z')"),

@@ -327,7 +327,9 @@ class Point:
         """
         import shapely
 
-        return cls.from_shapely(shapely.from_wkt(text, on_invalid="ignore"), crs=crs)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are refused below
+            read = shapely.from_wkt(text, on_invalid="ignore")
+        return cls.from_shapely(read, crs=crs)
 
     @classmethod
     def from_geojson(cls, value: dict[str, Any], *, crs: str | None = None) -> Point:

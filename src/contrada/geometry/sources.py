@@ -115,7 +115,8 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
             srids[row] = int(number) if number.strip().isdigit() else -1
         texts.append(value)
     # "fix" closes unclosed rings; what GEOS cannot read at all comes back as None.
-    geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # validation tells of such coordinates
+        geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
     raw = raw_from_shapely(geometries)
     unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
     raw.faults[unreadable] = MALFORMED

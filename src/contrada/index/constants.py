@@ -87,25 +87,35 @@ class Grams(NamedTuple):
 
 def grams_of(texts: Texts) -> Grams:
     """List every pattern under its rarest gram, the longest there are; one without any stands under code 0."""
-    needed = [_grams(texts.blob[a:b].tobytes()) for a, b in zip(texts.offsets[:-1], texts.offsets[1:], strict=True)]
-    counts: dict[int, int] = {}
-    for codes in needed:
-        for code in codes:
-            counts[code] = counts.get(code, 0) + 1
-    chosen = np.array([min(codes, key=counts.__getitem__, default=0) for codes in needed], np.int64)
+    patterns, codes = _grams(texts)
+    _, kind, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    order = np.lexsort((codes, counts[kind], patterns))
+    firsts = order[np.append(True, np.diff(patterns[order]) > 0)] if len(order) else order  # the rarest of each
+    chosen = np.zeros(len(texts.offsets) - 1, np.int64)
+    chosen[patterns[firsts]] = codes[firsts]
     order = np.argsort(chosen, kind="stable")
     distinct, first = np.unique(chosen[order], return_index=True)
     offsets = np.append(first, len(order)).astype(np.int32)
     return Grams(distinct, offsets, order.astype(np.int32))
 
 
-def _grams(pattern: bytes) -> set[int]:
-    """The codes of the grams of the longest kind that the code of a pattern has: bytes, and above them how many."""
-    pieces = [piece for part in pattern.split(bytes([RUN])) for piece in part.split(bytes([ONE])) if piece]
-    length = min(GRAM, max(map(len, pieces), default=0))
-    return {
-        int.from_bytes(piece[k : k + length], "big") | length << 32
-        for piece in pieces
-        for k in range(len(piece) - length + 1)
-        if len(piece) >= length
-    }
+def _grams(texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Patterns and the codes of their grams of the longest kind each has: bytes, and above them how many; each once."""
+    blob = texts.blob[texts.offsets[0] : texts.offsets[-1]]
+    owners = np.repeat(np.arange(len(texts.offsets) - 1), np.diff(texts.offsets))
+    has_longer = np.zeros(len(texts.offsets) - 1, bool)
+    pairs = [np.empty((0, 2), np.int64)]
+    for length in range(min(GRAM, len(blob)), 0, -1):
+        starts = np.arange(len(blob) - length + 1)
+        good = (owners[starts] == owners[starts + length - 1]) & ~has_longer[owners[starts]]
+        codes = np.zeros(len(starts), np.int64)
+        for k in range(length):
+            good &= blob[starts + k] < ONE
+            codes = codes << 8 | blob[starts + k]
+        codes |= length << 32
+        pairs.append(np.column_stack([owners[starts[good]], codes[good]]))
+        has_longer[owners[starts[good]]] = True
+    whole = np.concatenate(pairs)
+    whole = whole[np.lexsort((whole[:, 1], whole[:, 0]))]
+    once = np.append(True, (np.diff(whole, axis=0) != 0).any(axis=1)) if len(whole) else np.empty(0, bool)
+    return whole[once, 0], whole[once, 1]

@@ -7,6 +7,7 @@ and ends in the blob; of a set the first two say which members are its own, of a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,43 @@ class Raw(NamedTuple):
     records: NDArray[np.int64]
     members: NDArray[np.int64]
     blob: NDArray[np.uint8]
+
+
+def raw_of_tests(tests: Iterable[Test]) -> Raw:
+    """The records of many tests at once, numbered as they come; the place is to be filled in."""
+    records: list[tuple[int, ...]] = []
+    members: list[tuple[int, int]] = []
+    texts: list[bytes] = []
+    end = 0
+
+    def kept(operand: Operand) -> tuple[int, int]:
+        nonlocal end
+        if not isinstance(operand, bytes):
+            return operand
+        texts.append(operand)
+        end += len(operand)
+        return end - len(operand), end
+
+    for number, test in enumerate(tests):
+        asked, low, high = test.asks, (0, 0), (0, 0)
+        if test.asks < SET:
+            if test.low is not None:
+                asked |= (OPEN if test.low.is_open else CLOSED) << LOW_SHIFT
+                low = kept(test.low.operand)
+            if test.high is not None:
+                asked |= (OPEN if test.high.is_open else CLOSED) << HIGH_SHIFT
+                high = kept(test.high.operand)
+        elif test.asks < LIKE:
+            members += map(kept, test.members)
+            low = len(members) - len(test.members), len(members)
+        else:
+            low = kept(test.pattern)
+        records.append((number, 0, asked, *low, *high))
+    return Raw(
+        np.array(records, np.int64).reshape(-1, 7),
+        np.array(members, np.int64).reshape(-1, 2),
+        np.frombuffer(b"".join(texts), np.uint8),
+    )
 
 
 class RawBuffer:

@@ -40,30 +40,34 @@ class Buffer:
     def append(self, first: int, predicate: Predicate) -> Level:
         """Add the filters of a predicate, numbered from `first` on; returns the level that shows them too."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
-        scalars = self.level.scalars
+        scalars, scanned = self.level.scalars, self._scanned
+        reached: dict[Place, Growing | GrowingOwn] = {}
+        further: dict[Place, Growing | GrowingOwn] = {}
         for number, part in enumerate(predicate.filters, first):
             objects = [constraint for constraint in part.constraints if constraint.kind is not None]
             others = [constraint for constraint in part.constraints if constraint.kind is None]
             if others:
-                scalars = self._append_scalars(number, others)
+                self._append_scalars(number, others)
             elif len(objects) > 1:
                 objects.sort(key=_breadth)
             for k, constraint in enumerate(objects):
-                is_reached = k == 0 and not others
-                place, grown = _grown(self._reached if is_reached else self._further, number, constraint)
-                if is_reached:
-                    trees[place] = grown.tree()
+                if k == 0 and not others:
+                    reached.update([_grown(self._reached, number, constraint)])
                 else:
-                    checks[place] = grown.checks()
+                    further.update([_grown(self._further, number, constraint)])
+        # Views once, after the last filter: a predicate may have thousands.
+        trees |= {place: grown.tree() for place, grown in reached.items()}
+        checks |= {place: grown.checks() for place, grown in further.items()}
+        if self._scanned > scanned:
+            scalars = Scanned(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
         return self.level
 
-    def _append_scalars(self, number: int, constraints: list[Constraint]) -> Scanned:
-        """Add the scalar constraints of a filter, which is found by them; returns the view that shows them."""
+    def _append_scalars(self, number: int, constraints: list[Constraint]) -> None:
+        """Add the scalar constraints of a filter, which is found by them."""
         for constraint in sorted(constraints, key=_width):
             self._raw.append(number, self._places.number(constraint.place), constraint.test)
         self._scanned += 1
-        return Scanned(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
 
 
 def _grown(

@@ -238,15 +238,16 @@ class Store:
         self._start_packing()
 
 
-def grown(old: Snapshot, subscribers: NDArray[np.int32]) -> Snapshot:
-    """A draft with further subscriptions of one filter each; arrays are replaced when full, so `old` keeps its own."""
+def grown(old: Snapshot, subscribers: NDArray[np.int32], filters: int) -> Snapshot:
+    """A draft with further subscriptions of so many filters each; full arrays are replaced, so `old` keeps its own."""
     row, first, count = old.rows, old.filters, len(subscribers)
     return old._replace(
         rows=row + count,
-        filters=first + count,
-        filter_subscription=extended(old.filter_subscription, first, np.arange(row, row + count)),
+        filters=first + count * filters,
+        filter_subscription=extended(old.filter_subscription, first, np.repeat(np.arange(row, row + count), filters)),
         subscription_subscriber=extended(old.subscription_subscriber, row, subscribers),
         died=None if old.died is None else extended(old.died, row, np.full(count, ALIVE)),
+        several_filters=old.several_filters or filters > 1,
     )
 
 

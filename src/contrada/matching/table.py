@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import Part, is_null, parts_of
 from contrada.matching.answer import ManyMatches, Matches
+from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.batch import as_table, asked_columns, messages_of
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
@@ -26,8 +28,7 @@ from contrada.matching.storage import Saved, names_from, open_table, save_table,
 from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
 from contrada.matching.together import match_together
-from contrada.model import Constraint, Filter, Predicate
-from contrada.model.filter import as_predicate
+from contrada.model import Predicate
 from contrada.model.types import types_accepting
 
 NOTED = 16  # messages of a batch that packing learns from
@@ -62,11 +63,12 @@ class ForwardingTable:
 
     # Updates
 
-    def subscribe(
-        self, subscriber: Name, what: Constraint | Filter | Predicate, key: Name | None = None, replace: bool = False
-    ) -> Name:
-        """Add a subscription and return its key; a key in use is an error unless `replace` is set."""
-        predicate = as_predicate(what)
+    def subscribe(self, subscriber: Name, what: Asked, key: Name | None = None, replace: bool = False) -> Name:
+        """Add a subscription and return its key; a key in use is an error unless `replace` is set.
+
+        What it asks is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
+        """
+        predicate = asked_predicate(what)
         _check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
@@ -85,28 +87,29 @@ class ForwardingTable:
             self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
         return key
 
-    def subscribe_many(self, rows: Any, template: Constraint | Filter) -> NDArray[np.int64]:
+    def subscribe_many(self, rows: Any, template: Asked) -> NDArray[np.int64]:
         """Add a subscription for every row of an Arrow table, and return their rows in this table.
 
-        The template is a Filter whose values may be `Column("name")`: WKB or GeoArrow columns of regions or points, and
-        columns of text, numbers, booleans and timestamps. The columns `key` and `subscriber` (default: the key) are
-        read if there. Keys default to the row numbers of this table, or to larger numbers if one of these was a key
-        already. One bad row raises, and then nothing is added.
+        The template is what one subscription may ask, with `Column("name")`, in CQL2 text `$name`, in place of values:
+        WKB or GeoArrow columns of regions or points, and columns of text, numbers, booleans and timestamps. The columns
+        `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this table, or
+        to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
         """
-        bound = bind_template(rows, template)
+        bound = bind_template(rows, asked_predicate(template))
         with self._store.lock:
             keys, subscribers = bound.names(self._free_key())
             crs = dict(self._crs)
-            for (attribute, _), part in bound.constraints:
+            for (attribute, _), part in chain.from_iterable(bound.spatial):
                 crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
             self._refuse_used(keys)
             self._store.places.check(bound.long)
             self._crs.update(crs)
             first = self._keys.extend(keys)
             snapshot = self._store.snapshot
-            draft = grown(snapshot, self._subscriber_rows(subscribers))
+            draft = grown(snapshot, self._subscriber_rows(subscribers), bound.filters)
             self._live += bound.rows
-            self._store.append_many(draft, bound.split(snapshot.filters, self._store.places), bound.rows)
+            added = bound.split(snapshot.filters, self._store.places)
+            self._store.append_many(draft, added, bound.rows * bound.filters)
             return np.arange(first, first + bound.rows)
 
     def unsubscribe(self, key: Name) -> None:

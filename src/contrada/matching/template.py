@@ -1,10 +1,11 @@
-"""Templates: one filter with columns in place of values, bound to a table of subscriptions."""
+"""Templates: a predicate with columns in place of values, bound to a table of subscriptions."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.errors import FilterError, RegionError
 from contrada.geometry import Point, PointArray, Region, RegionArray
@@ -15,14 +16,18 @@ from contrada.matching.checks import Constraints
 from contrada.matching.level import Added, Place
 from contrada.matching.message import Places
 from contrada.matching.template_scalars import bind_scalar
-from contrada.model import Column, Constraint, Filter, forms
+from contrada.model import Column, Constraint, Filter, Predicate, forms
 
 
 class Bound(NamedTuple):
-    """A template bound to rows: its constraints in arrays, the narrowest first, and the names of the rows."""
+    """A template bound to rows: the constraints of its filters in arrays, and the names of the rows.
+
+    Filter k of row r has the number r * filters + k, so that the filters of a row stand together.
+    """
 
     rows: int
-    constraints: list[tuple[Place, Constraints]]
+    filters: int  # of each row
+    spatial: list[list[tuple[Place, Constraints]]]  # of each filter, the narrowest first
     scalars: list[tuple[forms.Place, Raw]]
     long: list[Constraint]  # those whose numbers the table must take note of
     keys: Any | None
@@ -35,13 +40,19 @@ class Bound(NamedTuple):
 
     def split(self, first: int, places: Places) -> Added:
         """The constraints that filters first.. are reached through, the further ones and the scalar ones."""
-        parts = [(place, part._replace(filters=part.filters + np.int32(first))) for place, part in self.constraints]
+        reached: dict[Place, list[Constraints]] = {}
         further: dict[Place, list[Constraints]] = {}
-        for place, part in parts[1:]:
-            further.setdefault(place, []).append(part)
+        for parts in self.spatial:
+            for k, (place, part) in enumerate(parts):
+                moved = part._replace(filters=part.filters + np.int32(first))
+                (further if k else reached).setdefault(place, []).append(moved)
         raw = [_numbered(part, first, places.number(place)) for place, part in self.scalars]
         whole = joined_raw(raw, places.forms >= forms.TEXT) if raw else None
-        return Added(dict(parts[:1]), {place: group[0].joined(group[1:]) for place, group in further.items()}, whole)
+        return Added(_joined(reached), _joined(further), whole)
+
+
+def _joined(parts: dict[Place, list[Constraints]]) -> dict[Place, Constraints]:
+    return {place: group[0].joined(group[1:]) for place, group in parts.items()}
 
 
 def _numbered(raw: Raw, first: int, place: int) -> Raw:
@@ -52,36 +63,54 @@ def _numbered(raw: Raw, first: int, place: int) -> Raw:
     return raw._replace(records=records)
 
 
-def bind_template(rows: Any, template: Constraint | Filter) -> Bound:
+def bind_template(rows: Any, template: Predicate) -> Bound:
     """Bind a template to the rows of an Arrow table."""
     import pyarrow as pa
 
-    parts = [template] if isinstance(template, Constraint) else list(template)
-    named = {column.name for constraint in parts for column in constraint.columns}
+    named = {column.name for part in template for constraint in part for column in constraint.columns}
     whole = rows if isinstance(rows, pa.Table) else pa.table(rows)
     table = attributes_of(whole, {*named, "key", "subscriber"})
     for name in sorted(named - {*table.column_names}):
         raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
-    scalars = [constraint for constraint in parts if constraint.kind is None]
-    own = [constraint for constraint in parts if constraint.kind is not None and isinstance(constraint.operator, str)]
-    if own:
-        raise FilterError(f"`{own[0]}`: templates take no constraints of added types")
-    parts = [constraint for constraint in parts if constraint.kind is not None]
-    parts.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
-    filters = np.arange(table.num_rows, dtype=np.int32)
+    columns: dict[Any, RegionArray | PointArray] = {}  # by what stands in the template: each is read once
+    spatial: list[list[tuple[Place, Constraints]]] = []
+    scalars: list[tuple[forms.Place, Raw]] = []
+    long: list[Constraint] = []
+    for number, part in enumerate(template):
+        numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
+        spatial.append(_bind_spatial(part, numbers, table, columns))
+        for constraint in part:
+            if constraint.kind is None:
+                for place, raw in bind_scalar(constraint, table, long):
+                    records = raw.records.copy()
+                    records[:, FILTER] = numbers[records[:, FILTER]]
+                    scalars.append((place, raw._replace(records=records)))
+    names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
+    return Bound(table.num_rows, len(template), spatial, scalars, long, *names)
+
+
+def _bind_spatial(
+    part: Filter, numbers: NDArray[np.int32], table: Any, columns: dict[Any, RegionArray | PointArray]
+) -> list[tuple[Place, Constraints]]:
+    """The spatial constraints of a filter, the narrowest first, for all rows."""
+    asked = [constraint for constraint in part if constraint.kind is not None]
+    for constraint in asked:
+        if isinstance(constraint.operator, str):
+            raise FilterError(f"`{constraint}`: templates take no constraints of added types")
+    asked.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
     bound = []
-    for constraint in parts:
-        column = _column_of(table, constraint)
+    for constraint in asked:
+        if constraint.value not in columns:
+            columns[constraint.value] = _column_of(table, constraint.value)
+        column = columns[constraint.value]
         masks = np.full(table.num_rows, constraint.relations.mask, np.uint8)
         place = (constraint.attribute, "point" if isinstance(column, PointArray) else "region")
-        bound.append((place, Constraints(filters, masks, column)))
-    long: list[Constraint] = []
-    raw = [bound for constraint in scalars for bound in bind_scalar(constraint, table, long)]
-    return Bound(table.num_rows, bound, raw, long, _names_of(table, "key", True), _names_of(table, "subscriber", False))
+        bound.append((place, Constraints(numbers, masks, column)))
+    return bound
 
 
-def _column_of(table: Any, constraint: Constraint) -> RegionArray | PointArray:
-    value = constraint.value
+def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | PointArray:
+    """The regions or points of all rows."""
     if isinstance(value, Column):
         array = table.column(value.name)
         try:
@@ -92,7 +121,6 @@ def _column_of(table: Any, constraint: Constraint) -> RegionArray | PointArray:
             raise RegionError(f"column {value.name!r}, {error}", row=error.row) from error
     if isinstance(value, Region):
         return reordered(value.column, np.zeros(table.num_rows, np.int64))
-    assert isinstance(value, Point)
     return PointArray(np.repeat(value.column.xy, table.num_rows, axis=0), crs=value.crs)
 
 

@@ -20,11 +20,11 @@ from contrada.index.raw import (
     LOW_SHIFT,
     OPEN,
     Raw,
-    RawBuffer,
+    raw_of_tests,
 )
 from contrada.model.constraint import Constraint
-from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, TEXT, Place
-from contrada.model.operators import PAIRS, Column, exact_operands
+from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, SET, TEXT, Operand, Place, Test
+from contrada.model.operators import SETS, TEXTUAL, Column, exact_operands, test_of
 from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
 
@@ -52,12 +52,18 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
     """
     if not constraint.columns:
         return [(constraint.place, _repeated(constraint, table.num_rows, long))]
-    values = constraint.value if constraint.operator in PAIRS else (constraint.value, constraint.value)
-    if constraint.operator in ENDS and all(isinstance(value, Column) for value in values):
-        low, high = (_operands(constraint, value.name, table) for value in values)
-        if low is not None and high is not None and low.form == high.form:
-            return [((constraint.attribute, low.form), _records(str(constraint.operator), low, high))]
-    return _bind_rows(constraint, table, long)
+    values = constraint.value if type(constraint.value) is tuple else (constraint.value,)
+    if constraint.operator in TEXTUAL:
+        bound = _bind_patterns(constraint, table)
+        return _bind_rows(constraint, table, long) if bound is None else bound
+    operands = [_operands(constraint, value, table) for value in values]
+    alike = [each for each in operands if each is not None and each.form == getattr(operands[0], "form", None)]
+    if len(alike) < len(values):
+        return _bind_rows(constraint, table, long)
+    place = constraint.attribute, alike[0].form
+    if constraint.operator in SETS:
+        return [(place, _sets(str(constraint.operator), alike))]
+    return [(place, _records(str(constraint.operator), alike[0], alike[-1]))]
 
 
 def column_of(constraint: Constraint, name: str, table: Any) -> Any:
@@ -71,19 +77,24 @@ def column_of(constraint: Constraint, name: str, table: Any) -> Any:
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
-def _operands(constraint: Constraint, name: str, table: Any) -> Operands | None:
-    """The operands of a column, if they come without a look at each: doubles, small integers, text, times, booleans."""
+def _operands(constraint: Constraint, value: Any, table: Any) -> Operands | None:
+    """The operands of a column, if they come without a look at each: doubles, small integers, text, times, booleans.
+
+    Of a value that stands in the template itself they are all the same.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = column_of(constraint, name, table)
+    if not isinstance(value, Column):
+        return _constant(constraint, value, table.num_rows)
+    array = column_of(constraint, value.name, table)
     kind = array.type
     none, no_text = np.zeros(len(array), np.int64), np.empty(0, np.uint8)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(constraint, array)
     if constraint.casei or constraint.accenti:
         return None
-    if pa.types.is_boolean(kind) and constraint.operator in ("=", "!="):  # the rest is refused row by row
+    if pa.types.is_boolean(kind) and constraint.operator in ("=", "!=", *SETS):  # the rest is refused row by row
         return Operands(BOOLEAN, np.asarray(array.cast(pa.int64())), none, no_text)
     if pa.types.is_timestamp(kind):
         per = {"s": 10**6, "ms": 10**3, "us": 1}.get(kind.unit)
@@ -102,6 +113,19 @@ def _operands(constraint: Constraint, name: str, table: Any) -> Operands | None:
         return None
     bits = numbers.view(np.int64)
     return Operands(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
+
+
+def _constant(constraint: Constraint, value: Any, rows: int) -> Operands | None:
+    """A value of the template for every row; long numbers are left to those who note them."""
+    if exact_operands(value):
+        return None
+    test = Constraint(constraint.attribute, "=", value, casei=constraint.casei, accenti=constraint.accenti).test
+    assert test.low is not None
+    operand = test.low.operand
+    is_text = isinstance(operand, bytes)
+    first, second = (0, len(operand)) if is_text else operand
+    blob = np.frombuffer(operand, np.uint8) if isinstance(operand, bytes) else np.empty(0, np.uint8)
+    return Operands(test.form, np.full(rows, first, np.int64), np.full(rows, second, np.int64), blob)
 
 
 def _texts(constraint: Constraint, array: Any) -> Operands:
@@ -133,13 +157,56 @@ def _records(operator: str, low: Operands, high: Operands) -> Raw:
     return Raw(records, np.empty((0, 2), np.int64), np.concatenate([low.blob, high.blob]))
 
 
+def _sets(operator: str, columns: list[Operands]) -> Raw:
+    """Records that ask for one of several operands, by the columns of these."""
+    asks = SET + NOT * operator.startswith("not ")
+    form = columns[0].form
+    listed: list[list[Operand]] = []
+    for column in columns:
+        pairs = zip(column.first.tolist(), column.second.tolist(), strict=True)
+        text = column.blob.tobytes()
+        listed.append([text[start:stop] for start, stop in pairs] if form >= TEXT else list(pairs))
+    rows: Any = zip(*listed, strict=True)  # whose operands are all of one kind
+    return raw_of_tests(Test(form, asks, members=tuple(sorted(set(row)))) for row in rows)
+
+
+def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, Raw]] | None:
+    """LIKE and its kin with a column of text: each distinct text is looked at once; None for other columns."""
+    import pyarrow as pa
+
+    array = column_of(constraint, constraint.value.name, table)
+    if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
+        return None
+    encoded = array.dictionary_encode()
+    codes = np.asarray(encoded.indices)
+    operator, tests = str(constraint.operator), []
+    for code, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            tests.append(test_of(operator, text, constraint.casei, constraint.accenti))
+        except FilterError as error:
+            row = int(np.argmax(codes == code))
+            raise FilterError(f"row {row}: constraint on {constraint.attribute!r}: {error}") from error
+    return _gathered(constraint.attribute, tests, codes)
+
+
+def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tuple[Place, Raw]]:
+    """Records for every row, which has the test of its code; by place, since tests may be about different forms."""
+    forms = np.array([test.form for test in tests], np.int64)
+    gathered = []
+    for form in np.unique(forms).tolist():
+        raw = raw_of_tests(test for test in tests if test.form == form)
+        rows = np.flatnonzero(forms[codes] == form)
+        records = raw.records[(np.cumsum(forms == form) - 1)[codes[rows]]]
+        records[:, FILTER] = rows
+        gathered.append(((attribute, form), raw._replace(records=records)))
+    return gathered
+
+
 def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> Raw:
     """The same constraint for every row."""
     if exact_operands(constraint.value):
         long.append(constraint)
-    buffer = RawBuffer(1)
-    buffer.append(0, 0, constraint.test)
-    one = buffer.raw()
+    one = raw_of_tests([constraint.test])
     records = np.repeat(one.records, rows, axis=0)
     records[:, FILTER] = np.arange(rows)
     return one._replace(records=records)
@@ -148,13 +215,13 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> Raw:
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, Raw]]:
     """The same row by row, for operands that must be looked at one by one."""
     columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
-    buffers: dict[Place, RawBuffer] = {}
+    tests = []
     for row in range(table.num_rows):
         bound = _bound(constraint, {name: column[row] for name, column in columns.items()}, row)
         if exact_operands(bound.value):
             long.append(bound)
-        buffers.setdefault(bound.place, RawBuffer()).append(row, 0, bound.test)
-    return [(place, buffer.raw()) for place, buffer in buffers.items()]
+        tests.append(bound.test)
+    return _gathered(constraint.attribute, tests, np.arange(len(tests)))
 
 
 def _bound(constraint: Constraint, values: dict[str, Any], row: int) -> Constraint:

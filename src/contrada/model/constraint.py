@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import Any
 
 from contrada.errors import FilterError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model.forms import Place, Test
-from contrada.model.operators import Column, checked_operand, exact_operands, normalised, printed, test_of
+from contrada.model.operators import (
+    Column,
+    checked_operand,
+    exact_operands,
+    negation_of,
+    normalised,
+    printed,
+    printed_name,
+    test_of,
+)
 from contrada.model.text import parse_like
 from contrada.model.types import type_named, type_taking
-
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
-_RESERVED = {
-    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
-    "INTERVAL", "IS", "LIKE", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "NOT", "NULL", "OR",
-    "POINT", "POLYGON", "TIMESTAMP", "TRUE",
-}  # fmt: skip
+from contrada.model.values import scalar_of
 
 
 class Constraint:
@@ -96,6 +98,22 @@ class Constraint:
         """The attribute and the form of its value that a constraint on scalars or text asks about."""
         return self.attribute, self.test.form
 
+    @property
+    def negated(self) -> Constraint:
+        """The constraint that is true where this is false, and unknown where this is unknown.
+
+        >>> print(Constraint("severity", ">=", 3).negated, "|", Constraint("open", "=", True).negated)
+        severity < 3 | open = FALSE
+        """
+        if isinstance(self.operator, RelationSet):
+            return Constraint(self.attribute, ~self.operator, self.value)
+        if self.kind is not None:
+            raise FilterError(f"`{self}`: operators of added types have no negation")
+        if self.operator in ("=", "!=") and isinstance(self.value, bool):
+            return Constraint(self.attribute, self.operator, not self.value)
+        contrary = negation_of(self.operator)
+        return Constraint(self.attribute, contrary, self.value, casei=self.casei, accenti=self.accenti)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constraint) and self._key() == other._key()
 
@@ -105,7 +123,11 @@ class Constraint:
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if self.columns or self.kind is not None:
+        if self.columns:
+            items = self.value if type(self.value) is tuple else (self.value,)
+            alike = tuple((scalar_of(item) or item, exact_operands(item)) for item in items)  # a date is its midnight
+            return self.attribute, self.operator, alike, self.casei, self.accenti
+        if self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
         return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
 
@@ -114,9 +136,7 @@ class Constraint:
 
     def __str__(self) -> str:
         """The constraint as CQL2 text."""
-        name = self.attribute
-        if not _PLAIN_NAME.match(name) or name.upper() in _RESERVED:
-            name = '"' + name.replace('"', '""') + '"'
+        name = printed_name(self.attribute)
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
         if isinstance(self.operator, str):

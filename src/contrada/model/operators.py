@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
@@ -26,6 +27,9 @@ from contrada.model.forms import (
     Test,
 )
 from contrada.model.text import (
+    ANY_ONE,
+    ANY_RUN,
+    WILDCARD_BYTES,
     Like,
     contains_like,
     encode_like,
@@ -43,6 +47,7 @@ from contrada.model.values import (
     LARGEST_EXPONENT,
     NUMBER,
     Scalar,
+    exact_decimal,
     exact_number,
     scalar_of,
 )
@@ -56,6 +61,24 @@ NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
 _SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+_HARD_PATTERN = re.compile(r"\\|[%_][%_]")
+_SHAPES = {(False, False): "equals", (False, True): "prefix", (True, False): "suffix", (True, True): "contains"}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+_RESERVED = {
+    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
+    "INTERVAL", "IS", "LIKE", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "NOT", "NULL", "OR",
+    "POINT", "POLYGON", "TIMESTAMP", "TRUE",
+}  # fmt: skip
+
+
+def printed_name(name: str) -> str:
+    """A name as CQL2 text has it, quoted unless it is plain.
+
+    >>> printed_name("area"), printed_name("sea.depth"), printed_name("my area"), printed_name("in")
+    ('area', 'sea.depth', '"my area"', '"in"')
+    """
+    is_plain = _PLAIN_NAME.match(name) and name.upper() not in _RESERVED
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 class Column(NamedTuple):
@@ -69,7 +92,7 @@ class Column(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"${self.name}"
+        return f"${printed_name(self.name)}"
 
 
 def normalised(operator: str) -> str:
@@ -136,7 +159,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
         there = Bound((int(operator == "is not null"), 0), False)
         return Test(PRESENT, INTERVAL, there, there)
     if operator in TEXTUAL:
-        return _like_test(like_of(operator, value).folded(casei, accenti), negated, folded)
+        return _text_test(operator, value, casei, accenti)
     some = value[0] if operator in PAIRS or operator in SETS else value
     form = TEXT + folded if isinstance(some, str) else _scalar(some).kind
 
@@ -145,7 +168,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
 
     if operator in SETS:
         return Test(form, SET + negated, members=tuple(sorted({operand(item) for item in value})))
-    low, high = (operand(item) for item in (value if operator in PAIRS else (value, value)))
+    low, high = map(operand, value) if operator in PAIRS else (operand(value),) * 2
     if operator in ("<", "<="):
         return Test(form, INTERVAL, None, Bound(high, operator == "<"))
     if operator in (">", ">="):
@@ -163,6 +186,17 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
     return frozenset(found)
 
 
+def negation_of(operator: str) -> str:
+    """The operator that is true where another is false, and unknown where that is unknown.
+
+    >>> negation_of("<"), negation_of("not in"), negation_of("is null")
+    ('>=', 'in', 'is not null')
+    """
+    known = {"=": "!=", "<": ">=", "<=": ">", "is null": "is not null"}
+    known |= {contrary: name for name, contrary in known.items()}
+    return known.get(operator) or (operator[4:] if operator.startswith("not ") else f"not {operator}")
+
+
 def _scalar(value: Any) -> Scalar:
     found = scalar_of(value)
     assert found is not None, "operands are checked before"
@@ -175,21 +209,43 @@ def like_of(operator: str, value: str) -> Like:
     return parse_like(value) if plain == "like" else BUILDERS[plain](value)
 
 
-def _like_test(like: Like, negated: int, folded: int) -> Test:
-    """Simple patterns are intervals of the text, read forwards or backwards."""
-    shape, literal = like.shape()
-    text = encode_text(literal) if literal is not None else b""
+def _text_test(operator: str, value: str, casei: bool, accenti: bool) -> Test:
+    """What a pattern comes down to: a simple one is an interval of the text, read forwards or backwards."""
+    negated, folded = NOT * operator.startswith("not "), casei * CASEI | accenti * ACCENTI
+    shape, literal = operator.removeprefix("not "), fold(value, casei, accenti)
+    if shape == "like":
+        shape, found, pattern = _shape(value, casei, accenti)
+        if found is None:
+            return Test(PATTERN + folded, LIKE + negated, pattern=pattern)
+        literal = found
+    text = encode_text(literal)
     if shape == "equals":
         return Test(TEXT + folded, INTERVAL + negated, Bound(text, False), Bound(text, False))
-    if shape in ("prefix", "suffix") and text:
-        text = text if shape == "prefix" else text[::-1]
-        # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
-        after = text[:-1] + bytes([text[-1] + 1])
-        form = TEXT if shape == "prefix" else BACKWARDS
-        return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
-    if shape in ("prefix", "suffix") or (shape == "contains" and not text):
+    if not text:
         return Test(TEXT + folded, INTERVAL + negated)
-    return Test(PATTERN + folded, LIKE + negated, pattern=encode_like(like))
+    if shape == "contains":
+        run = WILDCARD_BYTES[ANY_RUN]
+        return Test(PATTERN + folded, LIKE + negated, pattern=run + text + run)
+    text = text if shape == "prefix" else text[::-1]
+    # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
+    after = text[:-1] + bytes([text[-1] + 1])
+    form = TEXT if shape == "prefix" else BACKWARDS
+    return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
+
+
+def _shape(value: str, casei: bool, accenti: bool) -> tuple[str, str | None, bytes]:
+    """What a LIKE pattern asks in simpler words, with its one literal; its code if it is not so simple."""
+    if casei or accenti or _HARD_PATTERN.search(value):
+        like = parse_like(value).folded(casei, accenti)
+        shape, literal = like.shape()
+        return shape, literal, encode_like(like)
+    # Without folding, escapes and wildcards side by side the text is in normal form already: quicker for templates.
+    is_open, is_open_behind = value.startswith("%"), value.endswith("%")
+    literal = value[is_open : len(value) - is_open_behind]
+    if "%" not in literal and "_" not in literal:
+        return _SHAPES[is_open, is_open_behind], literal, b""
+    code = encode_text(value).replace(b"%", WILDCARD_BYTES[ANY_RUN]).replace(b"_", WILDCARD_BYTES[ANY_ONE])
+    return "pattern", None, code
 
 
 def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:
@@ -216,10 +272,12 @@ def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) ->
 
 
 def printed_value(value: Any) -> str:
-    """A literal of CQL2.
+    """A literal of CQL2. A number with a point is read as the nearest double, so decimals between two are marked.
 
     >>> printed_value("it's"), printed_value(True), printed_value(2.5), printed_value(date(2020, 1, 2))
     ("'it''s'", 'TRUE', '2.5', "TIMESTAMP('2020-01-02T00:00:00Z')")
+    >>> printed_value(Decimal("0.5")), printed_value(Decimal("0.1"))
+    ('0.5', "DECIMAL('0.1')")
     """
     if isinstance(value, Column):
         return str(value)
@@ -231,9 +289,11 @@ def printed_value(value: Any) -> str:
     if isinstance(value, datetime | date | np.datetime64):
         seconds, micros = divmod(scalar.key, 10**6)
         days, seconds = divmod(seconds, 86400)
-        day = np.datetime64(days, "D")
+        day = re.sub(r"^-(?=\d{3}-)", "-0", str(np.datetime64(days, "D")))  # years have four digits before Christ too
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
+    if scalar.rest and not isinstance(value, int | np.integer):
+        return f"DECIMAL('{value if isinstance(value, Decimal) else exact_decimal(exact_number(value))}')"
     text = str(value.item() if isinstance(value, np.generic) else value)
     # CQL2 has no word for infinity; this literal is rounded to it.
     return text.lower().replace("infinity", "inf").replace("inf", "1e999") if "inf" in text.lower() else text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from contrada.model.constraint import Constraint
 from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, LIKE, NOT, PRESENT, SET, Operand, Test, folding, is_text
 from contrada.model.text import WILDCARD_BYTES, Like
-from contrada.model.values import BOOLEAN, INEXACT, TIME, number_of_bits
+from contrada.model.values import BOOLEAN, INEXACT, TIME, exact_decimal, number_of_bits
 
 Exact = Callable[[int, int], Fraction]  # the number of a key and a rest that say only between which two it lies
 WHOLE = 2.0**64  # whole numbers up to here are shown as such, larger ones with an exponent
@@ -92,10 +92,7 @@ def number_of(key: int, rest: int, exact: Exact) -> int | float | Decimal:
     whole = exact(key, rest) if rest & 7 == INEXACT else Fraction(nearest) + Fraction(number_of_bits(rest))
     if whole.denominator == 1 and abs(whole) <= WHOLE:
         return int(whole)
-    # Every operand has finitely many digits, fewer than these: each halving adds one.
-    digits = whole.numerator.bit_length() + whole.denominator.bit_length() + 1
-    context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    return context.divide(Decimal(whole.numerator), Decimal(whole.denominator)).normalize(context)
+    return exact_decimal(whole)  # every operand has finitely many digits
 
 
 def time_of(key: int, rest: int) -> datetime | np.datetime64:

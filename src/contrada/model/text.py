@@ -14,10 +14,10 @@ Patterns and texts are made of code points, never of bytes or of what a reader s
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
-from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contrada.errors import FilterError
@@ -39,6 +39,8 @@ Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
 # In encoded patterns; neither byte occurs in UTF-8. kernels/like.py has the same two.
 WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
+_WILDCARD = re.compile("([%_])")
+_WILDCARDS: dict[str, Part] = {wildcard.value: wildcard for wildcard in Wildcard}
 
 
 def plain_text(text: str) -> str:
@@ -86,14 +88,21 @@ class Like(NamedTuple):
         True
         """
         normal: list[Part] = []
-        kept = [part for part in parts if part != ""]
-        for is_wild, group in groupby(kept, key=lambda part: isinstance(part, Wildcard)):
-            run = list(group)
-            if is_wild:
-                normal += [ANY_ONE] * run.count(ANY_ONE) + [ANY_RUN] * (ANY_RUN in run)
-            else:
-                normal.append("".join(map(str, run)))
-        return cls(tuple(normal))
+        literal: list[str] = []  # what was met last is a literal, or wildcards, and not yet in the pattern
+        ones, runs = 0, False
+        for part in parts:
+            if isinstance(part, Wildcard):
+                if literal:
+                    normal.append("".join(literal))
+                    literal = []
+                ones, runs = ones + (part is ANY_ONE), runs or part is ANY_RUN
+            elif part:
+                if ones or runs:
+                    normal += [ANY_ONE] * ones + [ANY_RUN] * runs
+                    ones, runs = 0, False
+                literal.append(part)
+        last = ["".join(literal)] if literal else [ANY_ONE] * ones + [ANY_RUN] * runs
+        return cls((*normal, *last))
 
     def folded(self, casei: bool, accenti: bool) -> Like:
         """The pattern for folded text: each literal is folded, and ANY_ONE takes one code point of the folded text.
@@ -101,6 +110,8 @@ class Like(NamedTuple):
         >>> parse_like("Stra_e %").folded(casei=True, accenti=False).to_text()
         'stra_e %'
         """
+        if not casei and not accenti:
+            return self
         return Like.of(fold(part, casei, accenti) if isinstance(part, str) else part for part in self.parts)
 
     def shape(self) -> Shape:
@@ -180,6 +191,8 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
     if len(escape) != 1:
         raise FilterError(f"the escape of a LIKE pattern is one character, not {escape!r}")
     parts: list[Part] = []
+    if escape not in pattern:  # which is usual, and quick
+        return Like.of(_WILDCARDS.get(part, part) for part in _WILDCARD.split(pattern))
     characters = enumerate(pattern)
     for place, character in characters:
         if character == escape:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -107,6 +107,18 @@ def exact_number(value: Any) -> Fraction:
         beyond = Fraction(10) ** (LARGEST_EXPONENT + 1 if value.adjusted() > 0 else -LARGEST_EXPONENT - 1)
         return -beyond if value < 0 else beyond
     return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(*value.as_integer_ratio())
+
+
+def exact_decimal(exact: Fraction) -> Decimal:
+    """A fraction whose denominator has no factors but 2 and 5 as a decimal.
+
+    >>> exact_decimal(Fraction(1, 8)), exact_decimal(Fraction(10**400))
+    (Decimal('0.125'), Decimal('1E+400'))
+    """
+    # Fewer digits than these are needed: each halving adds one.
+    digits = exact.numerator.bit_length() + exact.denominator.bit_length() + 1
+    context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    return context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
 
 
 def _long_number(exact: Fraction) -> Scalar:

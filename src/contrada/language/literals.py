@@ -1,0 +1,123 @@
+"""Literals: numbers exact or correctly rounded, dates and instants of any year down to nanoseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import FilterError
+
+DECIMAL_DIGITS = 10_000
+DIGITS = 1200  # of an integer: more than constraints compare, and fewer than Python refuses to read
+_DATE = re.compile(r"([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})\Z")
+_TIMESTAMP = re.compile(
+    r"([+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})?\Z"
+)
+
+
+def number_of(text: str) -> int | float:
+    """The number of a literal: an integer without point and exponent is exact, all others are the nearest double.
+
+    >>> number_of("9007199254740993"), number_of("0.1"), number_of("1e3"), number_of("1e999")
+    (9007199254740993, 0.1, 1000.0, inf)
+    """
+    if not text.lstrip("+-").isdigit():
+        return float(text)
+    if len(text) > DIGITS:
+        raise FilterError(f"an integer of {len(text):,} digits is more than can be compared")
+    return int(text)
+
+
+def decimal_of(text: str) -> Decimal:
+    """The decimal of a literal, exact.
+
+    >>> decimal_of("0.10")
+    Decimal('0.10')
+    """
+    if len(text) > DECIMAL_DIGITS:  # their fractions would take long
+        raise FilterError(f"a decimal of {len(text):,} digits is more than can be compared")
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise FilterError(f"{_shown(text)} is no decimal number") from None
+
+
+def date_of(text: str) -> date | np.datetime64:
+    """The date of a literal, which stands for its midnight in UTC.
+
+    >>> date_of("2020-01-02"), date_of("12020-01-02")
+    (datetime.date(2020, 1, 2), np.datetime64('12020-01-02'))
+    """
+    match = _DATE.match(text)
+    if match is None:
+        raise FilterError(f"{_shown(text)} is no date; a date is written DATE('2020-01-31')")
+    year, month, day = (int(group) if len(group) < 10 else 10**9 for group in match.groups())
+    if abs(year) >= 10**9:
+        raise FilterError(f"{_shown(text)} is too far away for a date")
+    try:
+        # The calendar repeats every 400 years, so one that Python knows tells whether there is such a day.
+        known = date(year if 1 <= year <= 9999 else year % 400 + 400, month, day)
+    except ValueError as error:
+        raise FilterError(f"{_shown(text)} is no date: {error}") from error
+    if 1 <= year <= 9999:
+        return known
+    cycles = (year - known.year) // 400
+    days = known.toordinal() - date(1970, 1, 1).toordinal() + cycles * 146_097
+    return np.datetime64(days, "D")
+
+
+def timestamp_of(text: str) -> datetime | np.datetime64:
+    """The instant of a literal, in UTC if no zone is given; nanoseconds count.
+
+    >>> timestamp_of("2020-01-02T03:04:05Z"), timestamp_of("2020-01-02T03:04:05.123456789+01:00")
+    (datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
+     np.datetime64('2020-01-02T02:04:05.123456789'))
+    """
+    match = _TIMESTAMP.match(text)
+    if match is None:
+        hint = "; a day is written DATE('2020-01-31')" if _DATE.match(text) else ""
+        raise FilterError(f"{_shown(text)} is no timestamp, as in TIMESTAMP('2020-01-31T18:30:00Z'){hint}")
+    day, *clock, fraction, zone = match.groups()
+    hours, minutes, seconds = map(int, clock)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise FilterError(f"{_shown(text)} is no timestamp: there is no such time of day")
+    fraction = fraction or ""
+    if fraction[9:].strip("0"):
+        raise FilterError(f"{_shown(text)}: timestamps have nanoseconds, nine digits, and nothing beyond")
+    midnight = date_of(day)
+    days = midnight.toordinal() - 719_163 if isinstance(midnight, date) else int(midnight.astype(np.int64))
+    whole = days * 86_400 + hours * 3600 + minutes * 60 + seconds - _offset(text, zone)
+    return _instant(text, whole * 10**9 + int(fraction[:9].ljust(9, "0")))
+
+
+def _offset(text: str, zone: str | None) -> int:
+    """The seconds that a zone is ahead of UTC."""
+    if zone is None or zone in "Zz":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:])
+    if hours > 23 or minutes > 59:
+        raise FilterError(f"{_shown(text)} is no timestamp: there is no such zone")
+    return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
+
+
+def _instant(text: str, nanoseconds: int) -> datetime | np.datetime64:
+    """So many nanoseconds after 1970 began in UTC: a datetime if that can say it."""
+    if nanoseconds % 1000 == 0:
+        try:
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
+        except OverflowError:
+            if abs(nanoseconds) < 2**63 * 1000:
+                return np.datetime64(nanoseconds // 1000, "us")
+    for step in (1, 10, 100):
+        if nanoseconds % step == 0 and abs(nanoseconds) < 2**63 * step:
+            return np.datetime64(nanoseconds // step, ("ns", step))
+    raise FilterError(f"{_shown(text)} is too far away for a timestamp of so many digits")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

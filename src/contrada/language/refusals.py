@@ -1,0 +1,48 @@
+"""What CQL2 has and Contrada has not: why, and what works instead."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+RELATIONS = ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered_by")
+OGC = ("s_intersects", "s_disjoint", "s_equals", "s_touches", "s_overlaps", "s_within", "s_contains")
+FUNCTIONS = (*OGC, *RELATIONS, "relation", "casei", "accenti", "date", "timestamp", "decimal", "bbox")
+ARITHMETIC = ("+", "-", "*", "/", "%", "^", "div")
+
+_INSTEAD = {
+    "s_crosses": "only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS",
+    "t_after": "write `time > TIMESTAMP('...')`",
+    "t_before": "write `time < TIMESTAMP('...')`",
+    "t_equals": "write `time = TIMESTAMP('...')`",
+    "t_during": "write `time > TIMESTAMP('...') AND time < TIMESTAMP('...')`",
+    "t_intersects": "write `time BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
+    "t_disjoint": "write `time NOT BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
+    "interval": "write `time BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
+    "array": "arrays are no values; ask for one of several with `attribute IN ('a', 'b')`",
+    "intersects": "write S_INTERSECTS",
+    "within": "write S_WITHIN, or inside for what does not touch the boundary",
+    "touches": "write meets or S_TOUCHES",
+    "upper": "compare CASEI(attribute) with CASEI('...')",
+    "lower": "compare CASEI(attribute) with CASEI('...')",
+}
+
+
+def refusal(name: str) -> str:
+    """Why an operation cannot be asked for.
+
+    >>> print(refusal("s_crosses"))
+    S_CROSSES is not there: only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS
+    """
+    if name in ARITHMETIC:
+        return f"arithmetic (`{name}`) is not there: compare the attribute with a number that is worked out before"
+    if name == "array":
+        return _INSTEAD[name]
+    if name in _INSTEAD:
+        return f"{name.upper()} is not there: {_INSTEAD[name]}"
+    if name.startswith("t_"):
+        return f"{name.upper()} is not there: values are instants; compare them with <, =, > and BETWEEN"
+    if name.startswith("a_"):
+        return f"{name.upper()} is not there: {_INSTEAD['array']}"
+    close = get_close_matches(name, FUNCTIONS, 3)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(FUNCTIONS)}"
+    return f"there is no function {name!r}: {hint}"

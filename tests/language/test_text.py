@@ -1,0 +1,315 @@
+"""CQL2 text: the standard's examples, what each form means, and how texts fail."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pytest
+
+import contrada as ct
+from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
+from contrada.language import LanguageError, parse, parse_text
+from contrada.model.filter import as_predicate
+
+SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
+REGION = Region.box(0, 0, 4, 4)
+R = RelationSet
+
+
+def both(*constraints):
+    return Filter(constraints)
+
+
+def either(*parts):
+    return Predicate([part if isinstance(part, Filter) else Filter([part]) for part in parts])
+
+
+# From the examples of OGC 21-065 that are in scope (examples/text of the standard's repository).
+STANDARD = [
+    ("avg_wind_speed >= 15", Constraint("avg_wind_speed", ">=", 15)),
+    ("landsat:scene_id = 'LC82030282019133LGN00'", Constraint("landsat:scene_id", "=", "LC82030282019133LGN00")),
+    ("eo:instrument LIKE 'OLI%'", Constraint("eo:instrument", "like", "OLI%")),
+    ("landsat:wrs_path IN ('153','154','15X')", Constraint("landsat:wrs_path", "in", ["153", "154", "15X"])),
+    ("eo:cloud_cover < 0.1 AND landsat:wrs_row = 28 AND landsat:wrs_path = 203",
+     both(Constraint("eo:cloud_cover", "<", 0.1), Constraint("landsat:wrs_row", "=", 28),
+          Constraint("landsat:wrs_path", "=", 203))),
+    ("eo:cloud_cover = 0.1 OR eo:cloud_cover = 0.2",
+     either(Constraint("eo:cloud_cover", "=", 0.1), Constraint("eo:cloud_cover", "=", 0.2))),
+    ("eo:cloud_cover BETWEEN 0.1 AND 0.2 AND landsat:wrs_row = 28 AND landsat:wrs_path = 203",
+     both(Constraint("eo:cloud_cover", "between", (0.1, 0.2)), Constraint("landsat:wrs_row", "=", 28),
+          Constraint("landsat:wrs_path", "=", 203))),
+    ("eo:cloud_cover BETWEEN 0 AND 50", Constraint("eo:cloud_cover", "between", (0, 50))),
+    ("S_INTERSECTS(geometry,POLYGON((-77.0824 38.7886,-77.0189 38.7886,-77.0189 38.8351,-77.0824 38.8351,"
+     "-77.0824 38.7886)))",
+     Constraint("geometry", R.S_INTERSECTS, Region.box(-77.0824, 38.7886, -77.0189, 38.8351))),
+    ("updated >= DATE('2012-06-05') AND updated < DATE('2012-06-06')",
+     both(Constraint("updated", ">=", date(2012, 6, 5)), Constraint("updated", "<", date(2012, 6, 6)))),
+    ("updated >= TIMESTAMP('2012-08-10T05:30:00Z')",
+     Constraint("updated", ">=", datetime(2012, 8, 10, 5, 30, tzinfo=UTC))),
+    ("cityName = 'Toronto'", Constraint("cityName", "=", "Toronto")),
+    ("balance-150.0 > 0", None),
+    ("CASEI(road_class) IN (CASEI('Οδος'),CASEI('Straße'))",
+     Constraint("road_class", "in", ["Οδος", "Straße"], casei=True)),
+    ("ACCENTI(etat_vol) = ACCENTI('débárquér')", Constraint("etat_vol", "=", "débárquér", accenti=True)),
+    ("CASEI(geophys:SURVEY_NAME) LIKE CASEI('%calcutta%')",
+     Constraint("geophys:SURVEY_NAME", "like", "%calcutta%", casei=True)),
+    ("geophys:SURVEY_NAME IS NOT NULL", Constraint("geophys:SURVEY_NAME", "is not null")),
+    ("NOT (geophys:SURVEY_NAME IS NULL)", Constraint("geophys:SURVEY_NAME", "is not null")),
+    ("name LIKE 'Smith.'", Constraint("name", "like", "Smith.")),
+    ("owner NOT LIKE '%Mike%'", Constraint("owner", "not contains", "Mike")),
+    ("depth BETWEEN 100.0 AND 150.0", Constraint("depth", "between", (100, 150))),
+    ("cityName IN ('Toronto','Frankfurt','Tokyo','New York')",
+     Constraint("cityName", "in", ["Toronto", "Frankfurt", "Tokyo", "New York"])),
+    ("category NOT IN (1,2,3,4)", Constraint("category", "not in", [1, 2, 3, 4])),
+    ("value = field^2+8", None),
+    ("S_WITHIN(location,BBOX(-118,33.8,-117.9,34))",
+     Constraint("location", R.S_WITHIN, Region.box(-118, 33.8, -117.9, 34))),
+    ("T_DURING(INTERVAL(starts_at, ends_at), INTERVAL('2005-01-10','2010-02-10'))", None),
+    ("S_CROSSES(road, LINESTRING(43.7286 -79.2986,43.7311 -79.2996))", None),
+    ("A_CONTAINS(layer:ids, ('layers-ca','layers-us'))", None),
+    ("swimming_pool=TRUE AND (floors>5 OR material LIKE 'brick%' OR material LIKE '%brick')",
+     either(*(both(Constraint("swimming_pool", "=", True), other) for other in (
+         Constraint("floors", ">", 5), Constraint("material", "prefix", "brick"),
+         Constraint("material", "suffix", "brick"))))),
+    ("(floors > 5 AND swimming_pool = TRUE) OR NOT (floors >= 20)",
+     either(both(Constraint("floors", ">", 5), Constraint("swimming_pool", "=", True)), Constraint("floors", "<", 20))),
+    ("NOT floors < 5 OR swimming_pool=TRUE",
+     either(Constraint("floors", ">=", 5), Constraint("swimming_pool", "=", True))),
+    ("\"vehicle height\" > (bridge_clearance-1)", None),
+    ("built BETWEEN TIMESTAMP('1970-01-01T00:00:00Z') AND TIMESTAMP('1990-12-31T23:59:59Z')",
+     Constraint("built", "between",
+                (datetime(1970, 1, 1, tzinfo=UTC), datetime(1990, 12, 31, 23, 59, 59, tzinfo=UTC)))),
+]  # fmt: skip
+
+MEANINGS = [
+    ("5 < x", Constraint("x", ">", 5)),
+    ("l\u0131ke = 5 AND größe:max.1 > 2", both(Constraint("l\u0131ke", "=", 5), Constraint("größe:max.1", ">", 2))),
+    ("5 >= x", Constraint("x", "<=", 5)),
+    ("5 = x", Constraint("x", "=", 5)),
+    ("5 <> x", Constraint("x", "!=", 5)),
+    ("x != 5", Constraint("x", "!=", 5)),
+    ("(x) = (5)", Constraint("x", "=", 5)),
+    ("is_open", Constraint("is_open", "=", True)),
+    ("NOT is_open", Constraint("is_open", "=", False)),
+    ("not not x = 1", Constraint("x", "=", 1)),
+    ("a AND NOT (b OR c)", both(*(Constraint(n, "=", v) for n, v in (("a", True), ("b", False), ("c", False))))),
+    ("NOT (a AND b)", either(Constraint("a", "=", False), Constraint("b", "=", False))),
+    ("x = 1 AND TRUE", Constraint("x", "=", 1)),
+    ("x = 1 OR FALSE", Constraint("x", "=", 1)),
+    ("x = 1 AND x = 1 OR x = 1", Constraint("x", "=", 1)),
+    ("x = -5", Constraint("x", "=", -5)),
+    ("x = +.5", Constraint("x", "=", 0.5)),
+    ("x = 5.", Constraint("x", "=", 5)),
+    ("x = 9007199254740993", Constraint("x", "=", 2**53 + 1)),
+    ("x = 9007199254740993.0", Constraint("x", "=", 2**53)),
+    ("x = 1.00000000000000011102230246251565404236316680908203125", Constraint("x", "=", 1.0)),
+    ("x = 1.00000000000000011102230246251565404236316680908203126", Constraint("x", "=", 1 + 2**-52)),
+    ("x < 1e999", Constraint("x", "<", float("inf"))),
+    ("x = DECIMAL('0.1')", Constraint("x", "=", ct.model.values.Decimal("0.1"))),
+    ("x NOT BETWEEN -1 AND +1", Constraint("x", "not between", (-1, 1))),
+    ("x IS NULL", Constraint("x", "is null")),
+    ("CASEI(x) IS NULL", Constraint("x", "is null")),
+    ("x = 'it''s'", Constraint("x", "=", "it's")),
+    (r"x LIKE '50\%%'", Constraint("x", "prefix", "50%")),
+    ("CASEI(x) = 'straße'.", None),
+    ("CASEI(x) = 'abc'", Constraint("x", "=", "abc", casei=True)),
+    ("ACCENTI(CASEI(x)) LIKE CASEI(ACCENTI('A%'))", Constraint("x", "prefix", "a", casei=True, accenti=True)),
+    ("x PREFIX 'a%'", Constraint("x", "prefix", "a%")),
+    ("x NOT CONTAINS $part", Constraint("x", "not contains", Column("part"))),
+    ("prefix = 'contains' AND NOT suffix = 'a'",
+     both(Constraint("prefix", "=", "contains"), Constraint("suffix", "!=", "a"))),
+    ('"a ""b""".c = 1', None),
+    ('"a ""b"".c" = 1', Constraint('a "b".c', "=", 1)),
+    ("point IS NULL AND date = 1", both(Constraint("point", "is null"), Constraint("date", "=", 1))),
+    ("x\t=\n1\r\nAND\u00a0y=2", both(Constraint("x", "=", 1), Constraint("y", "=", 2))),
+    ("at > TIMESTAMP('2020-01-02T03:04:05.5+01:00')",
+     Constraint("at", ">", datetime(2020, 1, 2, 2, 4, 5, 500000, tzinfo=UTC))),
+    ("at = TIMESTAMP('2020-01-02T03:04:05.000000001')",
+     Constraint("at", "=", np.datetime64("2020-01-02T03:04:05.000000001"))),
+    (f"S_WITHIN({SQUARE}, area)", Constraint("area", R.S_CONTAINS, REGION)),
+    (f"inside({SQUARE}, area)", Constraint("area", Relation.CONTAINS, REGION)),
+    (f"relation({SQUARE}, area, 'covers', 'meets')", Constraint("area", Relation.COVERED_BY | Relation.MEETS, REGION)),
+    (f"relation(area, {SQUARE}, 'Covered_By', 'meets')",
+     Constraint("area", Relation.COVERED_BY | Relation.MEETS, REGION)),
+    (f"relation(area, {SQUARE})", Constraint("area", R.NONE, REGION)),
+    (f"NOT S_INTERSECTS(area, {SQUARE})", Constraint("area", Relation.DISJOINT, REGION)),
+    ("meets(area, POINT(1 2))", Constraint("area", Relation.MEETS, Point(1, 2))),
+    ("meets(area, POINT Z (1 2 3))", Constraint("area", Relation.MEETS, Point(1, 2))),
+    ("equals(area, MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0))))", Constraint("area", Relation.EQUALS, REGION)),
+    ("overlaps(area, $geometry) AND severity >= $min_severity",
+     both(Constraint("area", Relation.OVERLAPS, Column("geometry")),
+          Constraint("severity", ">=", Column("min_severity")))),
+    ('x = $"min severity"', Constraint("x", "=", Column("min severity"))),
+]  # fmt: skip
+
+FAULTS = [  # text, line, column, part of the message
+    ("", 1, 1, "the text ends"),
+    ("x =", 1, 4, "here could stand (, FALSE, TRUE, a $column, a geometry, a number"),
+    ("x = 1\nAND y > > 2", 2, 9, "unexpected '>'"),
+    ("x = 1 y = 2", 1, 7, "here could stand AND, OR, the end"),
+    ("(x = 1", 1, 7, "here could stand ), ,, AND, OR"),
+    ("x BETWEEN 1 OR 2", 1, 13, "here could stand AND"),
+    ("x IS 5", 1, 6, "here could stand NOT, NULL"),
+    ("x = 'abc", 1, 5, "this text is not closed"),
+    (r"x = 'it\'s'", 1, 10, "within text a ' is written ''"),
+    ('"abc = 5', 1, 1, "this name is not closed"),
+    ("x = §5", 1, 5, "'§' is not part of the language"),
+    ("x = $ 5", 1, 5, "after $ comes the name of a column"),
+    ("x = y", 1, 5, "two attributes cannot be compared"),
+    ("x IN (1, y)", 1, 10, "two attributes cannot be compared"),
+    ("5 = 5", 1, 1, "two values are compared, and no attribute"),
+    ("5 BETWEEN x AND 7", 1, 1, "BETWEEN asks about an attribute, which has to come first"),
+    ("x = NULL", 1, 5, "ask `x IS NULL`"),
+    ("NULL", 1, 1, "NULL alone"),
+    ("x = 1 OR 5", 1, 10, "a condition is missing"),
+    ("$flag", 1, 1, "a condition is missing"),
+    ("TRUE", 1, 1, "always true"),
+    ("x = 1 OR NOT FALSE", 1, 1, "always true"),
+    ("x = 1 AND FALSE", 1, 1, "never true"),
+    ("x + 1 = 5", 1, 3, "arithmetic (`+`) is not there"),
+    ("x = 5 * 2", 1, 7, "arithmetic (`*`) is not there"),
+    ("x = -y", 1, 5, "arithmetic (`-`) is not there"),
+    ("x = 5 div 2", 1, 7, "arithmetic (`div`) is not there"),
+    ("a = 1 AND S_CROSSES(area, b)", 1, 11, "use S_OVERLAPS or S_INTERSECTS"),
+    ("meets(area, LINESTRING(0 0, 1 1))", 1, 13, "write a POLYGON, MULTIPOLYGON, POINT or BBOX"),
+    ("T_AFTER(t, DATE('2020-01-01'))", 1, 1, "write `time > TIMESTAMP('...')`"),
+    ("T_STARTS(t, u)", 1, 1, "values are instants"),
+    ("t = INTERVAL('2020-01-01', '..')", 1, 5, "BETWEEN"),
+    ("A_EQUALS(a, ('x', 'y'))", 1, 1, "arrays are no values"),
+    ("a = ('x', 'y')", 1, 5, "arrays are no values"),
+    ("avg(x) = 5", 1, 1, "there is no function 'avg'"),
+    ("s_intersect(x, POINT(1 2))", 1, 1, "did you mean s_intersects?"),
+    ("within(x, POINT(1 2))", 1, 1, "write S_WITHIN"),
+    ("(a = 1) = TRUE", 1, 2, "a condition stands where a value"),
+    ("CASEI(x)", 1, 1, "CASEI makes a value, not a condition"),
+    ("CASEI(x) = 'ABC'", 1, 12, "write CASEI('...') here too"),
+    ("CASEI(x) = $c", 1, 12, "CASEI has to stand around both sides"),
+    ("x = CASEI('a')", 1, 11, "CASEI has to stand around both sides"),
+    ("ACCENTI(x) LIKE 'é%'", 1, 17, "write ACCENTI('...') here too"),
+    ("CASEI(x) = 5", 1, 12, "CASEI has to stand around both sides"),
+    ("CASEI(x) = CASEI(5)", 1, 18, "for text"),
+    ("x < TRUE", 1, 5, "does not apply to booleans"),
+    ("x IN (1, 'a')", 1, 1, "values of one kind"),
+    ("x LIKE 5", 1, 1, "takes text, not int"),
+    ("x LIKE 'a\\'", 1, 1, "nothing follows the escape"),
+    (f"x = {SQUARE}", 1, 5, "with regions use a Relation"),
+    ("inside(area, 5)", 1, 14, "INSIDE needs a geometry"),
+    ("inside(area)", 1, 1, "INSIDE takes 2 arguments, not 1"),
+    ("inside(area, other)", 1, 1, "two attributes cannot be related"),
+    ("inside(POINT(1 2), POINT(1 2))", 1, 1, "two values cannot be related"),
+    ("relation(area)", 1, 1, "relation takes an attribute, a geometry"),
+    (f"relation(area, {SQUARE}, 'near')", 1, 52, "the name of a relation is needed"),
+    ("meets(area, POLYGON((0 0, 1 1, 0 0)))", 1, 13, "fewer than three distinct vertices"),
+    ("meets(area, POLYGON((0 0, 2 2, 2 0, 0 2, 0 0)))", 1, 13, "self-intersection"),
+    ("meets(area, POLYGON EMPTY)", 1, 13, "empty geometry"),
+    ("meets(area, POINT(1 nan))", 1, 21, "'n' does not belong into the coordinates"),
+    ("meets(area, POLYGON((0 0, 1 0, 0 1))", 1, 37, "the text ends"),
+    ("meets(area, POLYGON((0 0, 1 0, 0 1)", 1, 13, "the brackets of this POLYGON are not closed"),
+    ("meets(area, BBOX(0, 0, 0, 1, 1, 1))", 1, 13, "BBOX takes xmin, ymin, xmax, ymax"),
+    ("meets(area, BBOX(0, 0, 0, 1))", 1, 13, "need xmin < xmax"),
+    ("meets(area, BBOX(0, 0, x, 1))", 1, 24, "BBOX takes numbers"),
+    ("t > DATE('2020-02-30')", 1, 10, "day"),
+    ("t > DATE('today')", 1, 10, "a date is written DATE('2020-01-31')"),
+    ("t > TIMESTAMP('2020-02-03')", 1, 15, "a day is written DATE('2020-01-31')"),
+    ("t > TIMESTAMP('2020-02-03T24:00:00Z')", 1, 15, "no such time of day"),
+    ("t > TIMESTAMP('2020-02-03T23:00:00.1234567891Z')", 1, 15, "nine digits"),
+    ("t > TIMESTAMP(5)", 1, 15, "TIMESTAMP takes text"),
+    ("x = " + "9" * 5000, 1, 5, "an integer of 5,000 digits"),
+    ("x = DECIMAL('" + "9" * 20_000 + "')", 1, 13, "a decimal of 20,000 digits"),
+    ("x = DECIMAL('1,5')", 1, 13, "is no decimal number"),
+    ("x = DECIMAL('nan')", 1, 5, "holds of nothing"),
+    ("x = 1 AND\n" + "  " * 100 + "x = y", 2, 205, "two attributes"),
+    ("(" * 201 + "x = 1" + ")" * 201, 1, 201, "nested more than 200 deep"),
+    ("NOT " * 201 + "x", 1, 801, "nested more than 200 deep"),
+    ("(" * 500_000, 1, 201, "nested more than 200 deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), [*STANDARD, *MEANINGS], ids=lambda case: str(case)[:60])
+def test_texts_mean_what_they_say(text, meaning):
+    if meaning is None:
+        with pytest.raises(LanguageError):
+            parse_text(text)
+    else:
+        assert parse_text(text) == as_predicate(meaning)
+
+
+@pytest.mark.parametrize("name", [relation.name for relation in Relation])
+def test_the_eight_relations_are_functions(name):
+    asked = Constraint("area", Relation[name], REGION)
+    assert parse(f"{name}(area, {SQUARE})") == parse(f"{name.lower()}(area,{SQUARE})") == as_predicate(asked)
+
+
+@pytest.mark.parametrize("name", ["S_INTERSECTS", "S_DISJOINT", "S_EQUALS", "S_TOUCHES", "S_OVERLAPS", "S_WITHIN",
+                                  "S_CONTAINS"])  # fmt: skip
+def test_ogc_functions_are_sets_of_relations(name):
+    relations = getattr(RelationSet, name)
+    assert parse(f"{name}(area, {SQUARE})") == as_predicate(Constraint("area", relations, REGION))
+    assert parse(f"NOT {name.lower()}(area, {SQUARE})") == as_predicate(Constraint("area", ~relations, REGION))
+    assert parse(f"{name}({SQUARE}, area)") == as_predicate(Constraint("area", relations.inverse, REGION))
+
+
+@pytest.mark.parametrize(("text", "line", "column", "message"), FAULTS, ids=lambda case: str(case)[:40])
+def test_faults_have_a_place(text, line, column, message):
+    with pytest.raises(LanguageError) as caught:
+        parse_text(text)
+    first, source, mark = str(caught.value).split("\n")
+    assert message in first
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert first.startswith(f"line {line}, column {column}: ")
+    faulty = text.split("\n")[line - 1][column - 1 : column + 10]
+    assert source[mark.index("^") :].startswith(faulty)
+    assert len(source) < 140
+
+
+def test_what_could_stand_there_is_data_too():
+    with pytest.raises(LanguageError) as caught:
+        parse("x = 1 y")
+    assert caught.value.expected == ("AND", "OR", "the end")
+    assert isinstance(caught.value, ct.FilterError)
+    assert caught.value.path is None
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copied), copied.column, copied.expected) == (str(caught.value), 7, caught.value.expected)
+
+
+def test_threads_parse_at_the_same_time():
+    texts = [f"x = {k} AND (y > {k} OR NOT z)" for k in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(parse, texts)) == [parse(text) for text in texts]
+
+
+def test_nesting_of_200_is_taken():
+    assert parse("(" * 200 + "x = 1" + ")" * 200) == parse("x = 1")
+    assert parse("NOT " * 200 + "x") == parse("x")
+    deep = "x = 0"
+    for level in range(198):
+        deep = f"NOT (y{level} AND {deep})"
+    assert len(parse(deep)) == 100
+
+
+def test_the_limit_on_filters_is_known_before():
+    pairs = " AND ".join(f"(a{k} = 1 OR b{k} = 1)" for k in range(13))
+    assert len(parse(pairs)) == 2**13
+    with pytest.raises(LanguageError, match="this part would take 16,384 filters") as caught:
+        parse(f"x = 1 AND y = 2 OR (\n{pairs} AND (c = 1 OR d = 1)) AND z")
+    assert caught.value.line == 2
+    with pytest.raises(LanguageError, match=r"more than 10\^15 filters"):
+        parse(" AND ".join(f"(a{k} = 1 OR b{k} = 1)" for k in range(2000)))
+    with pytest.raises(LanguageError, match="this part would take 20,000 filters"):
+        parse(" OR ".join(f"x = {k}" for k in range(20_000)))
+    wide = " AND ".join(f"a{k} <> 1" for k in range(300))
+    with pytest.raises(LanguageError, match="5,000 filters with 1,505,000 constraints"):
+        parse(f"{wide} AND ({' OR '.join(f'x = {k}' for k in range(5000))})")
+
+
+def test_ten_thousand_filters_are_subscribed():
+    table = ct.ForwardingTable()
+    table.subscribe("scalars", " OR ".join(f"x = {k} AND y > {k}" for k in range(10_000)))
+    boxes = (f"S_INTERSECTS(a, BBOX({k}, 0, {k + 1}, 1)) AND meets(b, BBOX(0, {k}, 1, {k + 1}))" for k in range(3000))
+    table.subscribe("regions", " OR ".join(boxes))
+    assert set(table.match({"x": 9999, "y": 10_000})) == {"scalars"}
+    assert set(table.match({"x": 9999, "y": 9999})) == set()
+    assert set(table.match({"a": Point(2999.5, 0.5), "b": Point(0.5, 2999)})) == {"regions"}
+    table.settle()
+    table.check()

@@ -1,0 +1,152 @@
+"""Templates in CQL2: bound to columns they ask what each row's own text asks, also with several filters for a row."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import contrada as ct
+from contrada.language import parse, to_json
+
+ROWS = 60
+TEMPLATES = [
+    "overlaps(area, $geometry) AND severity >= $least",
+    "severity >= $least OR severity < $below",
+    "S_INTERSECTS(area, $geometry) OR S_INTERSECTS(place, $geometry)",
+    "S_INTERSECTS(area, $geometry) OR kind = $kind AND NOT severity BETWEEN $below AND $least",
+    "(S_WITHIN(area, $geometry) OR meets(area, BBOX(0, 0, 2, 2))) AND (kind = $kind OR is_open)",
+    "NOT (kind LIKE $kind OR S_INTERSECTS(area, $geometry)) OR place IS NOT NULL",
+    "kind IN ($kind, 'fire') OR CASEI(kind) PREFIX CASEI($kind) OR severity = $big",
+    "disjoint(area, $geometry) OR disjoint(area, $geometry) AND S_INTERSECTS(place, $geometry)",
+    "severity >= 3 OR kind = 'storm'",
+]
+
+
+def rows():
+    rng = np.random.default_rng(2)
+    corners = rng.integers(0, 6, (ROWS, 2))
+    boxes = [ct.Region.box(x, y, x + 2, y + 1) for x, y in corners.tolist()]
+    return pa.table({
+        "key": [f"k{k}" for k in range(ROWS)],
+        "subscriber": [f"s{k % 7}" for k in range(ROWS)],
+        "geometry": ct.RegionArray.from_regions(boxes).to_wkb(),
+        "least": rng.integers(0, 9, ROWS),
+        "below": rng.uniform(0, 4, ROWS),
+        "big": pa.array([2**53 + k for k in range(ROWS)]),
+        "kind": rng.choice(["storm", "flood", "Storm surge", "50%"], ROWS),
+    })  # fmt: skip
+
+
+def messages():
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(80):
+        x, y = rng.integers(0, 6, 2).tolist()
+        message = {"area": ct.Region.box(x, y, x + 1, y + 3), "severity": int(rng.integers(0, 10)), "is_open": True}
+        message |= {"kind": str(rng.choice(["storm", "flood", "fire", "STORMY", "50%"])), "place": ct.Point(y, x)}
+        for gone in rng.choice(list(message), 2):
+            message.pop(gone, None)
+        found.append(message)
+    return [*found, {}, {"severity": 2**53 + 5}, {"area": ct.Point(1, 1), "place": ct.Region.box(1, 1, 9, 9)}]
+
+
+def bound(constraint, row):
+    """A constraint with the values of a row, by plain Python."""
+
+    def put(item):
+        if not isinstance(item, ct.Column):
+            return item
+        value = row[item.name]
+        return ct.Region.from_wkb(value) if isinstance(value, bytes) else value
+
+    value = constraint.value
+    value = tuple(map(put, value)) if type(value) is tuple else put(value)
+    folds = {"casei": constraint.casei, "accenti": constraint.accenti}
+    return ct.Constraint(constraint.attribute, constraint.operator, value, **folds)
+
+
+def by_rows(table, template):
+    """The same subscriptions, one by one."""
+    one_by_one = ct.ForwardingTable()
+    for row in table.to_pylist():
+        filters = [ct.Filter(bound(constraint, row) for constraint in part) for part in parse(template)]
+        one_by_one.subscribe(row["subscriber"], ct.Predicate(filters), key=row["key"])
+    return one_by_one
+
+
+def check_same(table, other, asked):
+    table.check()
+    for message in asked:
+        assert set(table.match_keys(message)) == set(other.match_keys(message))
+        assert set(table.match(message)) == set(other.match(message))
+    ours, theirs = table.match_many(asked), other.match_many(asked)
+    assert ours.offsets.tolist() == theirs.offsets.tolist()
+    assert ours.rows.tolist() == theirs.rows.tolist()
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_asks_what_its_rows_ask(template, tmp_path):
+    given, asked = rows(), messages()
+    table, other = ct.ForwardingTable(), by_rows(given, template)
+    table.subscribe("first", "severity = 3 AND is_open OR severity = 4", key="first")
+    other_first = ct.ForwardingTable()
+    other_first.subscribe("first", "severity = 3 AND is_open OR severity = 4", key="first")
+    assert table.subscribe_many(given, template).tolist() == list(range(1, ROWS + 1))
+    for message in asked:
+        expected = set(other.match_keys(message)) | set(other_first.match_keys(message))
+        assert set(table.match_keys(message)) == expected
+    table.unsubscribe("first")
+    for key in ("k3", "k4", "k59"):
+        table.unsubscribe(key)
+        other.unsubscribe(key)
+    for message in asked:
+        assert set(table.match_keys(message)) == set(other.match_keys(message))
+    assert table.explain(asked[0], "k5").truth == other.explain(asked[0], "k5").truth
+    table.save(tmp_path / "table")
+    opened = ct.ForwardingTable.open(tmp_path / "table")
+    for message in asked:
+        assert set(opened.match_keys(message)) == set(other.match_keys(message))
+
+
+@pytest.mark.parametrize("template", TEMPLATES[:5])
+def test_templates_in_json_and_as_predicates(template):
+    given, asked = rows(), messages()
+    tables = [ct.ForwardingTable() for _ in range(3)]
+    for table, form in zip(tables, (template, to_json(parse(template)), parse(template)), strict=True):
+        table.subscribe_many(given, form)
+        check_same(table, tables[0], asked)
+
+
+def test_many_templates_after_each_other():
+    given, asked = rows(), messages()
+    table, other = ct.ForwardingTable(), {}
+    for number, template in enumerate(TEMPLATES):
+        keys = [f"{number}-{k}" for k in range(ROWS)]
+        part = given.set_column(0, "key", pa.array(keys))
+        table.subscribe_many(part, template)
+        other[number] = by_rows(part, template)
+    table.check()
+    for message in asked:
+        right = [set(each.match_keys(message)) for each in other.values()]
+        assert set(table.match_keys(message)) == set().union(*right)
+
+
+def test_a_region_column_is_read_once(monkeypatch):
+    calls = []
+    read = ct.RegionArray.from_arrow
+    monkeypatch.setattr(ct.RegionArray, "from_arrow", lambda *given: calls.append(1) or read(*given))
+    ct.ForwardingTable().subscribe_many(rows(), "S_INTERSECTS(area, $geometry) OR S_INTERSECTS(place, $geometry)")
+    assert len(calls) == 1
+
+
+def test_templates_fail_with_their_reason():
+    table = ct.ForwardingTable()
+    for template, message in [
+        ("severity >= $most", "the template asks for the column 'most'"),
+        ("severity >= $least AND", "line 1, column 23: the text ends"),
+        ("kind = $kind OR severity BETWEEN $kind AND 5", "values of one kind"),
+    ]:
+        with pytest.raises(ct.FilterError, match=message):
+            table.subscribe_many(rows(), template)
+    with pytest.raises(ct.FilterError, match="is a column of a template: use subscribe_many"):
+        table.subscribe("a", "severity >= $least")
+    assert len(table) == 0
