@@ -27,8 +27,6 @@ def parsed(parser: argparse.ArgumentParser, sections: Collection[str]) -> tuple[
     chosen = set(arguments.only.split(","))
     if unknown := chosen - set(sections):
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
-    if arguments.write_docs and chosen != set(sections):
-        parser.error("--write-docs needs a run of all sections")
     return arguments, chosen
 
 
@@ -47,10 +45,12 @@ def shown_at_least(report: Report) -> Iterator[None]:
         raise
 
 
-def finish(report: Report, name: str, to_docs: bool) -> None:
-    """Print, save, and write to the docs if asked for."""
+def finish(report: Report, name: str, to_docs: bool, is_whole: bool) -> None:
+    """Print, save, and write to the docs if asked for; a run of some sections replaces those of the run before."""
     result = result_of(name)
     show(report)
+    if to_docs and not is_whole:
+        report.merge(result)
     report.save(result)
     say(f"wrote {result.relative_to(ROOT)}")
     if to_docs:

@@ -41,7 +41,7 @@ def main() -> None:
         for name, run in SECTIONS.items():
             if name in chosen:
                 report.rows.extend(run(report))
-    finish(report, "match", arguments.write_docs)
+    finish(report, "match", arguments.write_docs, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -108,10 +108,11 @@ def loading(polygons: PolygonSet, table: ct.ForwardingTable, seconds: float) -> 
 def threads(polygons: PolygonSet, report: MatchReport) -> Iterator[Row]:
     """match_many of large messages on two cores against one."""
     table = table_of(polygons)
-    messages = [wkb for kind in KINDS for wkb in large_messages(polygons, kind, 30, report.seed)]
+    count = 30 if report.quick else 330
+    messages = [wkb for kind in KINDS for wkb in large_messages(polygons, kind, count, report.seed)]
     rows = pa.table({"area": pa.array(messages, pa.binary())})
     one, two = (partial(table.match_many, rows, threads=count) for count in (1, 2))
     found = take_turns({"1": one, "2": two}, 3 if report.quick else 9)
     first, second = found["1"].seconds / len(messages), found["2"].seconds / len(messages)
-    work = "match_many, SoCal, random operators, 2 threads (time per message)"
+    work = f"match_many, SoCal, random operators, {len(messages)} messages, 2 threads (time per message)"
     yield Row(LOADING, work, "1 thread", second, first, first / second, at_least=1.6)

@@ -23,9 +23,9 @@ from report import Row
 SECTIONS: dict[str, Callable[..., Iterator[Row]]] = {
     "mixed": mixed_production.run,
     "engines": mixed_engines.run,
-    "scalars": mixed_scalars.run,
     "live": mixed_live.run,
     "growth": mixed_growth.run,
+    "scalars": mixed_scalars.run,
 }
 
 
@@ -39,7 +39,7 @@ def main() -> None:
         for name, run in SECTIONS.items():
             if name in chosen:
                 report.rows.extend(run(report, arguments.largest) if run is mixed_scalars.run else run(report))
-    finish(report, "mixed", arguments.write_docs)
+    finish(report, "mixed", arguments.write_docs, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -16,27 +16,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from match_engines import PEERS
 from match_report import MatchReport
-from match_sets import read_set
-from mixed_python import PythonPlans
-from mixed_sets import Filters, Messages, message_columns, mixed_messages, mixed_set, scalar_columns, settle
+from mixed_sets import Filters, Messages, message_columns, scalar_columns, settle
+from mixed_work import prepared
 from report import Row
 from timing import Timed, say, take_turns
 
 SECTION = "Mixed filters, about 100 answers: against DuckDB and Python (time per message)"
-ANSWERS = 100
 BAR = 20
 
 
 def run(report: MatchReport) -> Iterator[Row]:
     """Our match_keys against the plans in Python and DuckDB's best one."""
-    polygons = read_set("LA", report)
-    if polygons is None:
+    work = prepared(report)
+    if work is None:
         return
-    filters = mixed_set(polygons, 20_000 if report.quick else 1_000_000, report.seed)
-    python = PythonPlans(filters)
-    messages = mixed_messages(filters, python.quickest, 30 if report.quick else 100, report.seed, ANSWERS)
-    table = mixed_ours.table_of(filters)
-    say(f"table of {len(filters):,} mixed filters")
+    filters, messages, python, table = work
     ask = partial(mixed_ours.ask, table, mixed_ours.as_dicts(messages))
     plans = {name: partial(plan, messages) for name, plan in python.plans().items()}
     found = take_turns({"ours": ask, **plans}, 3 if report.quick else 5)

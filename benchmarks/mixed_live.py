@@ -10,28 +10,24 @@ import mixed_ours
 import numpy as np
 from match_live import beside
 from match_report import MatchReport
-from match_sets import read_set
-from mixed_python import PythonPlans
-from mixed_sets import Filters, mixed_messages, mixed_set
+from mixed_sets import Filters
+from mixed_work import prepared
 from report import Row
 from timing import say
 
 import contrada as ct
 
 SECTION = "Updates of a table of mixed filters, and readers beside them (99.9th percentile of match_keys)"
-ANSWERS = 100
 RATE = 5_000  # subscribe or unsubscribe per second
 DISTURBED = 5  # times the time of an idle reader
 
 
 def run(report: MatchReport) -> Iterator[Row]:
     """Updates alone, and beside one reader."""
-    polygons = read_set("LA", report)
-    if polygons is None:
+    prepared_work = prepared(report)
+    if prepared_work is None:
         return
-    filters = mixed_set(polygons, 20_000 if report.quick else 1_000_000, report.seed)
-    messages = mixed_messages(filters, PythonPlans(filters).quickest, 100, report.seed, ANSWERS)
-    table = mixed_ours.table_of(filters)
+    filters, messages, _, table = prepared_work
     asked = [mixed_ours.read(message) for message in mixed_ours.as_dicts(messages)]
     updates = Updates(table, filters, np.random.default_rng(report.seed))
     work = f"{len(filters):,} filters, "

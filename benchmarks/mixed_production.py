@@ -7,27 +7,22 @@ from functools import partial
 
 import mixed_ours
 from match_report import MatchReport
-from match_sets import read_set
-from mixed_python import PythonPlans
-from mixed_sets import mixed_messages, mixed_set, settle
+from mixed_sets import settle
+from mixed_work import prepared
 from report import Row
-from timing import say, take_turns
+from timing import take_turns
 
 from contrada.matching.counting import CountingMatcher
 
 SECTION = "Mixed filters, about 100 answers: the table against compiled counting (time per message)"
-ANSWERS = 100
 
 
 def run(report: MatchReport) -> Iterator[Row]:
     """One by one, and in a batch."""
-    polygons = read_set("LA", report)
-    if polygons is None:
+    prepared_work = prepared(report)
+    if prepared_work is None:
         return
-    filters = mixed_set(polygons, 20_000 if report.quick else 1_000_000, report.seed)
-    messages = mixed_messages(filters, PythonPlans(filters).quickest, 30 if report.quick else 100, report.seed, ANSWERS)
-    table = mixed_ours.table_of(filters)
-    say(f"table of {len(filters):,} mixed filters")
+    filters, messages, _, table = prepared_work
     asked = mixed_ours.as_dicts(messages)
     contenders = {
         "match_keys, one by one": partial(mixed_ours.ask, table, asked),

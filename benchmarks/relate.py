@@ -41,7 +41,7 @@ def main() -> None:
     report = Report(arguments.seed, arguments.quick)
     with shown_at_least(report):
         measure(report, chosen)
-    finish(report, "relate", arguments.write_docs)
+    finish(report, "relate", arguments.write_docs, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Row:
     compared: int | None = None  # answers compared with the peer's
     different: int | None = None
     wrong: int | None = None  # of the different ones, those where rational arithmetic finds ours wrong
+    commit: str = ""  # that it was measured at, if not that of the report
 
     @property
     def passed(self) -> bool | None:
@@ -89,6 +90,18 @@ class Report:
             "accuracy": [asdict(row) for row in self.accuracy],
             "skipped": self.skipped,
         }
+
+    def merge(self, path: Path) -> None:
+        """Put the rows of a saved run of the same machine in front whose sections this one does not have."""
+        saved = json.loads(path.read_text())
+        if saved["quick"] or self.quick or saved["machine"] != machine() or saved["seed"] != self.seed:
+            raise SystemExit(f"{path} is of another machine or seed, or of a quick run: run all sections")
+        measured = {row.section for row in self.rows}
+        for row in reversed(saved["rows"]):
+            if row["section"] not in measured:
+                fields = {name: value for name, value in row.items() if name not in ("bar", "passed")}
+                self.rows.insert(0, Row(**fields | {"commit": row["commit"] or saved["commit"]}))
+        self.skipped = [*dict.fromkeys([*saved["skipped"], *self.skipped])]
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
@@ -215,7 +228,10 @@ def markdown(report: Report) -> str:
         "Versions: " + ", ".join(f"{name} {number}" for name, number in found["versions"].items()) + ".",
     ]
     for title, headings, rows in tables(report):
-        lines += ["", f"### {title}", "", "| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+        lines += ["", f"### {title}", ""]
+        if other := {row.commit for row in report.rows if row.section == title and row.commit}:
+            lines += [f"Measured at commit {', '.join(sorted(other))}.", ""]
+        lines += ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
         lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += ["", *(f"Skipped: {reason}." for reason in report.skipped)] if report.skipped else []
     return "\n".join(lines) + "\n"

@@ -29,6 +29,7 @@ _MODULES = {
     "match_scalars": "scalars",
     "rank_messages": "scalars",
     "scan_raw": "raw",
+    "shut_gate": "gate",
     "count_bytes": "counting",
     "count_integers": "counting",
     "gather_regions": "packing",

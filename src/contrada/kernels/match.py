@@ -10,7 +10,7 @@ from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, fill_chain
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
-from contrada.kernels.gate import wait_at
+from contrada.kernels.gate import enter, leave, wait_at
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
@@ -25,6 +25,7 @@ from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tr
 GRIDS = np.array([0, 32, 64, 256])
 ROOMS = np.array([40, 120, 1500, 1 << 31])
 SMALL_GRID = np.int64(16)
+LARGE_GRID, MANY = np.int64(64), 2000  # for so many candidates that are larger than its cells it still pays
 A_FEW = 6
 SOON, SIXTEEN = 4, 16
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
@@ -197,6 +198,7 @@ def match_regions(
     match are marked there (words are its bytes, eight at a time) and listed in marked; or, if that has no room at all,
     there is one message, and its end is the number of marks. candidates and stack have room for every item and level.
     """
+    enter(gate)
     m = Column(m_xy, m_rings, m_flags, m_boxes)
     items = items_at(table)
     tree = tree_at(table)
@@ -209,6 +211,7 @@ def match_regions(
     used = np.int64(0)
     for turn in range(start, len(order)):
         if not has_room(tree, out, bitmap, marked, used):
+            leave(gate)
             return turn
         i = order[turn]
         m0 = np.int64(m_regions[i])
@@ -232,6 +235,8 @@ def match_regions(
                 begun = count if len(bitmap) > 0 else first
                 count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
                 are_asked_for = True
+                if found > MANY:
+                    grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, LARGE_GRID)
                 break
         if grid.size == 0 and found > A_FEW:
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
@@ -244,7 +249,7 @@ def match_regions(
                 m, m0, m1, m_base, m_bounds, i, items, tree, grid, are_asked_for, candidates, found, sink, count, work
             )
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
-    wait_at(gate)
+    leave(gate)
     return len(order)
 
 

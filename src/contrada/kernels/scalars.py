@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.contacts import Column, make_work
-from contrada.kernels.gate import wait_at
+from contrada.kernels.gate import enter, leave
 from contrada.kernels.grid import Grid
 from contrada.kernels.passing import checks_at, keep_around, keep_passing, keep_unconstrained
 from contrada.kernels.prefetch import AHEAD, prefetch
@@ -222,6 +222,7 @@ def match_scalars(
     region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their
     numbers, from first_filter on; or by their places here, if that is negative.
     """
+    enter(gate)
     level = level_at(table)
     messages = Messages(m_offsets, m_values, m_blob, m_boxes)
     m = Column(r_xy, r_rings, r_flags, r_boxes)
@@ -231,6 +232,7 @@ def match_scalars(
     count = np.int64(0)
     for i in range(start, len(ends)):
         if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
+            leave(gate)
             return i
         first = count
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
@@ -254,7 +256,7 @@ def match_scalars(
             for k in range(first, count):
                 out[k] = first_filter + level.numbers[out[k]]
         ends[i] = count
-    wait_at(gate)
+    leave(gate)
     return len(ends)
 
 

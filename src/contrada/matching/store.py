@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import kernels
 from contrada.index.packed import GATE
 from contrada.index.scalars import ScalarIndex
 from contrada.matching.buffer import Buffer
@@ -33,8 +34,9 @@ SHARE = 8
 # So many messages after another, and each time after twice as many, those seen are held against what was expected of
 # them: the base is packed anew if they reach so many times as many filters, and so many at least.
 LOOK_AFTER, FACTOR, WORTH_IT = 2048, 3, 1000
-# Writers that let readers go first pause for so many seconds, until there was no question for so many pauses.
-PAUSE, PATIENCE = 1.5e-4, 16
+# Writers wait for readers until there was no question for so many updates: they look so many times, at least and at
+# most (60 and 300 microseconds); or sleep for so many seconds, if a thread that packs needs the processor.
+PATIENCE, LOOKS, PAUSE = 16, (72_000, 360_000), 3e-4
 
 
 class Packed(NamedTuple):
@@ -76,29 +78,29 @@ class Store:
             if FROZEN not in self._threads:
                 self._start(FROZEN, self._pack_anew)
 
-    def _yield_to_readers(self) -> None:
-        """Let readers go on if there were any lately; a writer calls this after an update, without the lock.
-
-        A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so
-        next to a busy writer each of them would wait so long, several times for one question. The pause is a few times
-        as long as a match, so that hardly any meets the writer twice.
-        """
-        if self._patience > 0:
-            self._patience -= 1
-            time.sleep(PAUSE)
-
     # Writers, who hold the lock; they publish by one assignment, which readers see whole or not at all
 
     @contextmanager
-    def updating(self) -> Iterator[None]:
-        """Hold the lock and shut the gate for a short update, then let readers go on."""
+    def updating(self, waits: bool = True) -> Iterator[None]:
+        """Hold the lock and shut the gate for a short update, beside the kernels of readers if there were any lately.
+
+        A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so
+        next to a busy writer each of them would wait so long, several times for one question. So a writer waits,
+        without the interpreter, until a reader is inside a kernel, and is done before the reader needs the interpreter
+        again. An update that takes less time than getting there need not wait.
+        """
         with self.lock:
+            if waits and self._patience > 0:
+                self._patience -= 1
+                if self._threads:
+                    time.sleep(PAUSE)
+                else:
+                    kernels.shut_gate(GATE, *LOOKS)
             GATE[0] = 1
             try:
                 yield
             finally:
                 GATE[0] = 0
-        self._yield_to_readers()
 
     def append(self, subscriber: int, predicate: Predicate, instead_of: int | None = None) -> None:
         """Publish one more subscription, in place of another one if that is given; both are rows."""

@@ -114,7 +114,7 @@ class ForwardingTable:
 
     def unsubscribe(self, key: Name) -> None:
         """Remove a subscription; an unknown key is an error."""
-        with self._store.updating():
+        with self._store.updating(waits=False):
             row = self._row_of(key)
             if row is None:
                 raise UnknownKeyError(f"no subscription has the key {key!r}")
