@@ -100,7 +100,7 @@ class Report:
         for row in reversed(saved["rows"]):
             if row["section"] not in measured:
                 fields = {name: value for name, value in row.items() if name not in ("bar", "passed")}
-                self.rows.insert(0, Row(**fields | {"commit": row["commit"] or saved["commit"]}))
+                self.rows.insert(0, Row(**fields | {"commit": row.get("commit") or saved["commit"]}))
         self.skipped = [*dict.fromkeys([*saved["skipped"], *self.skipped])]
 
     def save(self, path: Path) -> None:

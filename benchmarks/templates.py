@@ -110,7 +110,7 @@ def main() -> None:
     for name, run in SECTIONS.items():
         if name in chosen:
             report.rows += run(report)
-    finish(report, "templates", arguments.write_docs)
+    finish(report, "templates", arguments.write_docs, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":
