@@ -66,19 +66,25 @@ def all_hold(level, row, first, ranks, satisfied):
 
 @inlined_kernel
 def reach(level, e, ranks, satisfied, out, count):
-    """List the filter of an entry, unless the message does not satisfy the record in the entry."""
+    """List the filter of an entry, unless the message does not satisfy the record in the entry.
+
+    Most ask for an interval, and whether it holds is hard to predict: so without a branch. ABSENT is in no interval.
+    """
     code = level.entries[e, 1]
-    if code >= 0 and not holds(level, code, level.entries[e, 2], level.entries[e, 3], ranks, satisfied):
-        return count
-    row = level.entries[e, 0]
-    prefetch(level.offsets, np.int64(row))
-    out[count] = row
-    return count + 1
+    low = level.entries[e, 2]
+    high = level.entries[e, 3]
+    out[count] = level.entries[e, 0]
+    if 0 <= code <= SLOT_MASK:
+        rank = ranks[code]
+        return count + (np.int64(low <= rank) & np.int64(rank <= high))
+    return count + np.int64(code < 0 or holds(level, code, low, high, ranks, satisfied))
 
 
 @kernel
 def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
     """Of the filters rows[start:stop] keep those whose records hold, from one of them on; returns their end."""
+    for k in range(start, stop):
+        prefetch(level.offsets, rows[k])
     for k in range(start, min(start + AHEAD, stop)):
         prefetch(level.records, np.int64(level.offsets[rows[k]]))
     kept = start
