@@ -97,3 +97,6 @@ def test_usage(tmp_path):
     assert run("x = 1", "--file", tmp_path).exit_code == 2
     assert run("--file", tmp_path / "none").exit_code == 2
     assert run(f"@{tmp_path / 'none'}").exit_code == 2
+    (tmp_path / "latin").write_bytes(b"name = 'Citt\xe0'")
+    assert "is not UTF-8" in run(f"@{tmp_path / 'latin'}").stderr
+    assert "is not UTF-8" in run("-", input=b"name = 'Citt\xe0'").stderr

@@ -274,6 +274,7 @@ def test_exit_codes(files, tmp_path):
     assert run(tmp_path / "none.ndjson", files[1]).exit_code == 2
     assert run(files[0], files[1], "--messages-format", "dbf").exit_code == 2
     assert run("-", "-").exit_code == 2
+    assert run(*files, "--key", "id").exit_code == 2, "for templates alone"
     assert run(*files, "--output", tmp_path / "no" / "file").exit_code == 2
     assert run(*files, "--template", "severity >=").exit_code == 2
     assert run(*files, "--buffer", "-1").exit_code == 2

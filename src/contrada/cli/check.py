@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrada.cli.ending import FAULTS, errors_told
-from contrada.errors import ContradaError, FilterError
+from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.geometry import Relation
 from contrada.model import Constraint, Predicate
 
@@ -178,11 +178,14 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 
 def _text(filter: str) -> str:
     """The filter itself, or what a file or standard input holds."""
-    if filter == "-":
-        return sys.stdin.read().strip()
-    if filter.startswith("@"):
-        return Path(filter[1:]).read_text(encoding="utf-8").strip()
-    return filter
+    try:
+        if filter == "-":
+            return sys.stdin.buffer.read().decode().strip()
+        return Path(filter[1:]).read_text(encoding="utf-8").strip() if filter.startswith("@") else filter
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{'standard input' if filter == '-' else filter[1:]} is not UTF-8: {error.reason}"
+        ) from error
 
 
 def _counted(number: int, what: str) -> str:

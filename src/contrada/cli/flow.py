@@ -63,7 +63,7 @@ def run(plan: Plan) -> int:
     rejections = Rejections(plan.reject)
     counts = Counts()
     code = 0
-    scrolls = plan.output is None and sys.stdout.isatty()
+    scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     try:
         with Progress(not scrolls and not plan.quiet) as progress:
             table = table_of(

@@ -42,8 +42,11 @@ Template = Annotated[
     str | None,
     typer.Option(help="What every row asks, in CQL2; $name is its column of that name.", rich_help_panel=READ),
 ]
-Key = Annotated[str, typer.Option(help="With --template: the column of keys.", rich_help_panel=READ)]
-Subscriber = Annotated[str, typer.Option(help="With --template: the column of subscribers.", rich_help_panel=READ)]
+Key = Annotated[str | None, typer.Option(help="With --template: the column of keys; else key.", rich_help_panel=READ)]
+Subscriber = Annotated[
+    str | None,
+    typer.Option(help="With --template: the column of subscribers; else subscriber.", rich_help_panel=READ),
+]
 Id = Annotated[
     str | None,
     typer.Option(
@@ -138,8 +141,8 @@ def match(
     messages: Messages,
     subscriptions: Subscriptions,
     template: Template = None,
-    key: Key = "key",
-    subscriber: Subscriber = "subscriber",
+    key: Key = None,
+    subscriber: Subscriber = None,
     id: Id = None,
     messages_format: MessagesFormat = None,
     subscriptions_format: SubscriptionsFormat = None,
@@ -163,6 +166,8 @@ def match(
     """Match messages with subscriptions; HELP says it to people."""
     if str(messages) == str(subscriptions) == "-":
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
+    if template is None and (key or subscriber or subscriptions_crs):
+        raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
     _check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
         from contrada.cli.flow import Plan, run
@@ -175,7 +180,8 @@ def match(
         around_rows = None if buffer_of is Buffered.messages else buffer
         known = None if zones is None else read_zones(zones)
         of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
-        of_rows = {**read, "key": key, "subscriber": subscriber, "crs": subscriptions_crs, "buffer": around_rows}
+        names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
+        of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
         reading = Reading(messages_format, of_messages, id)
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
         rest = (reject, strict, quiet, threads, explain, limit)

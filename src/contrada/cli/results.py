@@ -45,6 +45,8 @@ def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFor
 def open_results(output: Path | None, format: ResultFormat, table: ForwardingTable, by: By) -> Lines | Tables:
     """A writer of matches to a file, or to standard output."""
     is_binary = format in (ResultFormat.parquet, ResultFormat.arrow)
+    if output is None and sys.stdout is None:
+        raise FormatError("there is no standard output")
     if output is None and is_binary and sys.stdout.isatty():
         raise FormatError(f"{format} is not for terminals: name a file, --output, or a pipe")
     sink: Any = sys.stdout.buffer if output is None else output.open("wb")
