@@ -178,7 +178,13 @@ class ForwardingTable:
         return self._many(snapshot, counted, by, rejected)
 
     def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
-        """The keys of the subscriptions in these rows, as an answer by subscription has them."""
+        """The keys of the subscriptions in these rows, as an answer by subscription has them.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3", key="k17")
+        >>> table.keys_of(table.match_keys({"severity": 4}).rows)
+        ['k17']
+        """
         return _listed(self._keys.chosen(rows))
 
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
