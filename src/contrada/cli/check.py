@@ -33,8 +33,8 @@ STRICT = {
 HELP = """\
 Show what a filter in CQL2 means: the filters it becomes, each on a line.
 
-FILTER is text, JSON, @FILE or - for standard input. The word contains is strict here, and so are covers, inside and
-covered_by: each is one of eight relations that exclude each other. What OGC calls contains is S_CONTAINS, and what it
+FILTER is text, JSON, @FILE or - for standard input. The word contains is strict here, and so are covers, inside and \
+covered_by: each is one of eight relations that exclude each other. What OGC calls contains is S_CONTAINS, and what it \
 calls within is S_WITHIN; where such a word stands a note says so.
 
 \b

@@ -110,7 +110,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="Else one for each core
 HELP = """\
 Tell which messages go to which subscriptions.
 
-Matches go to standard output, one JSON object to a line, in the order of the messages and then of the
+Matches go to standard output, one JSON object to a line, in the order of the messages and then of the \
 subscriptions; progress and the summary go to standard error. Bad rows are counted and the rest go on.
 
 \b
