@@ -19,7 +19,9 @@ class Rejections:
     """Rejected messages and subscriptions; `what` is the word for what was rejected."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file: IO[str] | None = None if path is None else path.open("w", encoding="utf-8")
+        self._file: IO[str] | None = (
+            None if path is None else path.open("w", encoding="utf-8", errors="backslashreplace")
+        )
         self._path = path
         self.counts: Counter[str] = Counter()
         self._reasons: Counter[tuple[str, str]] = Counter()
