@@ -140,7 +140,6 @@ class Matched:
             rows = rows[np.repeat(kept, per_message)]
             per_message = np.where(kept, per_message, 0)
         self._results.write(list(batch.ids), per_message, rows)
-        self._rejections.flush()
         self._counts.messages += len(batch.ids) - len(bad)
         self._counts.matches += len(rows)
         self._counts.matched += int(np.count_nonzero(per_message))

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import FormatError
 from contrada.geometry import Rejection
 from contrada.language.records import SUFFIXES, Opened, Read, Rejected, files_of, opened
 
@@ -118,38 +118,37 @@ class Intake:
         from contrada.language.rowfiles import row_text
 
         first = 0
-        for table, plain in self._tables(ready):
-            places = [(ready.name, "row", first + row) for row in range(plain.num_rows)]
-            first += plain.num_rows
-            ids, bad = self._row_identifiers(plain, places)
-            self._take(Batch(plain, ids, places, partial(row_text, table), bad))
+        for table in self._tables(ready):
+            places = [(ready.name, "row", first + row) for row in range(table.num_rows)]
+            first += table.num_rows
+            ids, bad = self._row_identifiers(table, places)
+            self._take(Batch(table, ids, places, partial(row_text, table), bad))
 
-    def _tables(self, ready: Opened) -> Iterator[tuple[Any, Any]]:
-        """The tables of a file, as they are and with an attribute to a column, up to where it is damaged."""
+    def _tables(self, ready: Opened) -> Iterator[Any]:
+        """The tables of a file, up to where it is damaged."""
         import pyarrow as pa
 
         from contrada.language.rowfiles import read_batches
-        from contrada.language.rows import attributes_of
 
         first = 0
         tables = read_batches(ready.stream, ready.format)
         while True:
             try:
                 table = next(tables)
-                plain = attributes_of(table)
             except StopIteration:
                 return
-            except (pa.ArrowException, OSError, ContradaError) as error:
+            except (pa.ArrowException, OSError) as error:
                 self._reject(Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", ""))
                 return
-            first += plain.num_rows
-            yield table, plain
+            first += table.num_rows
+            yield table
 
-    def _row_identifiers(self, plain: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
+    def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
         """The identifiers of the rows of a table, and by row why some have none."""
-        from contrada.language.rows import values_of
+        from contrada.language.rows import attributes_of, values_of
 
         names = IDENTIFIERS if self._reading.id is None else (self._reading.id,)
+        plain = attributes_of(table, names)
         columns = {name: values_of(plain.column(name)) for name in names if name in plain.column_names}
         ids: list[str | int] = []
         bad: dict[int, str] = {}

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from contrada.language.records import Rejected
 
@@ -19,9 +19,9 @@ class Rejections:
     """Rejected messages and subscriptions; `what` is the word for what was rejected."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file: IO[str] | None = (
-            None if path is None else path.open("w", encoding="utf-8", errors="backslashreplace")
-        )
+        # By lines, so that a live stream can be watched; any text can be written.
+        options: Any = {"buffering": 1, "encoding": "utf-8", "errors": "backslashreplace"}
+        self._file: IO[str] | None = None if path is None else path.open("w", **options)
         self._path = path
         self.counts: Counter[str] = Counter()
         self._reasons: Counter[tuple[str, str]] = Counter()
@@ -39,11 +39,6 @@ class Rejections:
         if self._file is not None:
             row = {"source": item.source, item.unit: item.number, "what": what, "reason": item.reason, "raw": item.raw}
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-    def flush(self) -> None:
-        """Let others see what is in the file."""
-        if self._file is not None:
-            self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
