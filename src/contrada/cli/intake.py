@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import FormatError
 from contrada.geometry import Rejection
-from contrada.language.records import SUFFIXES, Opened, Read, Rejected, files_of, opened
+from contrada.language.records import SUFFIXES, Opened, Rejected, files_of, opened
 
 FULL = 2048  # messages in a batch
 PATIENCE = 0.005  # seconds without input after which the messages that are there are handed on
@@ -50,8 +50,9 @@ class Intake:
         self._reading, self._take, self._reject = reading, take, reject
         # Geometry that is to be changed, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
-        self._pending: list[Read] = []
+        self._pending: list[dict[str, Any]] = []
         self._ids: list[str | int] = []
+        self._places: list[Place] = []
         self._several = False
         self.position: Callable[[], tuple[int, int]] | None = None  # bytes read, bytes in all, where that is known
 
@@ -77,25 +78,25 @@ class Intake:
         """Hand on the messages that are there."""
         if not self._pending:
             return
-        reads, ids = self._pending, self._ids
-        self._pending, self._ids = [], []
-        places = [read[:3] for read in reads]
-        self._take(Batch([read.message for read in reads], ids, places, lambda k: message_text(reads[k].message), {}))
+        messages, ids, places = self._pending, self._ids, self._places
+        self._pending, self._ids, self._places = [], [], []
+        self._take(Batch(messages, ids, places, lambda k: message_text(messages[k]), {}))
 
     def _read_each(self, ready: Opened) -> None:
         from contrada.language.reading import read_messages
 
         for item in read_messages(ready.stream, ready.format, **self._reading.options):
-            item = item._replace(source=ready.name)
+            place = (ready.name, item.unit, item.number)
             if isinstance(item, Rejected):
-                self._reject(item)
+                self._reject(item._replace(source=ready.name))
                 continue
             try:
-                self._ids.append(self._identifier(item.message.get, item[:3]))
+                self._ids.append(self._identifier(item.message.get, place))
             except FormatError as error:
-                self._reject(Rejected(*item[:3], str(error), message_text(item.message)))
+                self._reject(Rejected(*place, str(error), message_text(item.message)))
                 continue
-            self._pending.append(item)
+            self._places.append(place)
+            self._pending.append(item.message)
             if len(self._pending) >= FULL:
                 self.flush()
 
