@@ -91,6 +91,16 @@ def test_geojson_with_a_template():
         table.match({"area": ct.Region.box(3, 3, 5, 5, crs="EPSG:3857"), "severity": 3})
 
 
+def test_a_template_of_several_filters():
+    template = ct.parse("S_INTERSECTS(area, $geometry) AND severity >= 2 OR severity >= $least")
+    found = read_subscription_table(features((SQUARE, {"least": 3}), (SQUARE, {}), (SQUARE, {"least": 5})), template)
+    assert found.table.column_names == ["geometry", "least"]
+    assert [rejected.reason for rejected in found.rejected] == ["column 'least': no value"]
+    table = ct.ForwardingTable()
+    table.subscribe_many(found.table, template)
+    assert table.match_keys({"severity": 4}) == {0}
+
+
 def test_rows_that_a_template_cannot_take():
     bad = {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}
     data = json.loads(features(*[(SQUARE, {"key": n, "least": n}) for n in range(9)]).read())

@@ -195,6 +195,22 @@ def test_arrow_messages_and_rejected_rows():
         table.match_many([], by="key")
 
 
+def test_rows_have_names():
+    table = ct.ForwardingTable()
+    for k, who in enumerate(("x", "y", "x")):
+        table.subscribe(who, ct.Constraint("n", ">=", k), key=f"key {k}")
+    rows = pa.table({"key": [7, 8, 9, 10], "subscriber": ["y", "z", "z", "w"], "least": [0, 1, 2, 3]})
+    table.subscribe_many(rows, "n >= $least")
+    by_subscription = table.match_many([{"n": 1}]).rows
+    assert table.keys_of(by_subscription) == ["key 0", "key 1", 7, 8]
+    assert table.subscribers_of(by_subscription, "subscription") == ["x", "y", "y", "z"]
+    by_subscriber = table.match_many([{"n": 1}], by="subscriber").rows
+    assert table.subscribers_of(by_subscriber, "subscriber") == ["x", "y", "z"]
+    numbered = ct.ForwardingTable()
+    numbered.subscribe_many(rows.select(["least"]), "n >= $least")
+    assert numbered.keys_of(np.array([3, 1])) == numbered.subscribers_of(np.array([3, 1]), "subscription") == [3, 1]
+
+
 def test_columns_of_keys_and_subscribers():
     column = ct.RegionArray.from_regions([ct.Region.box(k, 0, k + 2, 2) for k in range(6)])
     rows = pa.table({"shape": column.to_wkb(), "key": list("abcdef"), "subscriber": ["x", "y", "x", "y", "x", "y"]})

@@ -6,12 +6,16 @@ from typing import Annotated
 
 import typer
 
+from contrada.cli import check, match
+
 app = typer.Typer(
     name="contrada",
     help="Content-based publish/subscribe where a region is a value like any other.",
     no_args_is_help=True,
-    add_completion=False,
+    pretty_exceptions_enable=False,
 )
+app.command(help=match.HELP)(match.match)
+app.command(help=check.HELP)(check.check)
 
 
 def _print_version(wanted: bool) -> None:

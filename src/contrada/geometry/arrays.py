@@ -35,16 +35,27 @@ def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
     vertices = ranges(arrays.ring_offsets[rings], arrays.ring_offsets[rings + 1])
     return Arrays(
         arrays.xy[vertices],
-        offsets(np.diff(arrays.ring_offsets)[rings]),
-        offsets(np.diff(arrays.region_offsets)[rows]).astype(np.int32),
+        # Of these rows alone: a slice of one row shares the offsets of its whole column.
+        offsets(arrays.ring_offsets[rings + 1] - arrays.ring_offsets[rings]),
+        offsets(arrays.region_offsets[rows + 1] - arrays.region_offsets[rows]).astype(np.int32),
         arrays.ring_flags[rings],
         arrays.bounds[rows],
     )
 
 
 def compact(arrays: Arrays) -> Arrays:
-    """The same regions in arrays that hold nothing else."""
-    return arrays if is_compact(arrays) else take(arrays, np.arange(len(arrays.bounds)))
+    """The same regions in arrays that hold nothing else; vertices are shared, not copied."""
+    if is_compact(arrays):
+        return arrays
+    first, last = arrays.region_offsets[0], arrays.region_offsets[-1]
+    start, stop = arrays.ring_offsets[first], arrays.ring_offsets[last]
+    return Arrays(
+        arrays.xy[start:stop],
+        arrays.ring_offsets[first : last + 1] - start,
+        arrays.region_offsets - first,
+        arrays.ring_flags[first:last],
+        arrays.bounds,
+    )
 
 
 def concatenate(parts: Sequence[Arrays]) -> Arrays:

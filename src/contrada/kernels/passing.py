@@ -11,7 +11,6 @@ from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import fill_chain
 from contrada.kernels.contacts import Column
 from contrada.kernels.few import FEW
-from contrada.kernels.grid import build_grid
 from contrada.kernels.match import (
     A_FEW,
     DISJOINT,
@@ -147,20 +146,25 @@ def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, wor
 
 
 @kernel
-def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop, listed, no_grid, work):
-    """Of rows[start:stop] keep the filters whose constraints message region i satisfies; returns their end."""
+def cells_that_pay(m_bounds, i, checks, rows, start, stop, listed):
+    """Cells per side of the grid over message region i that pays for filters rows[start:stop], 0 for none."""
+    box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
+    count = list_places(checks, rows, start, stop, listed)
+    return cells_for(checks, listed, count, box)
+
+
+@kernel
+def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop, grid, work):
+    """Of rows[start:stop] keep the filters whose constraints message region i satisfies; returns their end.
+
+    The grid over the region, or one of no size, is the caller's: what is allocated in here would never be freed.
+    """
     m0 = np.int64(m_regions[i])
     m1 = np.int64(m_regions[i + 1])
     m_base = m_chains[i]
     is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
-    box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
-    count = list_places(checks, rows, start, stop, listed)
-    size = cells_for(checks, listed, count, box)
-    grid = no_grid
-    if size > 0:
-        grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, size)
-        if m_base < 0:
-            fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
+    if grid.size > 0 and m_base < 0:
+        fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
     kept = start
     for k in range(start, stop):
         first, last = limits(checks, rows[k])

@@ -9,8 +9,8 @@ import numpy as np
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.contacts import Column, make_work
 from contrada.kernels.gate import enter, leave
-from contrada.kernels.grid import Grid
-from contrada.kernels.passing import checks_at, keep_around, keep_passing, keep_unconstrained
+from contrada.kernels.grid import Grid, build_grid
+from contrada.kernels.passing import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
 from contrada.kernels.prefetch import AHEAD, prefetch
 from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.relate import most_rings
@@ -255,9 +255,14 @@ def match_scalars(
             elif region_of[i] < 0:
                 count = keep_unconstrained(checks, out, first, count)
             else:
-                count = keep_passing(
-                    m, r_regions, r_bounds, r_chains, region_of[i], checks, out, first, count, listed, no_grid, work
-                )
+                r = region_of[i]
+                grid = no_grid
+                size = cells_that_pay(r_bounds, r, checks, out, first, count, listed)
+                if size > 0:
+                    grid = build_grid(
+                        r_xy, r_rings, np.int64(r_regions[r]), np.int64(r_regions[r + 1]), r_bounds, r, size
+                    )
+                count = keep_passing(m, r_regions, r_bounds, r_chains, r, checks, out, first, count, grid, work)
         if first_filter >= 0:
             for k in range(first, count):
                 out[k] = first_filter + level.numbers[out[k]]

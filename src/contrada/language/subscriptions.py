@@ -12,7 +12,8 @@ from contrada.language.decoding import decode
 from contrada.language.reading import read_messages
 from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened
 from contrada.language.subscription_rows import SubscriptionTable, whole_table
-from contrada.model import Constraint, Filter
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.filter import as_predicate
 
 __all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
 
@@ -86,20 +87,20 @@ def _subscription(value: Any, source: str, unit: str, number: int) -> Subscripti
     return Subscription(source, unit, number, key, subscriber, asked)
 
 
-def template_columns(template: Constraint | Filter) -> list[str]:
+def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
     """The columns that a template asks for, each once.
 
     >>> from contrada import Column, Relation
     >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
     ['geometry']
     """
-    parts = [template] if isinstance(template, Constraint) else list(template)
-    return list(dict.fromkeys(column.name for constraint in parts for column in constraint.columns))
+    constraints = [constraint for part in as_predicate(template) for constraint in part]
+    return list(dict.fromkeys(column.name for constraint in constraints for column in constraint.columns))
 
 
 def read_subscription_table(
     source: Source,
-    template: Constraint | Filter,
+    template: Constraint | Filter | Predicate,
     format: str | None = None,
     *,
     key: str = "key",

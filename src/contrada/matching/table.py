@@ -177,6 +177,22 @@ class ForwardingTable:
         counted = match_together(snapshot, self._store.places, good, threads)
         return self._many(snapshot, counted, by, rejected)
 
+    def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
+        """The keys of the subscriptions in these rows, as an answer by subscription has them.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3", key="k17")
+        >>> table.keys_of(table.match_keys({"severity": 4}).rows)
+        ['k17']
+        """
+        return _listed(self._keys.chosen(rows))
+
+    def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
+        """The subscribers that the rows of an answer stand for, which was given by subscription or by subscriber."""
+        owners = self._store.snapshot.subscription_subscriber
+        whose = rows if by == "subscriber" or owners is None else owners[rows].astype(np.int64)
+        return _listed(self._subscribers.chosen(whose))
+
     def _match_table(self, snapshot: Snapshot, messages: Any, by: str, threads: int | None) -> ManyMatches:
         """Match the rows of an Arrow table column by column."""
         table = as_table(messages, self._crs)
@@ -372,3 +388,8 @@ class ForwardingTable:
 def _check_name(what: str, name: object) -> None:
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise FilterError(f"a {what} is a str or int, not {name!r}")
+
+
+def _listed(names: Any) -> list[Name]:
+    """Names as a list; an Arrow array is made one."""
+    return list(names) if isinstance(names, list) else list(names.to_pylist())

@@ -1,0 +1,192 @@
+"""`contrada check`: what a filter means, and what is wrong with it or with a file of subscriptions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrada.cli.ending import FAULTS, errors_told
+from contrada.errors import ContradaError, FilterError, FormatError
+from contrada.geometry import Relation
+from contrada.model import Constraint, Predicate
+
+if TYPE_CHECKING:
+    from contrada.language.records import Rejected
+
+# Bare words of ours that OGC uses for more: the word, the union that OGC means, and where the word is false.
+STRICT = {
+    Relation.CONTAINS: ("contains", "S_CONTAINS", "boundaries touch (covers)"),
+    Relation.COVERS: ("covers", "S_CONTAINS", "boundaries do not touch (contains)"),
+    Relation.INSIDE: ("inside", "S_WITHIN", "boundaries touch (covered_by)"),
+    Relation.COVERED_BY: (
+        "covered_by",
+        "S_WITHIN",
+        "boundaries do not touch (inside)",
+    ),
+}
+
+HELP = """\
+Show what a filter in CQL2 means: the filters it becomes, each on a line.
+
+FILTER is text, JSON, @FILE or - for standard input. The word contains is strict here, and so are covers, inside and \
+covered_by: each is one of eight relations that exclude each other. What OGC calls contains is S_CONTAINS, and what it \
+calls within is S_WITHIN; where such a word stands a note says so.
+
+\b
+What does it become?
+  contrada check "NOT (kind = 'storm' OR severity < 3) AND overlaps(area, BBOX(0, 0, 4, 4))"
+From a file, as CQL2 JSON:
+  contrada check @filter.cql2 --json
+All subscriptions of a file, each bad line with its reason:
+  contrada check --file subscriptions.ndjson
+The rows of a file for a template:
+  contrada check --file facilities.geojson --template 'S_INTERSECTS(area, $geometry)'
+
+\b
+Exit codes:
+  0  all is good
+  1  the filter does not parse, or a subscription is bad
+  2  it could not run: usage, a file that is not there
+"""
+
+
+def check(
+    filter: Annotated[
+        str | None, typer.Argument(help="CQL2 text or JSON, @FILE, or - for standard input.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the filter as CQL2 JSON.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Check a file of subscriptions; - for standard input.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="The format of the file; else told.")] = None,
+    template: Annotated[str | None, typer.Option(help="What every row of the file asks.")] = None,
+    key: Annotated[str, typer.Option(help="With --template: the column of keys.")] = "key",
+) -> None:
+    """Check a filter or a file; HELP says it to people."""
+    if (filter is None) == (file is None):
+        raise typer.BadParameter("name a filter, or a file of subscriptions with --file")
+    with errors_told():
+        if file is not None:
+            raise typer.Exit(check_file(file, format, template, key))
+        assert filter is not None
+        raise typer.Exit(check_filter(_text(filter), as_json))
+
+
+def check_filter(text: str, as_json: bool) -> int:
+    """Print what a filter becomes; returns the exit code."""
+    from contrada.language import parse, to_json
+
+    try:
+        predicate = parse(text)
+    except FilterError as error:
+        typer.echo(f"error: {error}", err=True)
+        return FAULTS
+    if as_json:
+        typer.echo(json.dumps(to_json(predicate), ensure_ascii=False))
+    else:
+        constraints = [constraint for part in predicate for constraint in part]
+        typer.echo(f"{_counted(len(predicate), 'filter')}, {_counted(len(constraints), 'constraint')}")
+        for part in predicate:
+            typer.echo(f"  {part}")
+        if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
+            typer.echo(f"a template: it takes {', '.join(columns)} from the rows of a table")
+    for note in notes(predicate):
+        typer.echo(note, err=as_json)
+    return 0
+
+
+def notes(predicate: Predicate) -> Iterator[str]:
+    """What those who know OGC's words should know about these filters.
+
+    >>> from contrada import parse
+    >>> [note.partition(":")[0] for note in notes(parse("contains(area, POINT(1 2)) AND NOT S_WITHIN(a, POINT(1 2))"))]
+    ['note']
+    """
+    found = {strict for part in predicate for one in part if (strict := _strict_relation(one)) is not None}
+    for relation in sorted(found):
+        word, union, not_there = STRICT[relation]
+        yield f"note: {word} is strict, false where {not_there} or regions are equal; OGC's word for all is {union}"
+
+
+def _strict_relation(constraint: Constraint) -> Relation | None:
+    """The one relation of the four that a constraint asks for, or asks not to be."""
+    if constraint.kind is None or isinstance(constraint.operator, str):
+        return None
+    asked = constraint.relations
+    return next((one for one in STRICT if asked in (one | one, ~one)), None)
+
+
+def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
+    """Print each bad subscription of a file; returns the exit code."""
+    good, bad = 0, 0
+    for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
+        if isinstance(item, int):
+            good += item
+        elif isinstance(item, str):
+            typer.echo(item, err=True)
+        else:
+            bad += 1
+            typer.echo(f"{item.source}:{item.number}: {item.reason}")
+    typer.echo(f"{_counted(good, 'good subscription')}, {bad:,} bad", err=True)
+    return FAULTS if bad else 0
+
+
+def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | str | int]:
+    """Of each subscription a rejection, or 1; at last notes."""
+    from contrada.cli.subscribing import rejected_subscription
+    from contrada.language import parse
+    from contrada.language.records import Rejected
+    from contrada.language.subscriptions import read_subscriptions
+
+    keys: set[str | int] = set()
+    found: dict[str, str] = {}
+    for item in read_subscriptions(str(file), format):
+        if isinstance(item, Rejected):
+            yield item
+            continue
+        try:
+            predicate = parse(item.filter)
+            if item.key in keys:
+                raise FilterError(f"the key {item.key!r} was there before")
+        except ContradaError as error:
+            yield rejected_subscription(item, error)
+            continue
+        if item.key is not None:
+            keys.add(item.key)
+        for note in notes(predicate):
+            found.setdefault(note, f"{note} (first: {item.source}, {item.unit} {item.number})")
+        yield 1
+    yield from found.values()
+
+
+def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | str | int]:
+    """Of each row for a template a rejection, and the number of the others; at last notes."""
+    from contrada.language import parse
+    from contrada.language.subscriptions import read_subscription_table
+
+    predicate = parse(template)
+    found = read_subscription_table(str(file), predicate, format, key=key)
+    yield from found.rejected
+    yield found.table.num_rows
+    yield from notes(predicate)
+
+
+def _text(filter: str) -> str:
+    """The filter itself, or what a file or standard input holds."""
+    try:
+        if filter == "-":
+            return sys.stdin.buffer.read().decode().strip()
+        return Path(filter[1:]).read_text(encoding="utf-8").strip() if filter.startswith("@") else filter
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{'standard input' if filter == '-' else filter[1:]} is not UTF-8: {error.reason}"
+        ) from error
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

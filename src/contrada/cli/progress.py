@@ -1,0 +1,56 @@
+"""A progress bar on a terminal; nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+EVERY = 0.1  # seconds between two looks
+
+
+class Progress:
+    """Tells how far a command is, on standard error; use it as a context.
+
+    Nothing is shown if standard error is no terminal, or if results scroll over that terminal themselves.
+    """
+
+    def __init__(self, is_wanted: bool) -> None:
+        self._is_shown = is_wanted and sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+        self._next = 0.0
+
+    def __enter__(self) -> Progress:
+        if self._is_shown:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("starting", total=None)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def tell(self, text: Callable[[], str], position: Callable[[], tuple[int, int]] | None = None) -> None:
+        """Show a text, and how much of a file is read; both are asked for only when it is time to."""
+        now = time.monotonic()
+        if self._bar is None or now < self._next:
+            return
+        self._next = now + EVERY
+        done, total = position() if position is not None else (0, None)
+        self._bar.update(self._task, description=text(), completed=done, total=total)

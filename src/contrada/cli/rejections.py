@@ -1,0 +1,64 @@
+"""What was rejected: kept in a file if asked, counted by reason for the summary."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from contrada.language.records import Rejected
+
+SHOWN = 5  # reasons in a summary
+KEPT = 1000  # reasons that are told apart: memory must not grow with the number of bad rows
+REASON_WIDTH = 160
+
+
+class Rejections:
+    """Rejected messages and subscriptions; `what` is the word for what was rejected."""
+
+    def __init__(self, path: Path | None) -> None:
+        # By lines, so that a live stream can be watched; any text can be written.
+        options: Any = {"buffering": 1, "encoding": "utf-8", "errors": "backslashreplace"}
+        self._file: IO[str] | None = None if path is None else path.open("w", **options)
+        self._path = path
+        self.counts: Counter[str] = Counter()
+        self._reasons: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def add(self, item: Rejected, what: str) -> None:
+        """Take note of a rejection."""
+        what = f"part of a {what}" if item.is_part else what
+        self.counts[what] += 1
+        reason = (what, _shortened(item.reason))
+        if reason not in self._first and len(self._first) >= KEPT:
+            reason = (what, "other reasons")
+        self._first.setdefault(reason, f"{item.source}, {item.unit} {item.number}")
+        self._reasons[reason] += 1
+        if self._file is not None:
+            row = {"source": item.source, item.unit: item.number, "what": what, "reason": item.reason, "raw": item.raw}
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def lines(self) -> Iterator[str]:
+        """The most frequent reasons, with how often and where first; and where the rest is."""
+        common = self._reasons.most_common(SHOWN)
+        for (what, reason), count in common:
+            where = self._first[what, reason]
+            yield f"  {count:,} x {what}: {reason} ({where if count == 1 else f'first: {where}'})"
+        rest = len(self._reasons) - len(common)
+        if rest > 0:
+            yield f"  ... and {rest:,} other reasons"
+        if self._path is not None and self.counts:
+            yield f"  all of them: {self._path}"
+
+
+def _shortened(reason: str) -> str:
+    """The first line of a reason."""
+    line = reason.partition("\n")[0]
+    return line if len(line) <= REASON_WIDTH else line[: REASON_WIDTH - 3] + "..."

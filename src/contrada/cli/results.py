@@ -1,0 +1,187 @@
+"""Matches as newline JSON, CSV, Parquet or Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FormatError
+from contrada.matching import ForwardingTable
+
+By = Literal["subscription", "subscriber"]
+
+
+class ResultFormat(StrEnum):
+    """What matches can be written as."""
+
+    ndjson = "ndjson"
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+SUFFIXES = {
+    ".ndjson": ResultFormat.ndjson, ".jsonl": ResultFormat.ndjson, ".csv": ResultFormat.csv,
+    ".parquet": ResultFormat.parquet, ".arrow": ResultFormat.arrow, ".feather": ResultFormat.arrow,
+    ".arrows": ResultFormat.arrow,
+}  # fmt: skip
+
+
+def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
+    """The format that is named, or that the suffix of the output tells, or newline JSON."""
+    if format is not None or output is None:
+        return format or ResultFormat.ndjson
+    return SUFFIXES.get(output.suffix.lower(), ResultFormat.ndjson)
+
+
+def open_results(output: Path | None, format: ResultFormat, table: ForwardingTable, by: By) -> Lines | Tables:
+    """A writer of matches to a file, or to standard output."""
+    is_binary = format in (ResultFormat.parquet, ResultFormat.arrow)
+    if output is None and sys.stdout is None:
+        raise FormatError("there is no standard output")
+    if output is None and is_binary and sys.stdout.isatty():
+        raise FormatError(f"{format} is not for terminals: name a file, --output, or a pipe")
+    sink: Any = sys.stdout.buffer if output is None else output.open("wb")
+    if is_binary:
+        return Tables(sink, output is not None, table, by, format)
+    return Lines(sink, output is not None, table, by, format)
+
+
+class Lines:
+    """Matches in lines; the end of each is made once for every subscription."""
+
+    def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+        self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
+        self._is_csv = format is ResultFormat.csv
+        self._ends: dict[int, bytes] = {}
+        if self._is_csv:
+            sink.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
+
+    def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Write matches: of message k so many of the rows."""
+        self._learn(rows)
+        ends = [self._ends[row] for row in rows.tolist()]
+        lines: list[bytes] = []
+        start = 0
+        for id, count in zip(ids, counts.tolist(), strict=True):
+            head = _csv_line([id])[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
+            lines += [head + end for end in ends[start : start + count]]
+            start += count
+        self._sink.write(b"".join(lines))
+        self._sink.flush()
+
+    def _learn(self, rows: NDArray[np.int64]) -> None:
+        """Make the ends of lines that are new."""
+        new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
+        if not len(new):
+            return
+        columns = {"subscriber": self._table.subscribers_of(new, self._by)}
+        if self._by == "subscription":
+            columns["key"] = self._table.keys_of(new)
+        for row, *names in zip(new.tolist(), *columns.values(), strict=True):
+            if self._is_csv:
+                self._ends[row] = _csv_line(names)
+            else:
+                self._ends[row] = _json(dict(zip(columns, names, strict=True)))[1:] + b"\n"
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._sink.flush()
+        if self._is_own:
+            self._sink.close()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _csv_line(values: list[Any]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(values)
+    return line.getvalue().encode("utf-8", "replace")
+
+
+class Tables:
+    """Matches as rows of Parquet or Arrow. Identifiers of messages are text; names are integers if all of them are."""
+
+    def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+        import pyarrow as pa
+
+        self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
+        everyone = np.arange(len(table))
+        fields = [("message", pa.string()), ("subscriber", _type_of(table.subscribers_of(everyone, "subscription")))]
+        if by == "subscription":
+            fields.append(("key", _type_of(table.keys_of(everyone))))
+        self._schema = pa.schema(fields)
+        self._writer = _writer(_Counted(sink), self._schema, format)
+
+    def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Write matches: of message k so many of the rows."""
+        import pyarrow as pa
+
+        if not len(rows):
+            return
+        whose = np.repeat(np.arange(len(ids)), counts)
+        columns = {"message": pa.array([str(id) for id in ids], pa.string()).take(whose)}
+        names = {"subscriber": self._table.subscribers_of(rows, self._by)}
+        if self._by == "subscription":
+            names["key"] = self._table.keys_of(rows)
+        for name, values in names.items():
+            kind = self._schema.field(name).type
+            columns[name] = pa.array(values if pa.types.is_integer(kind) else map(str, values), kind)
+        self._writer.write_table(pa.table(columns, schema=self._schema))
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Finish the file: without its end it could not be read."""
+        self._writer.close()
+        self._sink.flush()
+        if self._is_own:
+            self._sink.close()
+
+
+def _writer(sink: Any, schema: Any, format: ResultFormat) -> Any:
+    import pyarrow as pa
+
+    if format is ResultFormat.arrow:
+        return pa.ipc.new_stream(sink, schema)  # a stream can be read while it is written
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(sink, schema)
+
+
+def _type_of(names: list[str | int]) -> Any:
+    import pyarrow as pa
+
+    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
+    return pa.int64() if fits and names else pa.string()
+
+
+class _Counted(io.RawIOBase):
+    """A sink that knows how much was written: Parquet asks, and a pipe cannot tell."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink, self._count = sink, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._count
+
+    def write(self, data: Any) -> int:
+        self._sink.write(data)
+        self._count += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        if not self._sink.closed:
+            self._sink.flush()

@@ -1,0 +1,102 @@
+"""`contrada check`: what a filter becomes, and what is wrong."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import contrada as ct
+from contrada.cli.main import app
+
+ASKED = "NOT (kind = 'storm' OR severity < 3) AND (overlaps(area, BBOX(0, 0, 4, 4)) OR is_open)"
+
+
+def run(*arguments, input=None):
+    return CliRunner().invoke(app, ["check", *map(str, arguments)], input=input)
+
+
+def test_each_filter_on_a_line():
+    result = run(ASKED)
+    assert result.exit_code == 0
+    count, *filters = result.stdout.splitlines()
+    assert count == "2 filters, 6 constraints"
+    assert ct.parse(" OR ".join(f"({line})" for line in filters)) == ct.parse(ASKED)
+
+
+def test_json_can_be_read_again(tmp_path):
+    result = run(ASKED, "--json")
+    assert ct.parse(json.loads(result.stdout)) == ct.parse(ASKED)
+    assert run(result.stdout).stdout == run(ASKED).stdout, "JSON is a filter too"
+    (tmp_path / "filter.cql2").write_text(ASKED + "\n")
+    assert run(f"@{tmp_path / 'filter.cql2'}").stdout == run(ASKED).stdout
+    assert run("-", input=ASKED).stdout == run(ASKED).stdout
+
+
+def test_a_fault_is_shown_at_its_place():
+    result = run("severity >= 3 AND (kind = 'storm' OR)")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    fault, text, mark = result.stderr.splitlines()
+    assert "line 1, column 37" in fault
+    assert mark.index("^") == text.index("OR)") + 2
+
+
+@pytest.mark.parametrize(
+    ("word", "union"),
+    [("contains", "S_CONTAINS"), ("covers", "S_CONTAINS"), ("inside", "S_WITHIN"), ("covered_by", "S_WITHIN")],
+)
+def test_bare_words_are_strict(word, union):
+    for text in (f"{word}(area, BBOX(0, 0, 1, 1))", f"NOT {word}(area, BBOX(0, 0, 1, 1)) AND x = 1"):
+        (note,) = [line for line in run(text).stdout.splitlines() if line.startswith("note:")]
+        assert f"{word} is strict" in note
+        assert union in note
+    as_json = run(f"{word}(area, BBOX(0, 0, 1, 1))", "--json")
+    assert "strict" not in as_json.stdout
+    assert "strict" in as_json.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["S_CONTAINS(a, POINT(1 2))", "S_WITHIN(a, POINT(1 2))", "meets(a, POINT(1 2))", "x = 1"]
+)
+def test_others_need_no_note(text):
+    assert "note" not in run(text).output
+
+
+def test_a_template_names_its_columns():
+    assert "geometry, least" in run("overlaps(area, $geometry) AND severity >= $least").stdout
+
+
+def test_a_file_of_subscriptions(tmp_path):
+    path = tmp_path / "s.ndjson"
+    path.write_text("""{"key": 1, "filter": "x >= 1"}
+{"key": 2, "filter": "x >="}
+{"key": 1, "filter": "inside(a, POINT(1 2))"}
+{"key": 3, "filter": "inside(a, POINT(1 2))"}
+rubbish
+""")
+    result = run("--file", path)
+    assert result.exit_code == 1
+    assert [line.partition(" ")[0] for line in result.stdout.splitlines() if line.startswith(str(path))] == [
+        f"{path}:2:", f"{path}:3:", f"{path}:5:",
+    ]  # fmt: skip
+    assert "2 good subscriptions, 3 bad" in result.stderr
+    assert "inside is strict" in result.stderr
+    path.write_text('{"key": 1, "filter": "x >= 1"}')
+    assert run("--file", path).exit_code == 0
+
+
+def test_a_file_for_a_template(tmp_path):
+    (tmp_path / "s.csv").write_text("key,least\na,1\nb,\n")
+    result = run("--file", tmp_path / "s.csv", "--template", "severity >= $least")
+    assert result.exit_code == 1
+    assert f"{tmp_path / 's.csv'}:3: column 'least': no value" in result.stdout
+
+
+def test_usage(tmp_path):
+    assert run().exit_code == 2
+    assert run("x = 1", "--file", tmp_path).exit_code == 2
+    assert run("--file", tmp_path / "none").exit_code == 2
+    assert run(f"@{tmp_path / 'none'}").exit_code == 2
+    (tmp_path / "latin").write_bytes(b"name = 'Citt\xe0'")
+    assert "is not UTF-8" in run(f"@{tmp_path / 'latin'}").stderr
+    assert "is not UTF-8" in run("-", input=b"name = 'Citt\xe0'").stderr

@@ -1,0 +1,507 @@
+"""`contrada match`: all formats in and out, bad rows, pipes, exit codes."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from typer.testing import CliRunner
+
+import contrada as ct
+from contrada.cli import intake, rejections
+from contrada.cli.main import app
+
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}
+FAR = {"type": "Polygon", "coordinates": [[[9, 9], [10, 9], [10, 10], [9, 9]]]}
+MESSAGES = [
+    {"id": "a", "severity": 4, "area": SQUARE},
+    {"id": "b", "severity": 2, "area": {"type": "Point", "coordinates": [1.5, 1.2]}},
+    {"id": "c", "severity": 5},
+    {"id": "d", "severity": 1, "area": FAR},
+]
+SUBSCRIPTIONS = [
+    {"key": "severe", "subscriber": "ops", "filter": "severity >= 4"},
+    {"key": 2, "subscriber": "harbour", "filter": "S_INTERSECTS(area, POLYGON((1 1, 2 1, 2 2, 1 1)))"},
+    {"key": "any", "subscriber": "ops", "filter": "severity IS NOT NULL AND area IS NOT NULL"},
+]
+MATCHES = [
+    ("a", "ops", "severe"), ("a", "harbour", 2), ("a", "ops", "any"), ("b", "harbour", 2), ("b", "ops", "any"),
+    ("c", "ops", "severe"), ("d", "ops", "any"),
+]  # fmt: skip
+TEMPLATE = "S_INTERSECTS(area, $geometry) AND severity >= $least"
+
+
+def run(*arguments, input=None):
+    return CliRunner().invoke(app, ["match", *map(str, arguments)], input=input)
+
+
+def matches(result, *, code=0):
+    """The matches that were printed, after a look at the exit code."""
+    assert result.exit_code == code, result.output
+    return [tuple(json.loads(line).values()) for line in result.stdout.splitlines()]
+
+
+def without_compiling(text):
+    """What is said but for the note on kernels, which a machine gives once."""
+    return "".join(line for line in text.splitlines(True) if not line.startswith("contrada: compiling"))
+
+
+def ndjson(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def feature(**properties):
+    geometry = properties.pop("area", None)
+    return {"type": "Feature", "properties": properties, "geometry": geometry}
+
+
+def wkb(geometry):
+    if geometry is None:
+        return None
+    kind = ct.Point if geometry["type"] == "Point" else ct.Region
+    return (kind(*geometry["coordinates"]) if kind is ct.Point else kind.from_geojson(geometry)).to_wkb()
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A message file and a subscription file."""
+    (tmp_path / "m.ndjson").write_text(ndjson(MESSAGES))
+    (tmp_path / "s.ndjson").write_text(ndjson(SUBSCRIPTIONS))
+    return tmp_path / "m.ndjson", tmp_path / "s.ndjson"
+
+
+def test_matches_in_the_order_of_messages_and_subscriptions(files):
+    result = run(*files)
+    assert matches(result) == MATCHES
+    assert list(json.loads(result.stdout.splitlines()[0])) == ["message", "subscriber", "key"]
+
+
+def test_summary_goes_to_standard_error(files):
+    result = run(*files)
+    assert "messages:      4\n" in result.stderr
+    assert "subscriptions: 3\n" in result.stderr
+    assert "matches:       7, for 4 of the messages\n" in result.stderr
+    assert "messages/s" in result.stderr
+    assert without_compiling(run(*files, "--quiet").stderr) == ""
+
+
+def test_by_subscriber(files):
+    expected = [("a", "ops"), ("a", "harbour"), ("b", "ops"), ("b", "harbour"), ("c", "ops"), ("d", "ops")]
+    assert matches(run(*files, "--by", "subscriber")) == expected
+
+
+@pytest.mark.parametrize("full", [1, 3])
+def test_batches_of_any_size(files, monkeypatch, full):
+    monkeypatch.setattr(intake, "FULL", full)
+    assert matches(run(*files)) == MATCHES
+
+
+def write_messages(path, form):
+    """The messages in one of the formats; those with a geometry column call it `geometry`."""
+    rows = [{**message, "area": message.get("area")} for message in MESSAGES]
+    if form == "json":
+        path.write_text(json.dumps(MESSAGES))
+    elif form == "geojson":
+        path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature(**row) for row in MESSAGES]}))
+    elif form == "geojsons":
+        path.write_text("".join("\x1e" + json.dumps(message, indent=1) + "\n" for message in MESSAGES))
+    elif form == "csv":
+        with path.open("w") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", "severity", "geometry"])
+            for row in rows:
+                text = "" if row["area"] is None else shapely.geometry.shape(row["area"]).wkt
+                writer.writerow([row["id"], row["severity"], text])
+    else:
+        table = pa.table({
+            "id": [row["id"] for row in rows],
+            "severity": [row["severity"] for row in rows],
+            "area": pa.array([wkb(row["area"]) for row in rows], pa.binary()),
+        })  # fmt: skip
+        if form == "parquet":
+            pq.write_table(table, path)
+        else:
+            make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+            with make(path, table.schema) as writer:
+                writer.write_table(table)
+
+
+@pytest.mark.parametrize("form", ["json", "geojson", "geojsons", "csv", "parquet", "arrow", "arrows"])
+def test_formats_in(tmp_path, form):
+    messages, subscriptions = tmp_path / f"m.{form}", tmp_path / "s.ndjson"
+    write_messages(messages, form)
+    attribute = "geometry" if form in ("csv", "geojson") else "area"
+    asked = [{**one, "filter": one["filter"].replace("area", attribute)} for one in SUBSCRIPTIONS]
+    subscriptions.write_text(ndjson(asked))
+    assert matches(run(messages, subscriptions)) == MATCHES
+    if form != "csv":  # whose format nothing tells
+        assert matches(run("-", subscriptions, input=messages.read_bytes())) == MATCHES
+    else:
+        assert matches(run("-", subscriptions, "--messages-format", "csv", input=messages.read_bytes())) == MATCHES
+
+
+def test_alerts_and_zones(tmp_path):
+    areas = ["<polygon>0,0 0,4 4,4 4,0 0,0</polygon>", "<geocode><valueName>Z</valueName><value>7</value></geocode>"]
+    (tmp_path / "alerts").mkdir()
+    for k, area in enumerate(areas):
+        (tmp_path / "alerts" / f"{k}.xml").write_text(f"""<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
+            <identifier>alert {k}</identifier><sender>s</sender><sent>2024-05-01T12:00:00-00:00</sent>
+            <status>Actual</status><msgType>Alert</msgType><scope>Public</scope><info><category>Met</category>
+            <event>Storm</event><urgency>Immediate</urgency><severity>Severe</severity><certainty>Likely</certainty>
+            <area><areaDesc>A field</areaDesc>{area}</area></info></alert>""")
+    zone = {"valueName": "Z", "value": "7", "geometry": SQUARE}
+    (tmp_path / "zones.ndjson").write_text(ndjson([zone]))
+    (tmp_path / "s.ndjson").write_text(ndjson([{"key": 1, "filter": "S_INTERSECTS(area, POINT(1 1))"}]))
+    both = (tmp_path / "alerts", tmp_path / "s.ndjson")
+    without = run(*both, "--reject", tmp_path / "bad.ndjson")
+    assert matches(without) == [("alert 0", 1, 1)]
+    (lost,) = map(json.loads, (tmp_path / "bad.ndjson").read_text().splitlines())
+    assert lost["what"] == "part of a message"
+    assert "Z=7" in lost["reason"]
+    assert "messages:      2\n" in without.stderr, "it is a message all the same"
+    assert matches(run(*both, "--zones", tmp_path / "zones.ndjson")) == [("alert 0", 1, 1), ("alert 1", 1, 1)]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
+def test_formats_out(files, tmp_path, form):
+    read = {
+        "ndjson": lambda data: [tuple(json.loads(line).values()) for line in data.splitlines()],
+        "csv": lambda data: [tuple(row) for row in csv.reader(io.StringIO(data.decode()))][1:],
+        "parquet": lambda data: [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()],
+        "arrow": lambda data: [tuple(row.values()) for row in pa.ipc.open_stream(data).read_all().to_pylist()],
+    }[form]
+    expected = MATCHES if form == "ndjson" else [tuple(map(str, match)) for match in MATCHES]
+    output = tmp_path / f"out.{form}"
+    assert run(*files, "--output", output).exit_code == 0
+    assert read(output.read_bytes()) == expected, "the suffix tells"
+    result = run(*files, "--format", form)
+    assert read(result.stdout_bytes) == expected
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
+def test_no_match_is_a_good_answer(files, tmp_path, form):
+    output = tmp_path / f"out.{form}"
+    assert run("-", files[1], "-o", output, input='{"severity": 0}').exit_code == 0
+    if form == "csv":
+        assert output.read_text() == "message,subscriber,key\n"
+    else:
+        table = pq.read_table(output) if form == "parquet" else pa.ipc.open_stream(output.read_bytes()).read_all()
+        assert (table.num_rows, table.column_names) == (0, ["message", "subscriber", "key"])
+
+
+def test_integers_stay_integers_in_columns(tmp_path):
+    (tmp_path / "s.ndjson").write_text(ndjson([{"key": 7, "filter": "x = 1"}]))
+    assert run("-", tmp_path / "s.ndjson", "-o", tmp_path / "o.parquet", input='{"x": 1}').exit_code == 0
+    assert pq.read_table(tmp_path / "o.parquet").to_pylist() == [{"message": "1", "subscriber": 7, "key": 7}]
+
+
+def test_hard_names_survive(tmp_path):
+    name = 'a "quoted", name\n\u00e9\U0001f30a'
+    (tmp_path / "s.ndjson").write_text(ndjson([{"key": name, "filter": "x = 1"}]))
+    message = json.dumps({"x": 1, "id": name})
+    assert matches(run("-", tmp_path / "s.ndjson", input=message)) == [(name, name, name)]
+    result = run("-", tmp_path / "s.ndjson", "-f", "csv", input=message)
+    assert list(csv.reader(io.StringIO(result.stdout)))[1] == [name] * 3
+
+
+def test_what_identifies_a_message(files, tmp_path):
+    rows = [
+        {"severity": 9}, {"id": 7, "severity": 9}, {"identifier": "x", "severity": 9},
+        {"id": True, "severity": 9, "n": 1.5},
+        {"specversion": "1.0", "id": "e", "source": "/s", "type": "t", "data": {"severity": 9}},
+    ]  # fmt: skip
+    assert [one[0] for one in matches(run("-", files[1], input=ndjson(rows)))] == [1, 7, "x", 4, "e"]
+    result = run("-", files[1], "--id", "n", "--reject", tmp_path / "bad", input=ndjson(rows))
+    assert [one[0] for one in matches(result)] == ["1.5"]
+    bad = [json.loads(line) for line in (tmp_path / "bad").read_text().splitlines()]
+    assert [one["line"] for one in bad] == [1, 2, 3, 5]
+    assert {one["reason"] for one in bad} == {"no attribute 'n', which shall identify the message"}
+
+
+def test_rows_without_an_identifier_are_rejected(files, tmp_path):
+    pq.write_table(pa.table({"severity": [9, 9, 9], "name": ["x", None, "z"]}), tmp_path / "m.parquet")
+    assert [one[0] for one in matches(run(tmp_path / "m.parquet", files[1]))] == [0, 1, 2]
+    result = run(tmp_path / "m.parquet", files[1], "--id", "name", "--reject", tmp_path / "bad")
+    assert [one[0] for one in matches(result)] == ["x", "z"]
+    assert json.loads((tmp_path / "bad").read_text())["row"] == 1
+    assert "messages:      2, and 1 rejected" in result.stderr
+
+
+def test_numbers_of_several_files_name_the_file(files, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a.ndjson", "b.ndjson"):
+        (tmp_path / "in" / name).write_text('{"severity": 9}')
+    assert [one[0] for one in matches(run(tmp_path / "in", files[1]))] == ["a.ndjson:1", "b.ndjson:1"]
+
+
+def test_bad_rows_are_kept_and_the_rest_go_through(files, tmp_path):
+    bow_tie = {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}
+    lines = [json.dumps(MESSAGES[0]), "{", json.dumps({"area": bow_tie}), json.dumps(MESSAGES[2])]
+    bad_subscriptions = [{"key": "x", "filter": "severity >="}, {"key": "severe", "filter": "severity > 1"}]
+    files[1].write_text(ndjson([*SUBSCRIPTIONS, *bad_subscriptions]))
+    result = run("-", files[1], "--reject", tmp_path / "bad.ndjson", input="\n".join(lines))
+    assert matches(result) == [match for match in MATCHES if match[0] in "ac"]
+    kept = [json.loads(line) for line in (tmp_path / "bad.ndjson").read_text().splitlines()]
+    assert [(row["what"], row["source"], row["line"]) for row in kept] == [
+        *(("subscription", str(files[1]), line) for line in (4, 5)),
+        *(("message", "standard input", line) for line in (2, 3)),
+    ]
+    assert [row["raw"] for row in kept[2:]] == lines[1:3]
+    assert "exists already" in kept[1]["reason"]
+    assert "messages:      2, and 2 rejected" in result.stderr
+    assert "subscriptions: 3, and 2 rejected" in result.stderr
+    assert "column 12: the text ends" in result.stderr
+    assert str(tmp_path / "bad.ndjson") in result.stderr
+
+
+def test_exit_codes(files, tmp_path):
+    one_bad = '{"severity": 9}\n{'
+    assert run("-", files[1], input=one_bad).exit_code == 0
+    assert run("-", files[1], "--strict", input=one_bad).exit_code == 1
+    assert run("-", files[1], "--strict", input='{"severity": 9}').exit_code == 0
+    assert run("-", files[1], input="{\n{").exit_code == 1, "nothing came but what is bad"
+    assert run("-", files[1], input="").exit_code == 0
+    assert run(tmp_path / "none.ndjson", files[1]).exit_code == 2
+    assert run(files[0], files[1], "--messages-format", "dbf").exit_code == 2
+    assert run("-", "-").exit_code == 2
+    assert run(*files, "--key", "id").exit_code == 2, "for templates alone"
+    assert run(*files, "--output", tmp_path / "no" / "file").exit_code == 2
+    assert run(*files, "--template", "severity >=").exit_code == 2
+    assert run(*files, "--buffer", "-1").exit_code == 2
+    assert run(*files, "--to-crs", "EPSG:1").exit_code in (1, 2)
+
+
+@pytest.mark.parametrize("option", ["--output", "--reject"])
+def test_what_is_read_is_not_written_over(files, option):
+    for path in files:
+        before = path.read_text()
+        result = run(*files, option, path)
+        assert result.exit_code == 2
+        assert path.read_text() == before
+
+
+def test_errors_are_a_line_and_no_traceback(files, tmp_path):
+    for arguments in (
+        (files[0], tmp_path / "no.ndjson"), (*files, "--template", "x >"), (*files, "--messages-format", "dbf"),
+        (*files, "--explain", "sever"), (*files, "--output", tmp_path / "no" / "file"),
+    ):  # fmt: skip
+        result = run(*arguments)
+        assert result.exit_code == 2, arguments
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        assert "Traceback" not in result.output
+    assert "did you mean severe?" in run(*files, "--explain", "sever").stderr
+
+
+def test_if_all_subscriptions_are_bad_that_is_an_error(files, tmp_path):
+    (tmp_path / "bad.ndjson").write_text(ndjson([feature(area=SQUARE)]))
+    result = run(files[0], tmp_path / "bad.ndjson")
+    assert result.exit_code == 2
+    assert "only with a template" in result.stderr
+
+
+def test_a_damaged_file_gives_what_can_be_had(files, tmp_path):
+    write_messages(tmp_path / "m.parquet", "parquet")
+    whole = (tmp_path / "m.parquet").read_bytes()
+    (tmp_path / "m.parquet").write_bytes(whole[:-5])
+    result = run(tmp_path / "m.parquet", files[1])
+    assert result.exit_code == 1
+    assert "cannot be read from here on" in result.stderr
+
+
+def test_many_reasons_are_bounded(files, monkeypatch):
+    monkeypatch.setattr(rejections, "KEPT", 3)
+    lines = [*(" " + "[" * k + "}" for k in range(1, 9)), "2", '"x"', "nul"]
+    result = run("-", files[1], input="\n".join(['{"severity": 9}', *lines]))
+    assert f"{len(lines)} rejected" in result.stderr
+    assert "other reasons" in result.stderr
+
+
+FACILITIES = {
+    "type": "FeatureCollection",
+    "features": [
+        {**feature(least=3, name="north", area={"type": "Point", "coordinates": [5, 2]}), "id": "n"},
+        {**feature(least=9, name="south", area={"type": "Point", "coordinates": [1, 1]}), "id": "s"},
+        {**feature(name="no number", area={"type": "Point", "coordinates": [1, 1]}), "id": "x"},
+    ],
+}
+
+
+def test_a_template_with_a_buffer(files, tmp_path):
+    facilities = tmp_path / "facilities.geojson"
+    facilities.write_text(json.dumps(FACILITIES))
+    asked = ("--template", TEMPLATE, "--key", "id", "--subscriber", "name", "--subscriptions-crs", "none")
+    assert matches(run(files[0], facilities, *asked)) == []
+    result = run(files[0], facilities, *asked, "--buffer", 1.5)
+    assert matches(result) == [("a", "north", "n")]
+    assert "column 'least': no value" in result.stderr
+    assert matches(run(files[0], facilities, *asked, "--buffer", 1.5, "--buffer-of", "messages")) == []
+
+
+def test_a_template_with_several_filters_over_parquet(files, tmp_path):
+    rows = {"key": ["p", "q"], "geometry": [wkb(SQUARE), wkb(FAR)], "least": [3, 5]}
+    pq.write_table(pa.table(rows), tmp_path / "s.parquet")
+    asked = "S_INTERSECTS(area, $geometry) AND severity >= 2 OR severity >= $least"
+    expected = [("a", "p", "p"), ("b", "p", "p"), ("c", "p", "p"), ("c", "q", "q")]
+    assert matches(run(files[0], tmp_path / "s.parquet", "--template", asked)) == expected
+
+
+def test_reprojection(tmp_path):
+    siena = feature(id="siena", area={"type": "Point", "coordinates": [11.33, 43.32]})
+    (tmp_path / "m.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [siena]}))
+    near = feature(area={"type": "Point", "coordinates": [11.34, 43.32]})  # some 800 m to the east
+    (tmp_path / "s.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [near]}))
+    asked = (tmp_path / "m.geojson", tmp_path / "s.geojson", "--template", "S_INTERSECTS(geometry, $geometry)")
+    for metres, found in ((500, []), (900, [("siena", 0, 0)])):
+        there = ("--to-crs", "EPSG:32632", "--buffer", metres, "--buffer-of", "subscriptions")
+        assert matches(run(*asked, *there)) == found
+    refused = run(*asked, "--buffer", 500)
+    assert refused.exit_code == 2
+    assert "degrees" in refused.stderr
+
+
+def test_systems_that_differ_are_named(tmp_path):
+    (tmp_path / "s.geojson").write_text(json.dumps(feature(area=SQUARE)))
+    asked = (tmp_path / "s.geojson", "--template", "S_INTERSECTS(geometry, $geometry)")
+    message = json.dumps(feature(area=FAR))
+    result = run("-", *asked, "--crs", "EPSG:3857", input=message)
+    assert result.exit_code == 1
+    assert "OGC:CRS84 and EPSG:3857" in result.stderr
+    about = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": '{"crs": "EPSG:3857"}'}
+    field = pa.field("geometry", pa.binary(), metadata=about)
+    pq.write_table(pa.table([[wkb(FAR)]], schema=pa.schema([field])), tmp_path / "m.parquet")
+    result = run(tmp_path / "m.parquet", *asked)
+    assert result.exit_code == 2
+    assert "OGC:CRS84 and EPSG:3857" in result.stderr
+
+
+def test_times(tmp_path):
+    (tmp_path / "s.ndjson").write_text(ndjson([{"key": 1, "filter": "onset > TIMESTAMP('2024-05-01T10:00:00Z')"}]))
+    messages = ndjson([{"onset": "2024-05-01T12:30:00+02:00"}, {"onset": "2024-05-01T11:30:00+02:00"}, {"onset": "x"}])
+    assert matches(run("-", tmp_path / "s.ndjson", input=messages)) == []
+    result = run("-", tmp_path / "s.ndjson", "--times", "onset, expires", input=messages)
+    assert matches(result) == [(1, 1, 1)]
+    assert "1 rejected" in result.stderr
+
+
+def test_explain(files):
+    result = run(*files, "--explain", "2")
+    assert result.exit_code == 0
+    parts = result.stdout.split("\n\n")
+    assert parts[0].startswith(f"message a ({files[0]}, line 1)\n2 of 'harbour' matches.\n")
+    assert "area is absent" in parts[2]
+    assert [part.split()[1] for part in parts if part] == list("abcd")
+    assert run(*files, "--explain", "2", "--limit", 2).stdout.count("message ") == 2
+    assert run(*files, "--explain", "2", "--limit", 0).stdout.count("message ") == 4
+    lines = run(*files, "--explain", "severe", "-f", "ndjson").stdout.splitlines()
+    assert [(row["message"], row["truth"]) for row in map(json.loads, lines)] == [
+        ("a", True), ("b", False), ("c", True), ("d", False),
+    ]  # fmt: skip
+
+
+def test_explain_agrees_with_matches(files, tmp_path):
+    write_messages(tmp_path / "m.parquet", "parquet")
+    for one in SUBSCRIPTIONS:
+        lines = run(tmp_path / "m.parquet", files[1], "--explain", one["key"], "-f", "ndjson").stdout.splitlines()
+        true = [row["message"] for row in map(json.loads, lines) if row["truth"]]
+        assert true == [match[0] for match in MATCHES if match[2] == one["key"]]
+
+
+@pytest.mark.parametrize("command", ["match", "check"])
+def test_help_teaches(command):
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "120"}).stdout
+    assert text.count(f"contrada {command} ") >= 3, "examples"
+    assert "Exit codes" in text
+    for word in {"match": ["--explain", "--reject", "--to-crs", "--buffer", "tail -f"], "check": ["S_CONTAINS"]}[
+        command
+    ]:
+        assert word in text
+
+
+# Real processes
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "contrada.cli.main", "match", *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_answers_come_before_the_input_ends(files):
+    with start("-", files[1]) as process:
+        for _ in range(2):
+            process.stdin.write(b'{"id": "x", "severity": 9}\n')
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["message"] == "x"
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert b"messages:      2\n" in process.stderr.read()
+        assert process.stdout.read() == b""
+
+
+def test_interrupted_live_it_still_sums_up(files):
+    with start("-", files[1]) as process:
+        process.stdin.write(b'{"severity": 9}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        errors = process.stderr.read()
+        assert b"matches:       1" in errors
+        assert b"Traceback" not in errors
+
+
+def test_a_pipe_that_is_closed_ends_it_quietly(files):
+    with start("-", files[1]) as process:
+        process.stdin.write(b'{"severity": 9}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        try:
+            for _ in range(50):
+                process.stdin.write(b'{"severity": 9}\n' * 1000)
+                process.stdin.flush()
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert process.wait(60) == 141
+        assert without_compiling(process.stderr.read().decode()) == ""
+
+
+def test_no_progress_in_a_pipe(files, tmp_path):
+    with start(*files, "-o", tmp_path / "o.ndjson") as process:
+        errors = process.communicate(timeout=60)[1]
+    assert b"matches:" in errors
+    assert b"\x1b[" not in errors
+
+
+def test_a_progress_bar_on_a_terminal(files, tmp_path):
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "contrada.cli.main", "match", *map(str, files), "-o", str(tmp_path / "o.ndjson")]
+    with subprocess.Popen(command, stderr=slave, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the other end of a terminal tells that it is closed
+            while piece := os.read(master, 1 << 16):
+                shown += piece
+        assert process.wait(60) == 0
+    os.close(master)
+    assert b"\x1b[" in shown
+    assert b"matches:" in shown
+    assert (tmp_path / "o.ndjson").read_text().count("\n") == len(MATCHES)
+
+
+def test_completion():
+    command = [sys.executable, "-m", "contrada.cli.main", "--show-completion", "bash"]
+    without_detection = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = subprocess.run(command, capture_output=True, text=True, env=without_detection, check=True)
+    assert "complete" in shown.stdout
