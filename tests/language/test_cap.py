@@ -254,12 +254,12 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTIT
     ],
 )
 def test_bad_alerts_are_rejected(data, reason):
-    begun = time.perf_counter()
+    begun = time.process_time()
     (found,) = read(data, format="cap")
     assert isinstance(found, Rejected)
     assert reason in found.reason
     assert not found.is_part
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_alerts_one_after_another_and_bad_ones_between():
@@ -272,10 +272,10 @@ def test_alerts_one_after_another_and_bad_ones_between():
 
 
 def test_many_alerts_take_linear_time():
-    begun = time.perf_counter()
+    begun = time.process_time()
     short = alert(area(POLYGON)).replace(b"  ", b"")
     assert len(read(short * 3000)) == 3000
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_a_directory(tmp_path):
@@ -290,6 +290,6 @@ def test_a_directory(tmp_path):
 
 @pytest.mark.parametrize("piece", [b"<alert>", b"<?xml ", b"<alert><!--", b"<a/>x", b"<a b='", b"<![CDATA[<alert>"])
 def test_broken_documents_take_linear_time(piece):
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10

