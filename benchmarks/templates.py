@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import shapely
-from command import finish, parsed, parser_of
+from command import finish, parsed, parser_of, shown_at_least
 from report import Report, Row
 from timing import say, take_turns
 
@@ -107,9 +107,10 @@ def main() -> None:
     """Measure, print, save."""
     arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
     report = Report(arguments.seed, arguments.quick)
-    for name, run in SECTIONS.items():
-        if name in chosen:
-            report.rows += run(report)
+    with shown_at_least(report):
+        for name, run in SECTIONS.items():
+            if name in chosen:
+                report.rows.extend(run(report))
     finish(report, "templates", arguments.write_docs, chosen == set(SECTIONS))
 
 

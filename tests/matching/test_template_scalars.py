@@ -97,6 +97,20 @@ def test_ends_of_intervals_and_constants():
     agree(columns, Filter([Constraint("x", "in", (Column("whole"), 7)), Constraint("y", "is null")]))
 
 
+@pytest.mark.parametrize("operator", ["in", "not in"])
+@pytest.mark.parametrize("casei", [False, True])
+def test_sets_of_columns_that_share_values(operator, casei):
+    backwards = {f"{name}_backwards": COLUMNS[name][::-1] for name in ("whole", "double", "text", "large")}
+    columns = {name: COLUMNS[name] for name in ("whole", "double", "text", "large")} | backwards
+    texts = (Column("text"), Column("text_backwards"), "é", Column("text"), "E")
+    agree(columns, Filter([Constraint("x", operator, texts, casei=casei)]))
+    if not casei:
+        agree(columns, Filter([Constraint("x", operator, (Column("double_backwards"), Column("double"), 3, 0.5))]))
+        agree(columns, Filter([Constraint("x", operator, (Column("large"), Column("large_backwards")))]))
+    empty = {name: column[:0] for name, column in columns.items()}
+    agree(empty, Filter([Constraint("x", operator, texts, casei=casei)]))
+
+
 def test_bad_rows_are_named_and_nothing_is_added():
     table = ct.ForwardingTable()
     for column, template, message in (

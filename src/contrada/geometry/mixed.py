@@ -64,6 +64,8 @@ def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
 
     Any column that is no geometry has no spatial values, and nothing in it is bad.
     """
+    from contrada.geometry.arrow import crs_of_type
+
     if not is_geometry(values):
         return [], []
     if is_vertex(storage_type(values.type)):
@@ -71,7 +73,7 @@ def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
         return [Part(sifted.points, sifted.rows)], list(sifted.rejected)
     xy = plain_points(values)
     if xy is not None:
-        plain = sift_coordinates(xy, _crs_of(values))
+        plain = sift_coordinates(xy, crs_of_type(values.type))
         return [Part(plain.points, plain.rows)], list(plain.rejected)
     regions = RegionArray.from_arrow(values, on_invalid="reject")
     parts = [Part(regions.regions, regions.rows)]
@@ -82,14 +84,6 @@ def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
         parts.append(Part(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
     return [part for part in parts if len(part.rows)], rejected
-
-
-def _crs_of(values: Any) -> str | None:
-    import pyarrow as pa
-
-    from contrada.geometry.arrow import crs_of_type
-
-    return crs_of_type(values.type) if isinstance(values.type, pa.BaseExtensionType) else None
 
 
 def is_null(rejected: Rejection) -> bool:

@@ -103,19 +103,21 @@ def _grams(texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Patterns and the codes of their grams of the longest kind each has: bytes, and above them how many; each once."""
     blob = texts.blob[texts.offsets[0] : texts.offsets[-1]]
     owners = np.repeat(np.arange(len(texts.offsets) - 1), np.diff(texts.offsets))
-    has_longer = np.zeros(len(texts.offsets) - 1, bool)
-    pairs = [np.empty((0, 2), np.int64)]
+    lengths = np.zeros(len(texts.offsets) - 1, np.int64)  # of the grams of each pattern
+    found = [np.empty(0, np.int64)]
     for length in range(min(GRAM, len(blob)), 0, -1):
-        starts = np.arange(len(blob) - length + 1)
-        good = (owners[starts] == owners[starts + length - 1]) & ~has_longer[owners[starts]]
-        codes = np.zeros(len(starts), np.int64)
+        count = len(blob) - length + 1
+        good = (owners[:count] == owners[length - 1 :]) & (lengths[owners[:count]] == 0)
+        keys = owners[:count].copy()
         for k in range(length):
-            good &= blob[starts + k] < ONE
-            codes = codes << 8 | blob[starts + k]
-        codes |= length << 32
-        pairs.append(np.column_stack([owners[starts[good]], codes[good]]))
-        has_longer[owners[starts[good]]] = True
-    whole = np.concatenate(pairs)
-    whole = whole[np.lexsort((whole[:, 1], whole[:, 0]))]
-    once = np.append(True, (np.diff(whole, axis=0) != 0).any(axis=1)) if len(whole) else np.empty(0, bool)
-    return whole[once, 0], whole[once, 1]
+            letters = blob[k : count + k]
+            good &= letters < ONE
+            keys = keys << 8 | letters
+        keys = keys[good] << 8 * (GRAM - length)
+        found.append(keys)
+        lengths[keys >> 8 * GRAM] = length
+    keys = np.sort(np.concatenate(found))
+    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    patterns, tails = keys >> 8 * GRAM, keys & (1 << 8 * GRAM) - 1
+    of = lengths[patterns]
+    return patterns, tails >> 8 * (GRAM - of) | of << 8 * GRAM

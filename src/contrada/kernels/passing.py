@@ -9,7 +9,6 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import fill_chain
-from contrada.kernels.contacts import Column
 from contrada.kernels.few import FEW
 from contrada.kernels.match import (
     A_FEW,
@@ -25,8 +24,8 @@ from contrada.kernels.nodes import STOPS
 from contrada.kernels.prefetch import prefetch
 from contrada.kernels.relate import RELATION, box_bits
 from contrada.kernels.rings import IN, ON, locate
-from contrada.kernels.search import Items
-from contrada.kernels.views import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
+from contrada.kernels.search import items_of
+from contrada.kernels.views import boxes_at, bytes_at, ints_at
 
 # Grids of so many cells per side pay for so many regions, but not where the regions are larger than the cells.
 SIZES = np.array([SMALL_GRID, 32, 64, 256])
@@ -47,10 +46,13 @@ class Checks(NamedTuple):
 @inlined_kernel
 def checks_at(t):
     """Constraints, given their table of addresses and lengths, and two numbers."""
-    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
-    items = Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), t[22], False)
     return Checks(
-        items, boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), ints_at(t[20], t[21]), t[23]
+        items_of(t, t[22], False),
+        boxes_at(t[8], t[9]),
+        bytes_at(t[16], t[17]),
+        ints_at(t[18], t[19]),
+        ints_at(t[20], t[21]),
+        t[23],
     )
 
 
@@ -139,7 +141,7 @@ def cells_for(checks, listed, count, box):
 def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work):
     """The relation of message region i to a constraint's, as far as the constraint asks for it."""
     if box_bits(m_bounds, i, checks.bounds, place) < 0:
-        return np.int64(0)
+        return DISJOINT
     stops = STOPS[checks.masks[place]]
     bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, stops, work)
     return np.int64(RELATION[bits & 15])

@@ -51,11 +51,16 @@ class Items(NamedTuple):
 
 
 @inlined_kernel
+def items_of(t, ring_count, is_points):
+    """The items whose arrays stand first in a table of addresses and lengths (`item_arrays` in index/packed.py)."""
+    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
+    return Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
+
+
+@inlined_kernel
 def items_at(table):
     """The items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
-    t = table
-    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
-    return Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), t[36], t[37] != 0)
+    return items_of(table, table[36], table[37] != 0)
 
 
 @inlined_kernel

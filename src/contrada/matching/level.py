@@ -48,15 +48,6 @@ class Message(NamedTuple):
     objects: Mapping[Place, Any]
     scalars: Messages | None
 
-    def box_at(self, place: Place | None) -> NDArray[np.float64]:
-        """The box around the message's region or point at a place: nothing if it has none, everything without place."""
-        if place is None:
-            return EVERYWHERE
-        value = self.objects.get(place)
-        if isinstance(value, Region):
-            return value.kernel_arrays[4]
-        return NOWHERE if value is None else frozen(np.array([[value.x, value.y, value.x, value.y]]))
-
 
 class Added(NamedTuple):
     """Constraints that are not packed yet: those that filters are reached through, further and scalar ones."""
@@ -124,7 +115,9 @@ class Level(NamedTuple):
         if isinstance(value, Region):
             arrays = value.kernel_arrays
             return Beside(arrays[4], arrays, _FIRST, table)
-        return Beside(message.box_at(place), NO_REGIONS, _NO_REGION if value is None else _POINT, table)
+        if value is None:
+            return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
+        return Beside(frozen(np.array([[value.x, value.y, value.x, value.y]])), NO_REGIONS, _POINT, table)
 
     def _checks_beside(self) -> Checks | None:
         """The checks that are made together with packed scalars."""

@@ -31,7 +31,6 @@ from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 FORMAT = "contrada.ForwardingTable"
 VERSION = 3
 CHUNK = 1 << 24
-CHECK_PARTS = ("filters", "masks", "offsets", "places")
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0), "places": (np.int32, 0)}
 
 
@@ -175,7 +174,7 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
     for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Checks)):
-        arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_PARTS})
+        arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_KINDS})
         arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
     if isinstance(saved.level.scalars, ScalarIndex):
         arrays.update({f"scalars-{name}": array for name, array in saved.level.scalars.arrays._asdict().items()})
@@ -231,8 +230,8 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Check
         column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
-    filters, masks, offsets, places = (arrays[f"{prefix}-{name}"] for name in CHECK_PARTS)
-    check_kinds(dict(zip(CHECK_PARTS, (filters, masks, offsets, places), strict=True)), CHECK_KINDS)
+    filters, masks, offsets, places = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
+    check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets, places), strict=True)), CHECK_KINDS)
     return Checks(Constraints(filters, masks, column), offsets, places)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError
+from contrada.index.constants import distinct_scalars, distinct_texts
 from contrada.index.raw import (
     ASKED,
     CLOSED,
@@ -23,7 +24,7 @@ from contrada.index.raw import (
     raw_of_tests,
 )
 from contrada.model.constraint import Constraint
-from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, SET, TEXT, Operand, Place, Test
+from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, SET, TEXT, Place, Test
 from contrada.model.operators import SETS, TEXTUAL, Column, exact_operands, test_of
 from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
@@ -158,16 +159,27 @@ def _records(operator: str, low: Operands, high: Operands) -> Raw:
 
 
 def _sets(operator: str, columns: list[Operands]) -> Raw:
-    """Records that ask for one of several operands, by the columns of these."""
-    asks = SET + NOT * operator.startswith("not ")
-    form = columns[0].form
-    listed: list[list[Operand]] = []
-    for column in columns:
-        pairs = zip(column.first.tolist(), column.second.tolist(), strict=True)
-        text = column.blob.tobytes()
-        listed.append([text[start:stop] for start, stop in pairs] if form >= TEXT else list(pairs))
-    rows: Any = zip(*listed, strict=True)  # whose operands are all of one kind
-    return raw_of_tests(Test(form, asks, members=tuple(sorted(set(row)))) for row in rows)
+    """Records that ask for one of several operands, by the columns of these: in order, each once."""
+    rows, form, blob = len(columns[0].first), columns[0].form, np.concatenate([each.blob for each in columns])
+    moved = np.cumsum([0, *(len(each.blob) for each in columns[:-1])]) if form >= TEXT else [0] * len(columns)
+    first = np.concatenate([each.first + by for each, by in zip(columns, moved, strict=True)])
+    second = np.concatenate([each.second + by for each, by in zip(columns, moved, strict=True)])
+    if form >= TEXT:
+        offsets, blob, numbers = distinct_texts(first, second, blob)
+        distinct = np.column_stack([offsets[:-1], offsets[1:]])
+    else:
+        keys, rests, numbers = distinct_scalars(first, second)
+        distinct = np.column_stack([keys, rests])
+    ranks = np.sort(numbers.reshape(len(columns), rows), axis=0).T
+    is_new = np.ones(ranks.shape, bool)
+    is_new[:, 1:] = ranks[:, 1:] != ranks[:, :-1]
+    sizes = is_new.sum(axis=1)
+    records = np.zeros((rows, 7), np.int64)
+    records[:, FILTER] = np.arange(rows)
+    records[:, ASKED] = SET + NOT * operator.startswith("not ")
+    records[:, LOW_REST] = np.cumsum(sizes)
+    records[:, LOW] = records[:, LOW_REST] - sizes
+    return Raw(records, distinct[ranks[is_new]], blob)
 
 
 def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, Raw]] | None:

@@ -61,6 +61,7 @@ NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
 _SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
 BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+_RUN, _ONE = WILDCARD_BYTES[ANY_RUN], WILDCARD_BYTES[ANY_ONE]
 _HARD_PATTERN = re.compile(r"\\|[%_][%_]")
 _SHAPES = {(False, False): "equals", (False, True): "prefix", (True, False): "suffix", (True, True): "contains"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -159,7 +160,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
         there = Bound((int(operator == "is not null"), 0), False)
         return Test(PRESENT, INTERVAL, there, there)
     if operator in TEXTUAL:
-        return _text_test(operator, value, casei, accenti)
+        return _text_test(operator, value, casei, accenti, negated)
     some = value[0] if operator in PAIRS or operator in SETS else value
     form = TEXT + folded if isinstance(some, str) else _scalar(some).kind
 
@@ -209,23 +210,21 @@ def like_of(operator: str, value: str) -> Like:
     return parse_like(value) if plain == "like" else BUILDERS[plain](value)
 
 
-def _text_test(operator: str, value: str, casei: bool, accenti: bool) -> Test:
+def _text_test(operator: str, value: str, casei: bool, accenti: bool, negated: int) -> Test:
     """What a pattern comes down to: a simple one is an interval of the text, read forwards or backwards."""
-    negated, folded = NOT * operator.startswith("not "), casei * CASEI | accenti * ACCENTI
-    shape, literal = operator.removeprefix("not "), fold(value, casei, accenti)
+    folded = casei * CASEI | accenti * ACCENTI
+    shape, literal = operator.removeprefix("not "), None
     if shape == "like":
-        shape, found, pattern = _shape(value, casei, accenti)
-        if found is None:
+        shape, literal, pattern = _shape(value, casei, accenti)
+        if literal is None:
             return Test(PATTERN + folded, LIKE + negated, pattern=pattern)
-        literal = found
-    text = encode_text(literal)
+    text = encode_text(fold(value, casei, accenti) if literal is None else literal)
     if shape == "equals":
         return Test(TEXT + folded, INTERVAL + negated, Bound(text, False), Bound(text, False))
     if not text:
         return Test(TEXT + folded, INTERVAL + negated)
     if shape == "contains":
-        run = WILDCARD_BYTES[ANY_RUN]
-        return Test(PATTERN + folded, LIKE + negated, pattern=run + text + run)
+        return Test(PATTERN + folded, LIKE + negated, pattern=_RUN + text + _RUN)
     text = text if shape == "prefix" else text[::-1]
     # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
     after = text[:-1] + bytes([text[-1] + 1])
@@ -244,8 +243,7 @@ def _shape(value: str, casei: bool, accenti: bool) -> tuple[str, str | None, byt
     literal = value[is_open : len(value) - is_open_behind]
     if "%" not in literal and "_" not in literal:
         return _SHAPES[is_open, is_open_behind], literal, b""
-    code = encode_text(value).replace(b"%", WILDCARD_BYTES[ANY_RUN]).replace(b"_", WILDCARD_BYTES[ANY_ONE])
-    return "pattern", None, code
+    return "pattern", None, encode_text(value).replace(b"%", _RUN).replace(b"_", _ONE)
 
 
 def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:
