@@ -239,11 +239,26 @@ def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
 
 
 def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
-    """The rows of a column in another order."""
+    """The rows of a column in another order.
+
+    What is written to is NumPy's own memory, not a kernel's: NumPy asks for huge pages, and a table that is read all
+    over the place is read noticeably quicker from them.
+    """
     if isinstance(column, PointArray):
         return column[order]
-    chosen = np.ascontiguousarray(order, np.int64)
-    return RegionArray(Arrays(*kernels.gather_regions(*column.arrays, frozen(chosen))), column.crs)
+    arrays, chosen = column.arrays, np.ascontiguousarray(order, np.int64)
+    starts, stops = arrays.region_offsets[chosen], arrays.region_offsets[chosen + 1]
+    rings = int((stops - starts).sum())
+    vertices = int((arrays.ring_offsets[stops] - arrays.ring_offsets[starts]).sum())
+    made = Arrays(
+        np.empty((vertices, 2)),
+        np.empty(rings + 1, np.int64),
+        np.empty(len(chosen) + 1, np.int32),
+        np.empty(rings, np.uint8),
+        np.empty((len(chosen), 4)),
+    )
+    kernels.gather_regions(*arrays, frozen(chosen), *made)
+    return RegionArray(made, column.crs)
 
 
 def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:

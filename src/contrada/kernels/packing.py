@@ -5,19 +5,9 @@ import numpy as np
 from contrada.jit import entry, kernel
 
 
-@entry("f8[2] i8[1] i4[1] u1[1] f8[2] i8[1]")
-def gather_regions(xy, rings, regions, flags, bounds, rows):
-    """The arrays of chosen rows of a column, one after another."""
-    ring_count = np.int64(0)
-    vertex_count = np.int64(0)
-    for row in rows:
-        ring_count += regions[row + 1] - regions[row]
-        vertex_count += rings[regions[row + 1]] - rings[regions[row]]
-    out_xy = np.empty((vertex_count, 2))
-    out_rings = np.empty(ring_count + 1, np.int64)
-    out_regions = np.empty(len(rows) + 1, np.int32)
-    out_flags = np.empty(ring_count, np.uint8)
-    out_bounds = np.empty((len(rows), 4))
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] i8[1] f8[2]! i8[1]! i4[1]! u1[1]! f8[2]!")
+def gather_regions(xy, rings, regions, flags, bounds, rows, out_xy, out_rings, out_regions, out_flags, out_bounds):
+    """The arrays of chosen rows of a column, one after another; there is as much room as they need."""
     ring = np.int64(0)
     vertex = np.int64(0)
     for k in range(len(rows)):
@@ -35,7 +25,6 @@ def gather_regions(xy, rings, regions, flags, bounds, rows):
                 vertex += 1
     out_regions[len(rows)] = ring
     out_rings[ring] = vertex
-    return out_xy, out_rings, out_regions, out_flags, out_bounds
 
 
 @kernel
