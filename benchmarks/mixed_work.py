@@ -39,6 +39,11 @@ def prepared(report: MatchReport) -> Work | None:
         count = 30 if report.quick else 100
         messages = mixed_messages(filters, python.quickest, count, report.seed, ANSWERS)
         say(f"{len(filters):,} mixed filters and {count} messages")
-        _made[report.seed] = Work(filters, messages, python, mixed_ours.table_of(filters))
+        table = mixed_ours.table_of(filters)
+        # Tables learn from the messages they see: here others of the same kind.
+        others = mixed_messages(filters, python.quickest, count, report.seed + 1, ANSWERS)
+        mixed_ours.ask(table, mixed_ours.as_dicts(others))
+        table.pack()
+        _made[report.seed] = Work(filters, messages, python, table)
         say("the table")
     return _made[report.seed]

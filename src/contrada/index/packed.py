@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
+from contrada.index.memory import room, settled
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 FAN = 16  # children of a node, as in kernels/packed.py
@@ -45,16 +46,16 @@ class PackedTree:
         firsts = first_of_equals(column, keys)
         starts = np.flatnonzero(firsts)
         self.column = column if len(starts) == len(column) else reordered(column, starts)
-        self.offsets = frozen(np.append(starts, len(column)).astype(np.int32))
-        self.masks = frozen(masks[order])
-        ordered = rows[order].astype(np.int32, copy=False)
+        self.offsets = frozen(settled(np.append(starts, len(column)).astype(np.int32)))
+        self.masks = frozen(settled(masks[order]))
+        ordered = settled(rows[order].astype(np.int32, copy=False))
         self.union = self.masks if len(starts) == len(order) else frozen(np.bitwise_or.reduceat(self.masks, starts))
-        self.nodes = frozen(kernels.build_nodes(frozen(boxes_of(self.column))))
+        self.nodes = frozen(settled(kernels.build_nodes(frozen(boxes_of(self.column)))))
         self.node_masks = frozen(kernels.build_node_masks(self.union, len(self.nodes)))
         disjoint = kernels.build_lists(self.offsets, self.masks, ordered, DISJOINT_BIT)
         contains = kernels.build_lists(self.offsets, self.masks, ordered, CONTAINS_BIT)
         self.rows = frozen(ordered)
-        self.lists = tuple(map(frozen, (*disjoint, *contains)))
+        self.lists = tuple(frozen(settled(array)) for array in (*disjoint, *contains))
         self.disjoint_map = frozen(bitmap_of(self.lists[1], self.rows))
         self._finish(item_arrays(self.column))
 
@@ -239,11 +240,7 @@ def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
 
 
 def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
-    """The rows of a column in another order.
-
-    What is written to is NumPy's own memory, not a kernel's: NumPy asks for huge pages, and a table that is read all
-    over the place is read noticeably quicker from them.
-    """
+    """The rows of a column in another order."""
     if isinstance(column, PointArray):
         return column[order]
     arrays, chosen = column.arrays, np.ascontiguousarray(order, np.int64)
@@ -251,11 +248,11 @@ def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> Reg
     rings = int((stops - starts).sum())
     vertices = int((arrays.ring_offsets[stops] - arrays.ring_offsets[starts]).sum())
     made = Arrays(
-        np.empty((vertices, 2)),
-        np.empty(rings + 1, np.int64),
-        np.empty(len(chosen) + 1, np.int32),
-        np.empty(rings, np.uint8),
-        np.empty((len(chosen), 4)),
+        room((vertices, 2), np.float64),
+        room((rings + 1,), np.int64),
+        room((len(chosen) + 1,), np.int32),
+        room((rings,), np.uint8),
+        room((len(chosen), 4), np.float64),
     )
     kernels.gather_regions(*arrays, frozen(chosen), *made)
     return RegionArray(made, column.crs)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
+from contrada.index.memory import settled
 from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based
 from contrada.index.raw import (
     ASKED,
@@ -77,7 +78,7 @@ def pack_scalars(
     seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
     made = make_entries(slots._replace(records=records), filters, here, seconds, nearby, boxes)
     arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
-    return ScalarIndex(first, arrays, place, float(share[here].sum()))
+    return ScalarIndex(first, Arrays(*(settled(array) for array in arrays)), place, float(share[here].sum()))
 
 
 class Entries(NamedTuple):

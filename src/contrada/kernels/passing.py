@@ -39,21 +39,13 @@ class Checks(NamedTuple):
     bounds: Any
     masks: Any
     offsets: Any
-    places: Any
     first: Any
 
 
 @inlined_kernel
 def checks_at(t):
     """Constraints, given their table of addresses and lengths, and two numbers."""
-    return Checks(
-        items_of(t, t[22], False),
-        boxes_at(t[8], t[9]),
-        bytes_at(t[16], t[17]),
-        ints_at(t[18], t[19]),
-        ints_at(t[20], t[21]),
-        t[23],
-    )
+    return Checks(items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21])
 
 
 @inlined_kernel
@@ -85,8 +77,7 @@ def keep_around(x, y, checks, rows, start, stop, work):
     for k in range(start, stop):
         first, last = limits(checks, rows[k])
         is_satisfied = True
-        for p in range(first, last):
-            place = np.int64(checks.places[p])
+        for place in range(first, last):
             b = checks.bounds
             relation = DISJOINT
             if b[place, 0] <= x <= b[place, 2] and b[place, 1] <= y <= b[place, 3]:
@@ -109,18 +100,15 @@ def list_places(checks, rows, start, stop, listed):
     """The places of all constraints of filters rows[start:stop], as far as there is room; returns their number."""
     for k in range(start, stop):
         prefetch(checks.offsets, min(max(rows[k] - checks.first, 0), len(checks.offsets) - 1))
-    for k in range(start, stop):
-        prefetch(checks.places, limits(checks, rows[k])[0])
     count = np.int64(0)
     for k in range(start, stop):
         first, last = limits(checks, rows[k])
-        for p in range(first, last):
+        for place in range(first, last):
             if count == len(listed):
                 return count
-            place = checks.places[p]
-            prefetch(checks.bounds, np.int64(place))
-            prefetch(checks.masks, np.int64(place))
-            prefetch(checks.items.regions, np.int64(place))
+            prefetch(checks.bounds, place)
+            prefetch(checks.masks, place)
+            prefetch(checks.items.regions, place)
             listed[count] = place
             count += 1
     return count
@@ -171,8 +159,7 @@ def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop,
     for k in range(start, stop):
         first, last = limits(checks, rows[k])
         is_satisfied = True
-        for p in range(first, last):
-            place = np.int64(checks.places[p])
+        for place in range(first, last):
             relation = relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work)
             if (np.int64(checks.masks[place]) >> relation) & 1 == 0:
                 is_satisfied = False

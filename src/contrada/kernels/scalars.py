@@ -19,6 +19,7 @@ ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
+LINE = 4  # entries in a line of the cache
 # A filter is reached through the first of its records, and the second stands in the entry; but where the first need
 # only be looked at if there is a value, it stands in the entry itself.
 AFTER_NEXT, AFTER_FIRST = np.int64(2), np.int64(1)
@@ -110,26 +111,40 @@ def is_apart(level, b, messages, i):
 
 
 @inlined_kernel
+def near_blocks(level, first, last, messages, i):
+    """A bit for each block from first to last that does not lie apart from the region of message i; asks for these."""
+    near = np.int64(0)
+    for b in range(first, last + 1):
+        if not is_apart(level, b, messages, i):
+            near |= np.int64(1) << (b - first)
+            for e in range(b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT, LINE):
+                prefetch(level.entries, e)
+    return near
+
+
+@inlined_kernel
 def reach_near(level, e, stop, messages, i, ranks, satisfied, out, count):
     """Filters of entries e..stop, which stand in the order of their regions.
 
     Blocks of them that lie apart from the message's region are left out.
     """
-    blocks = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
+    if len(level.boxes) == 0:
+        for k in range(e, stop):
+            count = reach(level, k, ranks, satisfied, out, count)
+        return count
+    tops = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
     while e < stop:
-        end = stop
-        if len(level.boxes) > 0:
-            top = e >> 2 * BLOCK_SHIFT
-            if is_apart(level, blocks + top, messages, i):
-                e = (top + 1) << 2 * BLOCK_SHIFT
-                continue
-            end = min(stop, ((e >> BLOCK_SHIFT) + 1) << BLOCK_SHIFT)
-            if is_apart(level, e >> BLOCK_SHIFT, messages, i):
-                e = end
-                continue
-        while e < end:
-            count = reach(level, e, ranks, satisfied, out, count)
-            e += 1
+        end = min(stop, ((e >> 2 * BLOCK_SHIFT) + 1) << 2 * BLOCK_SHIFT)
+        if not is_apart(level, tops + (e >> 2 * BLOCK_SHIFT), messages, i):
+            first = e >> BLOCK_SHIFT
+            near = near_blocks(level, first, (end - 1) >> BLOCK_SHIFT, messages, i)
+            while near:
+                if near & 1:
+                    for k in range(max(e, first << BLOCK_SHIFT), min(end, (first + 1) << BLOCK_SHIFT)):
+                        count = reach(level, k, ranks, satisfied, out, count)
+                near >>= 1
+                first += 1
+        e = end
     return count
 
 
@@ -232,7 +247,7 @@ def match_scalars(
     level = level_at(table)
     messages = Messages(m_offsets, m_values, m_blob, m_boxes)
     m = Column(r_xy, r_rings, r_flags, r_boxes)
-    work = make_work(most_rings(r_regions), further[22] if len(further) > 0 else np.int64(1))
+    work = make_work(most_rings(r_regions), further[20] if len(further) > 0 else np.int64(1))
     listed = np.empty(LISTED if len(further) > 0 else 1, np.int32)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
     count = np.int64(0)

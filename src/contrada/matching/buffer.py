@@ -148,7 +148,7 @@ class Growing:
         """A view of the constraints, sorted by filter, that is asked filter by filter."""
         n = self._count
         part = Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
-        return Checks.of(part, np.arange(n))
+        return Checks.of(part)
 
     def tree(self) -> PackedTree:
         """A view of the constraints that answers messages by a scan."""

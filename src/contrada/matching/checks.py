@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
+from contrada.index.memory import settled
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, item_arrays, joined, reordered
 
 UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
@@ -47,12 +48,10 @@ class Constraints(NamedTuple):
         return PackedTree(self.column, self.masks, self.filters)
 
     def checks(self) -> Checks:
-        """The same, to be asked filter by filter; neighbours come together, since messages ask for these together."""
-        keys = np.empty(len(self.filters), np.int64)
-        kernels.hilbert_keys(frozen(boxes_of(self.column)), keys)
-        order = np.argsort(keys, kind="stable")
-        part = Constraints(self.filters[order], self.masks[order], reordered(self.column, order))
-        return Checks.of(part, np.argsort(part.filters, kind="stable"))
+        """The same, to be asked filter by filter."""
+        order = np.argsort(self.filters, kind="stable")
+        masks, column = settled(self.masks[order]), reordered(self.column, order)
+        return Checks.of(Constraints(self.filters[order], masks, column))
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
@@ -65,30 +64,30 @@ class Constraints(NamedTuple):
 
 
 class Checks:
-    """Constraints by filter: those of filter first + k stand at places[offsets[k]:offsets[k + 1]]."""
+    """Constraints by filter: those of filter first + k stand from offsets[k] to offsets[k + 1]."""
 
-    __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets", "places")
+    __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets")
 
-    def __init__(self, part: Constraints, offsets: NDArray[np.int32], places: NDArray[np.int32]) -> None:
-        """Constraints, of which there is one at least, and their places in the order of their filters."""
+    def __init__(self, part: Constraints, offsets: NDArray[np.int32]) -> None:
+        """Constraints in the order of their filters, one at least."""
         self.filters, self.masks, self.column = part.filters, frozen(part.masks), part.column
-        self.first = int(part.filters[places[0]])
-        self.offsets, self.places = frozen(offsets), frozen(places)
+        self.first = int(part.filters[0])
+        self.offsets = frozen(offsets)
         self._table: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, part: Constraints, places: NDArray[Any]) -> Checks:
-        """Constraints whose places in the order of their filters are given."""
-        counts = np.bincount(part.filters - part.filters[places[0]])
+    def of(cls, part: Constraints) -> Checks:
+        """Constraints in the order of their filters, one at least."""
+        counts = np.bincount(part.filters - part.filters[0])
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return cls(part, offsets, places.astype(np.int32))
+        return cls(part, settled(offsets))
 
     @property
     def table(self) -> NDArray[np.int64]:
         """The table of addresses by which kernels know these constraints, which are on regions (kernels/passing.py)."""
         if self._table is None:
             *arrays, most = self._items = item_arrays(self.column)
-            arrays += [self.masks, self.offsets, self.places]
+            arrays += [self.masks, self.offsets]
             numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
             self._table = frozen(np.array([*numbers, most, self.first], np.int64))
         return self._table
@@ -111,7 +110,7 @@ class Checks:
         asked = np.repeat(np.arange(low, high), counts)
         if not len(asked):
             return filters
-        at = self.places[runs(starts, stops)].astype(np.int64)
+        at = runs(starts, stops)
         masks = self.masks[at]
         failed[asked[masks >> self._relations(value, at, masks) & 1 == 0]] = True
         return filters[~failed]

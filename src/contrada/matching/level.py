@@ -85,7 +85,7 @@ class Level(NamedTuple):
     def _match_packed(self, index: ScalarIndex, message: Message, reached: NDArray[np.int64]) -> NDArray[np.int64]:
         """The filters that a message satisfies, given the places that trees report."""
         scalars, beside = message.scalars or NO_SCALARS, self.beside(message)
-        if self.is_checked_beside:
+        if len(self.checks) == (len(beside.table) > 0):  # all further constraints are looked at together with scalars
             return index.match(scalars, reached, beside)
         places = index.match(scalars, reached, beside, by_place=True)
         done = index.place if len(beside.table) else None

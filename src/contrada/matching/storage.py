@@ -29,9 +29,9 @@ from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 3
+VERSION = 4
 CHUNK = 1 << 24
-CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0), "places": (np.int32, 0)}
+CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
 
 class Saved(NamedTuple):
@@ -230,9 +230,9 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Check
         column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
     else:
         column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
-    filters, masks, offsets, places = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
-    check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets, places), strict=True)), CHECK_KINDS)
-    return Checks(Constraints(filters, masks, column), offsets, places)
+    filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
+    check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets), strict=True)), CHECK_KINDS)
+    return Checks(Constraints(filters, masks, column), offsets)
 
 
 def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | None:

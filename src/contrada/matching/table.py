@@ -29,7 +29,7 @@ from contrada.matching.store import LEVELS, Store, extended, grown
 from contrada.matching.template import bind_template
 from contrada.matching.together import match_together
 from contrada.model import Predicate
-from contrada.model.types import types_accepting
+from contrada.model.types import has_types, types_accepting
 
 NOTED = 16  # messages of a batch that packing learns from
 
@@ -320,13 +320,14 @@ class ForwardingTable:
     def _objects(self, message: Mapping[str, Any]) -> dict[Place, Any]:
         """The regions and points of a message, in the CRS of the subscriptions, and its values of added types."""
         objects: dict[Place, Any] = {}
+        are_types_added = has_types()
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
                 crs = value.crs
                 if crs is not None and crs != self._crs.get(attribute):
                     self._check_crs(attribute, crs)
                 objects[attribute, "region"] = objects[attribute, "point"] = value
-            else:
+            elif are_types_added:
                 for kind in types_accepting(value):
                     objects[attribute, kind] = value
         return objects

@@ -53,13 +53,15 @@ def _level_pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of messages and the filters of a level that each satisfies."""
     index = level.scalars
-    messages = [Message(own, _one(scalars, k)) for k, own in enumerate(objects)]
     if not isinstance(index, ScalarIndex) or scalars is None or not level.is_checked_beside:
-        found = [level.match(message) for message in messages]
+        found = [level.match(Message(own, _one(scalars, k))) for k, own in enumerate(objects)]
         return np.repeat(np.arange(len(found)), [len(each) for each in found]), _joined(found)
+    messages = [Message(own, None) for own in objects]
     beside = _together([level.beside(message) for message in messages])
-    reached = [level._replace(checks={}, scalars=None).match(message) for message in messages]
-    offsets = np.concatenate([[0], np.cumsum([len(each) for each in reached])]).astype(np.int64)
+    trees = level._replace(checks={}, scalars=None)
+    reached = [trees.match(message) for message in messages] if level.trees else []
+    offsets = np.zeros(len(messages) + 1, np.int64)
+    offsets[1 : len(reached) + 1] = np.cumsum([len(each) for each in reached])
     counts, filters = index.match_many(scalars, offsets, _joined(reached), beside)
     return np.repeat(np.arange(len(counts)), counts), filters
 

@@ -94,6 +94,11 @@ def type_taking(operator: str, operand: Any) -> ValueType | None:
     return None
 
 
+def has_types() -> bool:
+    """True if a type was added at all."""
+    return bool(_TYPES)
+
+
 def types_accepting(value: Any) -> list[str]:
     """The names of the types that were added and accept a value."""
     return [name for name, added in _TYPES.items() if added.accepts(value)]
