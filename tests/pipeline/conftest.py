@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from contrada import jit
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
@@ -23,9 +25,14 @@ def spark(tmp_path_factory):
     builder = SparkSession.builder.master("local[2]").appName("contrada-tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    # Workers inherit what is set when Java starts. They keep their copies of tables in a directory of their own, but
+    # find the kernels that are compiled already.
+    (place / "cache").mkdir()
+    (place / "cache" / "kernels").symlink_to(jit.cache_directory().parent)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYSPARK_PYTHON", sys.executable)
+        patched.setenv("CONTRADA_CACHE_DIR", str(place / "cache"))
         session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
-        yield session
-        session.stop()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

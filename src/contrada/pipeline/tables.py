@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from contrada import jit
 from contrada.errors import TableError
@@ -32,12 +32,29 @@ KEPT_BYTES = 32 << 30  # and the longest unused ones while there are more bytes 
 VERIFIED = "verified.json"
 
 
+class Use:
+    """A shared lock that says that a copy is in use, held until it is closed or forgotten."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self.file, fcntl.LOCK_SH)
+        self.closed = False
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if not self.closed:
+            self.closed = True
+            os.close(self.file)
+
+    __del__ = close
+
+
 class Opened(NamedTuple):
     """A table that is open in this process, and the names of its rows as columns."""
 
     table: ForwardingTable
     names: SavedNames
-    use: Any  # the file whose shared lock says that the copy is in use
+    use: Use
 
 
 _OPEN: OrderedDict[str, Opened] = OrderedDict()
@@ -68,15 +85,14 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
 
     root.mkdir(parents=True, exist_ok=True)
     copy = root / artifact.digest
-    use = (root / f"{artifact.digest}.use").open("a")
+    use = Use(root / f"{artifact.digest}.use")
     try:
-        fcntl.flock(use, fcntl.LOCK_SH)
         with FileLock(root / f"{artifact.digest}.lock"):
             if not _is_good(copy, artifact.digest):
                 shutil.rmtree(copy, ignore_errors=True)
                 _fetch(artifact, copy)
                 remove_unused(root)
-            os.utime(use.fileno())
+            os.utime(use.file)
             return Opened(ForwardingTable.open(copy), saved_names(copy), use)
     except BaseException:
         use.close()
