@@ -29,7 +29,7 @@ ALLOWED = {
     "covering": CORE,
     "overlay": CORE,
     "broker": CORE,
-    "pipeline": CORE,
+    "pipeline": CORE | {"jit"},
     "testing": CORE | {"contrada", "jit"},
     "experiments": CORE | {"contrada", "overlay", "broker", "pipeline", "testing"},
     "cli": CORE | {"contrada", "jit", "overlay", "broker", "pipeline", "testing", "experiments"},

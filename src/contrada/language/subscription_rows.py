@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry.mixed import is_geometry, parts_of
 from contrada.language.records import Opened, Rejected, Source, files_of, opened
 from contrada.language.rowfiles import read_batches, row_text
 from contrada.language.rows import attributes_of
-
-Reasons = dict[int, str]  # by row
+from contrada.language.sifting import row_faults
 
 
 class SubscriptionTable(NamedTuple):
@@ -70,12 +68,8 @@ def _sifted_file(ready: Opened, columns: list[str], names: dict[str, str]) -> Su
         return SubscriptionTable(table, [], rejected)
     chosen = {name: _found(table, name, ready.name) for name in columns}
     chosen |= {name: table.column(own) for name, own in names.items() if own in table.column_names}
-    reasons: Reasons = {}
-    for name, column in chosen.items():
-        _name_faults(name, column, reasons) if name in names else _value_faults(name, column, reasons)
-    if "key" in chosen:
-        _repeated_keys(chosen["key"], reasons)
     whole = pa.table(chosen)
+    reasons = row_faults(whole, {})
     rejected += [Rejected(ready.name, "row", row, reasons[row], row_text(table, row)) for row in sorted(reasons)]
     kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
     return SubscriptionTable(whole.take(kept) if reasons else whole, _Rows(ready.name, kept), rejected)
@@ -85,48 +79,3 @@ def _found(table: Any, name: str, source: str) -> Any:
     if name not in table.column_names:
         raise FormatError(f"{source}: the template asks for the column {name!r}; there are {table.column_names}")
     return table.column(name)
-
-
-def _value_faults(name: str, column: Any, reasons: Reasons) -> None:
-    """Note rows without a value, with a bad region, or with a point where the first rows have regions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
-        reasons.setdefault(row, f"column {name!r}: no value")
-    if pa.types.is_floating(column.type):
-        for row in np.flatnonzero(np.asarray(pc.is_nan(column).fill_null(False))).tolist():
-            reasons.setdefault(row, f"column {name!r}: NaN is no value to compare with")
-    if not is_geometry(column):
-        return
-    parts, bad = parts_of(column)
-    for item in bad:
-        reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
-    parts = sorted(parts, key=lambda part: int(part.rows[0]))
-    for part in parts[1:]:
-        for row in part.rows.tolist():
-            reasons.setdefault(row, f"column {name!r}: of regions and points the first row's kind alone is taken")
-
-
-def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
-    import pyarrow as pa
-
-    kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
-        raise FormatError(f"a {name} is text or an integer, and the column holds {kind}")
-    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
-        reasons.setdefault(row, f"no {name}")
-
-
-def _repeated_keys(column: Any, reasons: Reasons) -> None:
-    """Note the rows, but the first good one, of every key that stands there more than once."""
-    import pyarrow as pa
-
-    codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
-    encoded = codes.combine_chunks().dictionary_encode()
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    numbers = np.asarray(encoded.indices.fill_null(-1))
-    good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
-    _, first = np.unique(numbers[good], return_index=True)
-    for row in np.setdiff1d(good, good[first]).tolist():
-        reasons[row] = f"the key {column[row].as_py()!r} was there before"

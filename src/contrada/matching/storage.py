@@ -82,7 +82,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
 def open_table(directory: str | os.PathLike[str]) -> Saved:
     """The saved table, mapped and hardly read; a foreign, damaged or truncated directory is a TableError."""
     source = Path(directory)
-    header = _read_header(source)
+    header = read_header(source)
     try:
         arrays = {name: _map(source, name, what) for name, what in header["arrays"].items()}
         trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1]) for k, p in enumerate(header["trees"])}
@@ -105,16 +105,31 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         raise TableError(f"{source} is damaged: {error}") from error
 
 
+class SavedNames(NamedTuple):
+    """Whom the rows of a saved table's answers stand for: Arrow arrays over the mapped files, lists where names mix."""
+
+    keys: Any  # of subscriptions
+    subscribers: Any
+    owners: NDArray[np.int32] | None  # the subscriber of each subscription; None: subscriber k of subscription k
+
+
+def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
+    """The names of a saved table as columns, for whoever turns whole answers into names."""
+    saved = open_table(directory)
+    return SavedNames(saved.keys, saved.subscribers, saved.subscription_subscriber)
+
+
 def verify_table(directory: str | os.PathLike[str]) -> None:
     """Read everything against the checksums; the first file that differs is a TableError that names it."""
     source = Path(directory)
-    for name, what in _read_header(source)["arrays"].items():
+    for name, what in read_header(source)["arrays"].items():
         _map(source, name, what)
         if _checksum(source / f"{name}.npy") != what["crc32"]:
             raise TableError(f"{source}: {name}.npy is damaged: its checksum differs")
 
 
-def _read_header(source: Path) -> dict[str, Any]:
+def read_header(source: Path) -> dict[str, Any]:
+    """What `header.json` of a saved table says; a foreign or damaged one is a TableError."""
     try:
         header: Any = json.loads((source / "header.json").read_text())
     except (OSError, ValueError) as error:

@@ -1,0 +1,121 @@
+"""A table built from Arrow tables of subscriptions, batch after batch: bad rows are set aside, the rest go in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError, FilterError, KeyInUseError
+from contrada.language.rows import attributes_of
+from contrada.language.sifting import row_faults
+from contrada.language.subscriptions import template_columns
+from contrada.matching.table import ForwardingTable
+from contrada.model import Predicate
+
+
+class RejectedRow(NamedTuple):
+    """A row that became no subscription: its number among all rows, its key as text if it has one, and why."""
+
+    row: int
+    key: str | None
+    reason: str
+
+
+class TableBuilder:
+    """Subscriptions from rows: of `key`, `subscriber` and `filter` in CQL2, or of the columns of a template.
+
+    Keys default to the number of the row among all rows, subscribers to the key. What the rows of a batch are refused
+    for is found row by row, so one bad row costs nothing but itself.
+
+    >>> import pyarrow as pa
+    >>> builder = TableBuilder()
+    >>> builder.add(pa.table({"key": ["a", "b"], "filter": ["price < 100", "price <"]}))[0].key
+    'b'
+    >>> sorted(builder.table.match_keys({"price": 7}))
+    ['a']
+    """
+
+    def __init__(self, template: Predicate | None = None) -> None:
+        self.table = ForwardingTable()
+        self.rows = 0  # seen so far
+        self._template = template
+        self._kinds: dict[str, type] = {}
+
+    def add(self, rows: Any) -> list[RejectedRow]:
+        """Subscribe the rows of an Arrow table; returns those that are bad, sorted."""
+        numbers = np.arange(self.rows, self.rows + rows.num_rows)
+        self.rows += rows.num_rows
+        if self._template is None:
+            return self._add_filters(rows, numbers)
+        return sorted(self._add_bound(_wanted(rows, self._template), numbers))
+
+    def _add_filters(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
+        if "filter" not in rows.column_names:
+            raise FilterError(f"subscriptions without a template have a column 'filter'; there are {rows.column_names}")
+        filters = rows.column("filter").to_pylist()
+        keys = rows.column("key").to_pylist() if "key" in rows.column_names else numbers.tolist()
+        named = "subscriber" in rows.column_names
+        subscribers = rows.column("subscriber").to_pylist() if named else [None] * len(filters)
+        rejected = []
+        for row, key, subscriber, asked in zip(numbers.tolist(), keys, subscribers, filters, strict=True):
+            try:
+                if key is None:
+                    raise FilterError("no key")
+                if not asked:
+                    raise FilterError("no filter")
+                self.table.subscribe(key if subscriber is None else subscriber, asked, key)
+            except ContradaError as error:
+                rejected.append(RejectedRow(row, None if key is None else str(key), str(error)))
+        return rejected
+
+    def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
+        import pyarrow as pa
+
+        reasons = row_faults(rows, self._kinds)
+        if "key" not in rows.column_names:
+            rows = rows.append_column("key", pa.array(numbers))
+        rejected = [RejectedRow(int(numbers[row]), _text(rows, row), reason) for row, reason in reasons.items()]
+        if reasons:
+            good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
+            rows, numbers = rows.take(good), numbers[good]
+        return rejected + self._subscribe(rows, numbers)
+
+    def _subscribe(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
+        """Subscribe rows; if that is refused, the keys that are in use go, then half by half what else is bad."""
+        assert self._template is not None
+        if not rows.num_rows:
+            return []
+        try:
+            self.table.subscribe_many(rows, self._template)
+            return []
+        except KeyInUseError:
+            used = np.array([key in self.table for key in rows.column("key").to_pylist()])
+            rejected = [
+                RejectedRow(int(numbers[row]), key, f"the key {key!r} was there before")
+                for row, key in ((row, _text(rows, row)) for row in np.flatnonzero(used).tolist())
+            ]
+            return rejected + self._subscribe(rows.take(np.flatnonzero(~used)), numbers[~used])
+        except ContradaError as error:
+            if rows.num_rows == 1:
+                return [RejectedRow(int(numbers[0]), _text(rows, 0), str(error))]
+            half = rows.num_rows // 2
+            first = self._subscribe(rows.slice(0, half), numbers[:half])
+            return first + self._subscribe(rows.slice(half), numbers[half:])
+
+
+def _wanted(rows: Any, template: Predicate) -> Any:
+    """The columns that a template asks for, and the names; one that is missing is an error."""
+    asked = template_columns(template)
+    table = attributes_of(rows, {*asked, "key", "subscriber"})
+    for name in asked:
+        if name not in table.column_names:
+            raise FilterError(f"the template asks for the column {name!r}; there are {rows.column_names}")
+    return table.select([*asked, *(name for name in ("key", "subscriber") if name in table.column_names)])
+
+
+def _text(rows: Any, row: int) -> str | None:
+    """The key of a row as text."""
+    key = rows.column("key")[row].as_py()
+    return None if key is None else str(key)

@@ -1,0 +1,43 @@
+"""Subscriptions and messages as Spark DataFrames; every answer is the core's.
+
+Nothing here imports PySpark before it is used, and `import contrada` does not import this package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from contrada.pipeline.artifacts import Artifact, publish
+    from contrada.pipeline.compiling import Compiled, compile
+    from contrada.pipeline.matching import Matched, match
+
+__all__ = ["Artifact", "Compiled", "Matched", "compile", "match", "publish"]
+
+# Modules are named otherwise than what they hold: an imported module would take the place of the function.
+_HOMES = {
+    "Artifact": "artifacts",
+    "Compiled": "compiling",
+    "Matched": "matching",
+    "compile": "compiling",
+    "match": "matching",
+    "publish": "artifacts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec("pyspark") is None:
+        raise ContradaError("the pipeline needs PySpark: pip install 'contrada[spark]'")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

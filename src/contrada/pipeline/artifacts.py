@@ -1,0 +1,167 @@
+"""Artifacts: compiled tables at a place that driver and executors share, named by what they hold.
+
+`<artifacts>/<digest>/` holds the files of a saved table and `artifact.json`, which says what is needed to plan with it.
+It is written under another name and renamed; where a store has no rename, `artifact.json` comes last. So an artifact is
+there whole or not at all, and two writers of one table do no harm to each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contrada.errors import TableError
+from contrada.matching import ForwardingTable
+from contrada.matching.storage import read_header
+
+ABOUT = "artifact.json"
+WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores: a rename there is a copy of every object
+
+
+class Artifact(NamedTuple):
+    """A compiled table at a shared place: where, what it is called, and what messages it asks for."""
+
+    path: str
+    digest: str
+    filters: int
+    subscriptions: int
+    bytes: int
+    attributes: tuple[str, ...]
+    crs: dict[str, str | None]  # of the attributes that have regions or points
+    key_type: str  # of Spark: string, or one of the integers
+    subscriber_type: str
+    files: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Artifact:
+        """The artifact in a directory or at a URI that `compile` or `publish` wrote earlier."""
+        store, place = store_of(path)
+        try:
+            with store.open_input_stream(f"{place}/{ABOUT}") as file:
+                about = json.loads(file.read())
+            return cls.of({**about, "path": os.fspath(path)})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise TableError(f"{os.fspath(path)} holds no artifact: {error}") from error
+
+    @classmethod
+    def of(cls, about: dict[str, Any]) -> Artifact:
+        """An artifact of its fields as JSON has them."""
+        return cls(**{**about, "attributes": tuple(about["attributes"]), "files": tuple(about["files"])})
+
+    def text(self) -> str:
+        """What `artifact.json` says."""
+        own = self._asdict()
+        del own["path"]  # a store may be known by several names
+        return json.dumps(own, indent=1)
+
+
+def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
+    """The file system of a plain path or a URI, and the path in it."""
+    from pyarrow import ArrowException
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    text = os.fspath(where)
+    if "://" not in text and not text.startswith("file:"):
+        return LocalFileSystem(), os.path.abspath(text)
+    try:
+        store, place = FileSystem.from_uri(text)
+    except (ArrowException, OSError) as error:
+        raise TableError(f"{text} is no place for artifacts: {error}") from error
+    return store, place.rstrip("/")
+
+
+def publish(
+    table: ForwardingTable,
+    artifacts: str | os.PathLike[str],
+    *,
+    key_type: str | None = None,
+    subscriber_type: str | None = None,
+) -> Artifact:
+    """Save a table as an artifact; one that is there already is left as it is.
+
+    Names that are all integers are bigint in Spark, others string; `compile` says what its columns were.
+
+    >>> import contrada, tempfile
+    >>> table = contrada.ForwardingTable()
+    >>> key = table.subscribe("ops-team", "severity >= 3")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     publish(table, directory).attributes
+    ('severity',)
+    """
+    store, root = store_of(artifacts)
+    is_local = store.type_name == "local"
+    if is_local:
+        os.makedirs(root, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=root if is_local else None) as temporary:
+        made = Path(temporary) / "table"
+        table.save(made)
+        artifact = _described(made, os.fspath(artifacts), key_type, subscriber_type)
+        target = f"{root}/{artifact.digest}"
+        if not _exists(store, f"{target}/{ABOUT}"):
+            (made / ABOUT).write_text(artifact.text())
+            _place(store, made, root, target, artifact) if not is_local else _rename(made, target)
+    return artifact
+
+
+def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type: str | None) -> Artifact:
+    header = read_header(made)
+    digest = hashlib.sha256((made / "header.json").read_bytes()).hexdigest()
+    asked = {*header["crs"], *(place[0] for place in header["places"]["places"])}
+    files = sorted(path.name for path in made.iterdir())
+    natural = ["bigint" if f"{names}-numbers" in header["arrays"] else "string" for names in ("keys", "subscribers")]
+    return Artifact(
+        f"{artifacts.rstrip('/')}/{digest}",
+        digest,
+        header["filters"],
+        header["rows"],
+        sum((made / name).stat().st_size for name in files),
+        tuple(sorted(asked)),
+        header["crs"],
+        key_type or natural[0],
+        subscriber_type or natural[1],
+        tuple(files),
+    )
+
+
+def _exists(store: Any, path: str) -> bool:
+    from pyarrow.fs import FileType
+
+    return bool(store.get_file_info(path).type != FileType.NotFound)
+
+
+def _rename(made: Path, target: str) -> None:
+    """Give a whole directory its name; of two that come at once one wins, and what is damaged makes place."""
+    if os.path.exists(target) and not os.path.exists(f"{target}/{ABOUT}"):
+        shutil.rmtree(target, ignore_errors=True)
+    try:
+        made.rename(target)
+    except OSError:
+        if not os.path.exists(f"{target}/{ABOUT}"):
+            raise
+
+
+def _place(store: Any, made: Path, root: str, target: str, artifact: Artifact) -> None:
+    """Copy a table to a store that is not on this machine."""
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    renames = store.type_name not in WITHOUT_RENAME
+    place = f"{root}/.new-{uuid.uuid4().hex}" if renames else target
+    store.create_dir(place)
+    for name in (*artifact.files, ABOUT):
+        copy_files(
+            str(made / name), f"{place}/{name}", source_filesystem=LocalFileSystem(), destination_filesystem=store
+        )
+    if not renames:
+        return
+    try:
+        store.move(place, target)
+    except OSError:
+        store.delete_dir(place)
+        if not _exists(store, f"{target}/{ABOUT}"):
+            raise

@@ -1,0 +1,113 @@
+"""Arrow batches of messages through a table: what runs in Spark's Python workers, and knows nothing of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError
+from contrada.matching import ForwardingTable
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.tables import Opened, opened
+
+# Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
+# table; the first slice has so many messages.
+ANSWER_ROWS, FIRST_SLICE = 1 << 20, 512
+OUTPUT_ROWS = 1 << 16  # in a batch that goes back to Spark
+
+
+class Answer(NamedTuple):
+    """What the messages of a slice satisfy: pairs of message and row of the table, and why some are bad."""
+
+    messages: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    rejected: list[tuple[int, str]]
+
+
+def match_batches(
+    batches: Iterator[Any], artifact: Artifact, names: tuple[str, ...], by: Literal["subscription", "subscriber"]
+) -> Iterator[Any]:
+    """Batches of an id and attributes, which have these names, to batches of matches and rejections."""
+    import pyarrow as pa
+
+    naming: _Naming | None = None
+    size = FIRST_SLICE
+    for batch in batches:
+        if naming is None:
+            ready = opened(artifact)
+            naming = _Naming(ready, artifact, by)
+        whole = pa.Table.from_batches([batch])
+        messages = whole.select(range(1, whole.num_columns)).rename_columns(names)
+        start = 0
+        while start < whole.num_rows:
+            part = messages.slice(start, min(size, whole.num_rows - start))  # without columns Arrow clips nothing
+            answer = answer_of(ready.table, part, by)
+            yield from naming.batches(batch.column(0).slice(start, part.num_rows), answer)
+            start += part.num_rows
+            size = max(1, ANSWER_ROWS * part.num_rows // max(1, len(answer.rows)))
+
+
+def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> Answer:
+    """Match the rows of an Arrow table; if a whole table is refused, half by half, until the bad rows stand alone."""
+    try:
+        found = table.match_many(messages, by=by, threads=1)
+    except ContradaError as error:
+        half = messages.num_rows // 2
+        if not half:
+            return Answer(np.empty(0, np.int64), np.empty(0, np.int64), [(0, str(error))])
+        first, second = (answer_of(table, part, by) for part in (messages.slice(0, half), messages.slice(half)))
+        return Answer(
+            np.concatenate([first.messages, second.messages + half]),
+            np.concatenate([first.rows, second.rows]),
+            first.rejected + [(row + half, reason) for row, reason in second.rejected],
+        )
+    owners = np.repeat(np.arange(messages.num_rows), np.diff(found.offsets))
+    return Answer(owners, found.rows, [(item.row, item.reason) for item in found.rejected])
+
+
+class _Naming:
+    """Answers as columns of names: every name is made once, and chosen by its row."""
+
+    def __init__(self, ready: Opened, artifact: Artifact, by: str) -> None:
+        self._by = by
+        self._keys = _names(ready.names.keys, artifact.key_type)
+        self._subscribers = _names(ready.names.subscribers, artifact.subscriber_type)
+        self._owners = ready.names.owners
+
+    def batches(self, ids: Any, answer: Answer) -> Iterator[Any]:
+        """The record batches of an answer: matches first, rejections after them."""
+        import pyarrow as pa
+
+        for start in range(0, len(answer.rows), OUTPUT_ROWS):
+            rows = answer.rows[start : start + OUTPUT_ROWS]
+            chosen = ids.take(pa.array(answer.messages[start : start + OUTPUT_ROWS]))
+            if self._by == "subscriber":
+                columns = [self._subscribers.take(pa.array(rows))]
+            else:
+                whose = rows if self._owners is None else self._owners[rows]
+                columns = [self._subscribers.take(pa.array(whose)), self._keys.take(pa.array(rows))]
+            yield self._batch(chosen, columns, pa.nulls(len(rows), pa.string()))
+        if answer.rejected:
+            bad = pa.array([row for row, _ in answer.rejected], pa.int64())
+            reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
+            kinds = [self._subscribers.type] + ([] if self._by == "subscriber" else [self._keys.type])
+            yield self._batch(ids.take(bad), [pa.nulls(len(bad), kind) for kind in kinds], reasons)
+
+    def _batch(self, ids: Any, columns: list[Any], reasons: Any) -> Any:
+        import pyarrow as pa
+
+        names = ["subscriber"] if self._by == "subscriber" else ["subscriber", "key"]
+        return pa.record_batch([ids, *columns, reasons], ["message_id", *names, "reason"])
+
+
+def _names(names: Any, kind: str) -> Any:
+    """Names as an Arrow array of a Spark type; text and integers together are text."""
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32()}
+    if isinstance(names, list):
+        names = pa.array([str(name) for name in names], pa.string())
+    return names.cast(types.get(kind, pa.int64()))

@@ -1,0 +1,199 @@
+"""Artifacts on an executor's machine: fetched once per host, mapped by all its Python workers.
+
+`<cache>/tables/<digest>/` is a verified copy; beside it lie `<digest>.lock`, held while the copy is made or looked at,
+and `<digest>.use`, on which whoever has the table open holds a shared lock and whose time tells of the last use.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from contrada import jit
+from contrada.errors import TableError
+from contrada.matching import ForwardingTable
+from contrada.matching.storage import SavedNames, saved_names
+from contrada.pipeline.artifacts import Artifact, store_of
+
+OPEN_TABLES = 4  # that a worker keeps open between jobs
+KEPT_SECONDS = 7 * 24 * 3600  # copies unused for longer are removed,
+KEPT_BYTES = 32 << 30  # and the longest unused ones while there are more bytes than this
+VERIFIED = "verified.json"
+
+
+class Use:
+    """A shared lock that says that a copy is in use, held until it is closed or forgotten."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self.file, fcntl.LOCK_SH)
+        self.closed = False
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if not self.closed:
+            self.closed = True
+            os.close(self.file)
+
+    __del__ = close
+
+
+class Opened(NamedTuple):
+    """A table that is open in this process, and the names of its rows as columns."""
+
+    table: ForwardingTable
+    names: SavedNames
+    use: Use
+
+
+_OPEN: OrderedDict[str, Opened] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def cache_home() -> Path:
+    """Where this user's caches are: the directory that holds the compiled kernels, too."""
+    kernels = jit.cache_directory()
+    return kernels.parent.parent if kernels.parent.name == "kernels" else kernels
+
+
+def opened(artifact: Artifact) -> Opened:
+    """The table of an artifact, open and mapped; it stays open in this process, a few others with it."""
+    with _LOCK:
+        found = _OPEN.get(artifact.digest)
+        if found is None:
+            found = _OPEN[artifact.digest] = open_copy(artifact, cache_home() / "tables")
+            while len(_OPEN) > OPEN_TABLES:
+                _OPEN.popitem(last=False)[1].use.close()
+        _OPEN.move_to_end(artifact.digest)
+        return found
+
+
+def open_copy(artifact: Artifact, root: Path) -> Opened:
+    """Open the copy of an artifact under `root`, fetched if it is not there or not good."""
+    from filelock import FileLock
+
+    root.mkdir(parents=True, exist_ok=True)
+    copy = root / artifact.digest
+    use = Use(root / f"{artifact.digest}.use")
+    try:
+        with FileLock(root / f"{artifact.digest}.lock"):
+            if not _is_good(copy, artifact.digest):
+                shutil.rmtree(copy, ignore_errors=True)
+                _fetch(artifact, copy)
+                remove_unused(root)
+            os.utime(use.file)
+            return Opened(ForwardingTable.open(copy), saved_names(copy), use)
+    except BaseException:
+        use.close()
+        raise
+
+
+def remove_unused(root: Path, now: float | None = None) -> None:
+    """Remove the copies that nobody has used for long, and more if they take too many bytes; none that is in use."""
+    now = time.time() if now is None else now
+    copies = sorted(
+        (use.stat().st_mtime, _size(use.with_suffix("")), use)
+        for use in root.glob("*.use")
+        if use.with_suffix("").is_dir()
+    )
+    total = sum(size for _, size, _ in copies)
+    for last, size, use in copies:
+        if (now - last > KEPT_SECONDS or total > KEPT_BYTES) and _remove(use):
+            total -= size
+
+
+def _remove(use: Path) -> bool:
+    """Remove a copy unless it is in use; whoever wants it meanwhile waits for the lock and fetches it again."""
+    with use.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        shutil.rmtree(use.with_suffix(""), ignore_errors=True)
+        return True
+
+
+def _size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("*.npy"))
+
+
+def _is_good(copy: Path, digest: str) -> bool:
+    """True for a copy whose files are those that were verified; files that have changed since are read again."""
+    try:
+        noted = json.loads((copy / VERIFIED).read_text())
+        if noted == _state(copy):
+            return True
+        _verify(copy, digest)
+        _note(copy)
+        return True
+    except (OSError, ValueError):  # a TableError is one
+        return False
+
+
+def _verify(copy: Path, digest: str) -> None:
+    """Read a copy against its checksums, and these against its name."""
+    if hashlib.sha256((copy / "header.json").read_bytes()).hexdigest() != digest:
+        raise TableError(f"{copy}: header.json is damaged: its checksum differs")
+    ForwardingTable.verify(copy)
+
+
+def _state(copy: Path) -> dict[str, list[int]]:
+    """Size and time of every file of a table."""
+    files = sorted(path for path in copy.iterdir() if path.name != VERIFIED)
+    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
+
+
+def _note(copy: Path) -> None:
+    (copy / VERIFIED).write_text(json.dumps(_state(copy)))
+
+
+def _fetch(artifact: Artifact, copy: Path) -> None:
+    """Copy an artifact's files under another name, check them, and rename; a bad source is an error that says so."""
+    from pyarrow import ArrowException
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    store, place = store_of(artifact.path)
+    with _temporary(copy) as made:
+        try:
+            for name in artifact.files:
+                if not (store.type_name == "local" and _linked(f"{place}/{name}", made / name)):
+                    copy_files(
+                        f"{place}/{name}", str(made / name),
+                        source_filesystem=store, destination_filesystem=LocalFileSystem(),
+                    )  # fmt: skip
+        except (OSError, ArrowException) as error:
+            raise TableError(f"the artifact {artifact.path} cannot be fetched: {error}") from error
+        try:
+            _verify(made, artifact.digest)
+        except TableError as error:
+            raise TableError(f"the artifact {artifact.path} is damaged, compile it anew elsewhere: {error}") from error
+        _note(made)
+        made.rename(copy)
+
+
+@contextmanager
+def _temporary(copy: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=f".{copy.name[:12]}-", dir=copy.parent) as temporary:
+        made = Path(temporary) / "table"
+        made.mkdir()
+        yield made
+
+
+def _linked(source: str, target: Path) -> bool:
+    """True if a file on the same device was linked, which copies nothing."""
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True

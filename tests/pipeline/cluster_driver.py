@@ -1,0 +1,79 @@
+"""A driver of the cluster that tests/pipeline/test_cluster.py starts: `cluster_driver.py MASTER PLACE`.
+
+Compiles and matches on the executors, with a task that fails once on its way, and writes down what it got.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import contrada as ct
+from contrada import pipeline
+from contrada.pipeline import batches, matching
+
+FILTERS = [
+    "size >= 3",
+    "S_INTERSECTS(area, POLYGON((0 0, 5 0, 5 5, 0 5, 0 0)))",
+    "size <",
+    "name LIKE 'm%' AND size < 2",
+]
+
+
+def messages(session):
+    """Points on a diagonal, eight partitions of them."""
+    point = "unhex(concat('0101000000', hex_x, hex_x)) AS area"
+    doubles = ["0000000000000000", "000000000000F03F", "0000000000001040", "0000000000001840"]  # 0, 1, 4, 6
+    cases = " ".join(f"WHEN {k} THEN '{text}'" for k, text in enumerate(doubles))
+    hexed = session.range(0, 400, 1, 8).selectExpr("id", f"CASE id % 4 {cases} END AS hex_x")
+    return hexed.selectExpr("id AS message_id", "id % 5 AS size", "concat('m', id) AS name", point)
+
+
+def main(master, place):
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    rows = session.createDataFrame([(f"k{k}", text) for k, text in enumerate(FILTERS)], "key string, filter string")
+    try:
+        pipeline.compile(rows)
+        unset = ""
+    except ct.ContradaError as error:
+        unset = str(error)
+    session.conf.set("spark.contrada.artifacts", str(place / "artifacts"))
+    mark = place / "failed"
+
+    def failing(parts, **options):
+        for part in batches.match_batches(parts, **options):
+            yield part
+            try:
+                mark.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            raise OSError("the first attempt fails after its first batch")
+
+    matching.match_batches = failing
+    matched = pipeline.match(messages(session), rows)
+    answer = {
+        "unset": unset,
+        "digest": matched.artifact.digest,
+        "matches": sorted(map(list, matched.matches.collect())),
+        "rejected": sorted(map(list, matched.compiled.rejected.select("row", "key").collect())),
+    }
+    (place / "answer.json").write_text(json.dumps(answer))
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
