@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, FormatError
 from contrada.pipeline.sources import GIS, LINES
 
 if TYPE_CHECKING:
@@ -107,16 +107,19 @@ def _read_gis(piece: Piece) -> Iterator[Batch]:
     import pyarrow as pa
     from pyogrio.raw import open_arrow
 
-    window = {"skip_features": piece.start, "max_features": piece.stop - piece.start}
-    done = piece.start
-    with open_arrow(piece.path, layer=piece.layer, batch_size=BATCH, use_pyarrow=True, **window) as (_, reader):
-        for batch in reader:
+    done, options = piece.start, {"layer": piece.layer, "batch_size": BATCH, "use_pyarrow": True}
+    with open_arrow(piece.path, skip_features=piece.start, **options) as (_, reader):
+        for whole in reader:
+            batch = whole.slice(0, piece.stop - done)
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             numbers = pa.array(np.arange(done, done + batch.num_rows))
             done += batch.num_rows
             geometry = columns.pop(piece.geometry)
             named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
             yield Batch(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
+            if done == piece.stop:
+                return
+    raise FormatError(f"it has features up to {piece.stop}, and ends before {done}")
 
 
 def _read_features(piece: Piece) -> Iterator[Batch | Unread]:
