@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Path = str | os.PathLike[str]
 MOST_TASKS = 10_000
+MOST_REASONS = 1000
 
 
 class Counts(NamedTuple):
@@ -49,6 +50,7 @@ class Ingested:
     def __init__(self, outcome: DataFrame, about: About, expected: DataFrame | None) -> None:
         self._outcome = outcome.persist()
         self._expected = expected
+        self._counts: Counts | None = None
         self.about = about
 
     @property
@@ -78,11 +80,22 @@ class Ingested:
         """How many rows were read, kept, quarantined and repaired."""
         from pyspark.sql import functions as F
 
+        if self._counts is not None:
+            return self._counts
         kept, repaired = self._outcome.select(
             F.count(F.when(F.col(REASON).isNull(), 1)), F.count(F.when(F.col(REPAIRED), 1))
         ).collect()[0]
         quarantined = self.quarantine.count()
-        return Counts(kept + quarantined, kept, quarantined, repaired)
+        self._counts = Counts(kept + quarantined, kept, quarantined, repaired)
+        return self._counts
+
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why rows are in quarantine, without the places, and how many for each reason; the most frequent first."""
+        from pyspark.sql import functions as F
+
+        reason = F.regexp_replace("reason", r"(?s) near \(.*|\n.*", "")
+        counted = self.quarantine.groupBy(reason.alias("why")).count().orderBy(F.desc("count"), "why")
+        return [(row[0], row[1]) for row in counted.limit(MOST_REASONS).collect()]
 
     def write(self, path: Path) -> None:
         """Write `rows/` and `quarantine/` as Parquet, and `dataset.json`, last; `read_dataset` reads them."""

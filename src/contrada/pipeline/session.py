@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import ContradaError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MISSING = "Spark is not installed: pip install 'contrada[spark]'"
+LOOPBACK = "127.0.0.1"
 LEAST_MEMORY = 1 << 30  # bytes
 
 
@@ -27,26 +29,43 @@ def session(master: str | None = None) -> SparkSession:
     """The running session, or a new one: on all cores of this machine unless `master` names another place.
 
     It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
-    half of the machine's memory. Python workers run this same interpreter.
+    half of the machine's memory. Python workers run this same interpreter. If Spark does not start, a ContradaError
+    says why.
     """
     require_spark()
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or "local[*]"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if place.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    builder = SparkSession.builder.appName("contrada").master(place)
+    for name, value in settings_of(place).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # of Spark, of Py4J, of the system: whatever it is, there is no session
+        raise ContradaError(f"Spark does not start at {place}: {str(error).strip().partition(chr(10))[0]}") from error
+
+
+def settings_of(place: str) -> dict[str, str]:
+    """What a new session is told.
+
+    >>> settings_of("local[2]")["spark.driver.host"]
+    '127.0.0.1'
+    """
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": f"{memory() >> 20}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.log.level": "ERROR",
     }
     if place.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.appName("contrada").master(place)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return settings
 
 
 def memory() -> int:
