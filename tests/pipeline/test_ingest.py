@@ -328,6 +328,22 @@ def test_geometry_columns_of_spark(spark, tmp_path):
     assert seen(found.rows) == wanted
 
 
+def test_geometry_of_any_srid(spark):
+    rows = [(1, bytearray(_wkb(SHAPES[0])), 4326), (2, bytearray(_wkb(SHAPES[0])), 3857), (3, None, 3857)]
+    frame = spark.createDataFrame(rows, "id int, wkb binary, srid int")
+    mixed = frame.selectExpr("id", "st_geomfromwkb(wkb, srid) AS geometry")
+    with pytest.raises(ct.CrsError, match="differ"):
+        pipeline.ingest(spark, mixed)
+    found = pipeline.ingest(spark, mixed, to_crs="EPSG:3857")
+    assert summed(found) == (3, 2, 1, 0)
+    by_id = {row["id"]: row["geometry"] for row in seen(found.rows)}
+    assert by_id[2] == ct.Region.from_shapely(SHAPES[0])
+    assert by_id[1] == Spatial(to_crs="EPSG:3857").of_shapely(SHAPES[0], "EPSG:4326")
+    geography = frame.selectExpr("id", "st_geogfromwkb(wkb) AS geometry")
+    with pytest.raises(ct.CrsError, match="GEOGRAPHY"):
+        pipeline.ingest(spark, geography)
+
+
 def test_layers(spark, tmp_path):
     path = write_gis(ROWS, tmp_path / "two.gpkg", layer="first")
     write_gis(ROWS[:1], path, layer="second", append=True)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,13 +161,10 @@ def _watched(spark: Any, progress: Progress, total: int) -> Iterator[None]:
     def watch() -> None:
         while not done.wait(EVERY):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            tasks = sum(stage.numTasks for stage in stages if stage is not None)
+            tasks = max(1, sum(stage.numTasks for stage in stages if stage is not None))
             finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-            share = finished / tasks if tasks else 0.0
-            progress.tell(
-                lambda share=share: f"about {int(share * total):,} of {total:,} rows",
-                lambda finished=finished, tasks=tasks: (finished, tasks),
-            )
+            text, position = f"about {total * finished // tasks:,} of {total:,} rows", (finished, tasks)
+            progress.tell(partial(str, text), partial(tuple, position))
 
     watcher = threading.Thread(target=watch, daemon=True)
     if progress.is_shown:

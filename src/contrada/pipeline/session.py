@@ -26,7 +26,7 @@ def require_spark() -> None:
 
 
 def session(master: str | None = None) -> SparkSession:
-    """The running session, or a new one: on all cores of this machine unless `master` names another place.
+    """The running session as it is, or a new one: on all cores of this machine unless `master` names another place.
 
     It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
     half of the machine's memory. Python workers run this same interpreter. If Spark does not start, a ContradaError
@@ -35,6 +35,9 @@ def session(master: str | None = None) -> SparkSession:
     require_spark()
     from pyspark.sql import SparkSession
 
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
     place = master or "local[*]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if place.startswith("local"):
@@ -65,6 +68,7 @@ def settings_of(place: str) -> dict[str, str]:
     }
     if place.startswith("local"):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))  # 200, else
     return settings
 
 
