@@ -14,6 +14,7 @@ def spark(tmp_path_factory):
     place = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -23,6 +23,11 @@ class Progress:
         self._task: Any = None
         self._next = 0.0
 
+    @property
+    def is_shown(self) -> bool:
+        """True if somebody sees it."""
+        return self._is_shown
+
     def __enter__(self) -> Progress:
         if self._is_shown:
             from rich.console import Console

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.column import RegionArray
+from contrada.geometry.crs import common_crs
 from contrada.geometry.faults import Rejection
 from contrada.geometry.point import PointArray, plain_points, sift_coordinates
 
@@ -59,31 +60,46 @@ def is_geometry(values: Any) -> bool:
     return depth in (2, 3) and is_vertex(kind)
 
 
+class Mixed(NamedTuple):
+    """A geometry column as columns of regions and of points; the rest with reasons; the rows that were mended."""
+
+    parts: list[Part]
+    rejected: list[Rejection]
+    repaired: NDArray[np.int64]
+
+
 def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
     """A geometry column as columns of regions and of points with their rows; the rest with reasons.
 
     Any column that is no geometry has no spatial values, and nothing in it is bad.
     """
+    mixed = sift_mixed(values)
+    return mixed.parts, mixed.rejected
+
+
+def sift_mixed(values: Any, crs: str | None = None, repair: bool = False) -> Mixed:
+    """The same; `crs` is what the column is in, and with repair, regions that can be mended are mended."""
     from contrada.geometry.arrow import crs_of_type
 
+    none = np.empty(0, np.int64)
     if not is_geometry(values):
-        return [], []
+        return Mixed([], [], none)
     if is_vertex(storage_type(values.type)):
-        sifted = PointArray.from_arrow(values, on_invalid="reject")
-        return [Part(sifted.points, sifted.rows)], list(sifted.rejected)
+        sifted = PointArray.from_arrow(values, crs=crs, on_invalid="reject")
+        return Mixed([Part(sifted.points, sifted.rows)], list(sifted.rejected), none)
     xy = plain_points(values)
     if xy is not None:
-        plain = sift_coordinates(xy, crs_of_type(values.type))
-        return [Part(plain.points, plain.rows)], list(plain.rejected)
-    regions = RegionArray.from_arrow(values, on_invalid="reject")
+        plain = sift_coordinates(xy, common_crs(crs_of_type(values.type), crs))
+        return Mixed([Part(plain.points, plain.rows)], list(plain.rejected), none)
+    regions = RegionArray.from_arrow(values, crs=crs, repair=repair, on_invalid="reject")
     parts = [Part(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
     others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
     if others.size:
-        points = PointArray.from_arrow(values.take(others), on_invalid="reject")
+        points = PointArray.from_arrow(values.take(others), crs=crs, on_invalid="reject")
         parts.append(Part(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
-    return [part for part in parts if len(part.rows)], rejected
+    return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)
 
 
 def is_null(rejected: Rejection) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Point, Region
-from contrada.language.spatial import Spatial, is_geometry_object
+from contrada.language.shapes import is_geometry_object
+from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 
 DEEPEST = 64  # names of more parts than this nobody asks about

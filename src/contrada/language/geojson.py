@@ -8,7 +8,8 @@ from typing import Any
 from contrada.errors import CrsError, FormatError
 from contrada.geometry.crs import is_same_crs
 from contrada.language.attributes import Attributes
-from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial, is_geometry_object
+from contrada.language.shapes import is_geometry_object
+from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
 
 
 def is_feature(value: Any) -> bool:

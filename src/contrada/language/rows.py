@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.errors import CrsError, FormatError
 from contrada.geometry.faults import Rejection
@@ -47,6 +47,42 @@ def attributes_of(table: Any, only: Collection[str] | None = None) -> Any:
     if not columns:  # a table without columns would have no rows
         return table.select([])
     return pa.table(columns)
+
+
+class GeometryColumns(NamedTuple):
+    """The columns of a schema that are geometry by its metadata, with their CRS, and the one that counts."""
+
+    primary: str | None
+    crs: dict[str, str | None]
+
+
+def geometry_columns(schema: Any) -> GeometryColumns:
+    """What GeoParquet and GeoArrow metadata say of geometry; encodings that are not read are a FormatError.
+
+    >>> import pyarrow as pa
+    >>> geo = b'{"primary_column": "area", "columns": {"area": {"encoding": "WKB"}}}'
+    >>> geometry_columns(pa.schema([("area", pa.binary())], metadata={b"geo": geo}))
+    GeometryColumns(primary='area', crs={'area': 'OGC:CRS84'})
+    """
+    import pyarrow as pa
+
+    from contrada.geometry.arrow import crs_of_type
+
+    metadata = schema.metadata or {}
+    geo = _geo_columns(metadata)
+    found: dict[str, str | None] = {}
+    for field in schema:
+        about, extension = geo.get(field.name), (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+        nothing = pa.chunked_array([], field.type)
+        if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("geoarrow."):
+            _check_encoding(field.name, nothing, field.type.extension_name)
+            found[field.name] = crs_of_type(field.type)
+        elif about is not None or extension.startswith("geoarrow."):
+            encoding = extension or f"geoarrow.{str(about and about.get('encoding')).lower()}"
+            _check_encoding(field.name, nothing, encoding)
+            found[field.name] = _column_crs(field.name, field, about)
+    primary = json.loads(metadata[b"geo"]).get("primary_column") if geo else None
+    return GeometryColumns(primary if primary in found else next(iter(found), None), found)
 
 
 def _is_asked(name: str, only: Collection[str]) -> bool:

@@ -1,76 +1,139 @@
-"""Rows of subscriptions that a template cannot be bound to, found for whole columns at once."""
+"""Columns of geometry on their way in: valid regions and points as WKB, reprojected and buffered, the rest rejected."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from contrada.errors import FormatError
-from contrada.geometry.mixed import is_geometry, parts_of
+from contrada.errors import CrsError
+from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry.crs import is_geographic
+from contrada.geometry.mixed import Part, sift_mixed
+from contrada.language.spatial import Spatial
 
-Reasons = dict[int, str]  # by row
-NAMES = ("key", "subscriber")
+OTHER_TYPE = "wrong geometry type"
+_NONE = np.empty(0, np.int64)
 
 
-def row_faults(table: Any, kinds: dict[str, type]) -> Reasons:
-    """Why rows of an Arrow table cannot be subscriptions of a template that asks for all columns but the names.
+class Kept(NamedTuple):
+    """The good rows of a geometry column as an Arrow column of WKB, in their order; the others with reasons.
 
-    A geometry column holds regions or points; `kinds` says which, and is told of those whose first rows are seen here.
+    `rows[k]` is the input row of value k; `repaired` lists the input rows that were mended.
+    """
+
+    wkb: Any
+    rows: NDArray[np.int64]
+    rejected: tuple[Rejection, ...]
+    repaired: NDArray[np.int64]
+
+
+def sift_column(column: Any, spatial: Spatial, crs: str | None = None, repair: bool = False) -> Kept:
+    """The regions and points of an Arrow column of WKB or GeoArrow, as `spatial` wants them; a null is rejected too.
+
+    `crs` is what the column is in; a row that names another by its SRID is a CrsError.
+    Whole columns are reprojected at a time; what is widened goes one by one.
 
     >>> import pyarrow as pa
-    >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
-    {2: "column 'least': no value", 1: 'the key 7 was there before'}
+    >>> squares = pa.chunked_array([[Region.box(0, 0, 1, 1).to_wkb(), None]])
+    >>> kept = sift_column(squares, Spatial())
+    >>> kept.rows.tolist(), kept.rejected[0].reason
+    ([0], 'no geometry (null)')
     """
-    reasons: Reasons = {}
-    for name in table.column_names:
-        column = table.column(name)
-        _name_faults(name, column, reasons) if name in NAMES else _value_faults(name, column, reasons, kinds)
-    if "key" in table.column_names:
-        _repeated_keys(table.column("key"), reasons)
-    return reasons
-
-
-def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
-    """Note rows without a value, with a bad region, or with a point where the first rows have regions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
-        reasons.setdefault(row, f"column {name!r}: no value")
-    if pa.types.is_floating(column.type):
-        for row in np.flatnonzero(np.asarray(pc.is_nan(column).fill_null(False))).tolist():
-            reasons.setdefault(row, f"column {name!r}: NaN is no value to compare with")
-    if not is_geometry(column):
-        return
-    parts, bad = parts_of(column)
-    for item in bad:
-        reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
-    for part in sorted((part for part in parts if len(part.rows)), key=lambda part: int(part.rows[0])):
-        if kinds.setdefault(name, type(part.column)) is not type(part.column):
-            for row in part.rows.tolist():
-                reasons.setdefault(row, f"column {name!r}: of regions and points the first row's kind alone is taken")
-
-
-def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
     import pyarrow as pa
 
-    kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
-        raise FormatError(f"a {name} is text or an integer, and the column holds {kind}")
-    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
-        reasons.setdefault(row, f"no {name}")
+    from contrada.geometry.arrow import with_crs
+
+    mixed = sift_mixed(column, crs, repair)
+    rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
+    widened = [_NONE]
+    for part in mixed.parts:
+        if isinstance(part.column, PointArray) and spatial.buffer is not None:
+            widened.append(part.rows)
+            continue
+        placed, bad, mended = _placed(part, spatial, repair)
+        done.append(placed)
+        rejected += bad
+        repaired.append(mended)
+    if spatial.buffer is not None:
+        widened.append(np.array([bad.row for bad in rejected if bad.reason.startswith(OTHER_TYPE)], np.int64))
+        rejected = [bad for bad in rejected if not bad.reason.startswith(OTHER_TYPE)]
+        placed, bad = _widened(with_crs(_chunked(column), crs), np.concatenate(widened), spatial)
+        done.append(placed)
+        rejected += bad
+    rows = np.concatenate([_NONE, *(part.rows for part in done)])
+    order = np.argsort(rows, kind="stable")
+    wkb = pa.concat_arrays([pa.array([], pa.binary()), *(part.column.to_wkb() for part in done)])
+    kept_repaired = np.intersect1d(np.concatenate(repaired), rows)
+    return Kept(wkb.take(pa.array(order)), rows[order], tuple(map(_told, sorted(rejected))), kept_repaired)
 
 
-def _repeated_keys(column: Any, reasons: Reasons) -> None:
-    """Note the rows, but the first good one, of every key that stands there more than once."""
+def _chunked(column: Any) -> Any:
     import pyarrow as pa
 
-    codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
-    encoded = codes.combine_chunks().dictionary_encode()
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    numbers = np.asarray(encoded.indices.fill_null(-1))
-    good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
-    _, first = np.unique(numbers[good], return_index=True)
-    for row in np.setdiff1d(good, good[first]).tolist():
-        reasons[row] = f"the key {column[row].as_py()!r} was there before"
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _told(bad: Rejection) -> Rejection:
+    """A rejection that says what would help."""
+    is_other = bad.reason.startswith(OTHER_TYPE)
+    return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
+
+
+def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Rejection], NDArray[np.int64]]:
+    """A column in the CRS that is wanted, the rows that have no place there, and those that were mended there."""
+    import shapely
+
+    column, rows = part
+    if isinstance(column, PointArray):
+        outside = _off_the_globe(column)
+        bad = [_rejected(int(rows[k]), f"({x}, {y}) leaves longitude -180..180, latitude -90..90")
+               for k, (x, y) in zip(np.flatnonzero(outside), column.xy[outside].tolist(), strict=True)]  # fmt: skip
+        column, rows = column[~outside], rows[~outside]
+    else:
+        bad = []
+    if spatial.to_crs is None or not len(rows):
+        return Part(column, rows), bad, _NONE
+    if column.crs is None:
+        raise CrsError(f"to reproject to {spatial.to_crs} one must know where from: name the crs of the input")
+    geometries = column.to_shapely()
+    xy, owners = shapely.get_coordinates(geometries, return_index=True)
+    moved = spatial.moved(xy, column.crs)
+    lost, first = np.unique(owners[~np.isfinite(moved).all(axis=1)], return_index=True)
+    vertices = xy[~np.isfinite(moved).all(axis=1)][first]
+    bad += [_rejected(int(rows[k]), spatial.no_place(vertex)) for k, vertex in zip(lost, vertices, strict=True)]
+    stays = ~np.isin(np.arange(len(rows)), lost)
+    geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
+    if isinstance(column, PointArray):
+        return Part(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
+    sifted = RegionArray.from_shapely(geometries, crs=spatial.to_crs, repair=repair, on_invalid="reject")
+    bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
+    return Part(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
+
+
+def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
+    if points.crs is None or not is_geographic(points.crs):
+        return np.zeros(len(points), bool)
+    return np.asarray((np.abs(points.xy) > [180, 90]).any(axis=1))
+
+
+def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[Part, list[Rejection]]:
+    """The regions around points, lines and collections."""
+    import pyarrow as pa
+
+    regions: list[Region | Point] = []
+    places: list[int] = []
+    bad: list[Rejection] = []
+    for k, found in spatial.of_column(column.take(pa.array(rows))):
+        if isinstance(found, Rejection):
+            bad.append(found._replace(row=int(rows[k])))
+        else:
+            regions.append(found)
+            places.append(int(rows[k]))
+    made = [region for region in regions if isinstance(region, Region)]
+    return Part(RegionArray.from_regions(made), np.array(places, np.int64)), bad
+
+
+def _rejected(row: int, reason: str) -> Rejection:
+    return Rejection(row, reason, None, None, None)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,23 +14,19 @@ from contrada.errors import ContradaError, CrsError, FormatError, RegionError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs, is_geographic
 from contrada.geometry.interchange import polygons_to_wkb
+from contrada.language.shapes import (
+    POINT,
+    POLYGONAL,
+    collection_of,
+    coordinates_of,
+    in_two_dimensions,
+    shape_of,
+)
 
 LONGITUDE_LATITUDE = "OGC:CRS84"  # what RFC 7946 says of every GeoJSON document
 NO_CRS = "none"
-POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
-GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
 
 _ONE_RING = struct.Struct("<BIII").pack  # the head of a WKB polygon: little-endian, its type, rings, vertices
-_Position = Annotated[list[float], msgspec.Meta(min_length=2)]
-_Line = list[_Position]
-_SHAPES: dict[str, Any] = {
-    "Point": _Position,
-    "MultiPoint": _Line,
-    "LineString": _Line,
-    "MultiLineString": list[_Line],
-    "Polygon": list[_Line],
-    "MultiPolygon": list[list[_Line]],
-}
 
 
 class Spatial:
@@ -68,12 +63,12 @@ class Spatial:
         if kind == "GeometryCollection":
             if self.buffer is None:
                 raise _no_region(kind)
-            return self.of_shapely(_collection(value), crs)
-        coordinates = _coordinates(kind, value.get("coordinates"))
+            return self.of_shapely(collection_of(value), crs)
+        coordinates = coordinates_of(kind, value.get("coordinates"))
         if kind not in POLYGONAL and (self.buffer is not None or kind != POINT):
             if self.buffer is None:
                 raise _no_region(kind)
-            return self.of_shapely(_shape(kind, coordinates), crs)
+            return self.of_shapely(shape_of(kind, coordinates), crs)
         if kind == POINT:
             return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
         return self._projected_region(_region_of(kind, coordinates, crs))
@@ -154,12 +149,21 @@ class Spatial:
         assert self.to_crs is not None
         if crs is None:
             raise CrsError(f"to reproject to {self.to_crs} one must know where from: name the crs of the input")
-        transformer = _transformer(crs, self.to_crs)
-        moved = np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
+        moved = self.moved(xy, crs)
         lost = ~np.isfinite(moved).all(axis=1)
         if lost.any():
-            raise RegionError(f"vertex {xy[int(np.argmax(lost))].tolist()} has no place in {self.to_crs}")
+            raise RegionError(self.no_place(xy[int(np.argmax(lost))]))
         return moved
+
+    def moved(self, xy: NDArray[np.float64], crs: str) -> NDArray[np.float64]:
+        """Vertices in the CRS that is wanted; those that have no place there are not finite."""
+        assert self.to_crs is not None
+        transformer = _transformer(crs, self.to_crs)
+        return np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
+
+    def no_place(self, vertex: NDArray[np.float64]) -> str:
+        """Why a vertex cannot be reprojected."""
+        return f"vertex {vertex.tolist()} has no place in {self.to_crs}"
 
     def _widened(self, geometry: Any, crs: str | None) -> Region:
         """The region of a geometry whose points and lines are widened by the buffer."""
@@ -180,28 +184,9 @@ class Spatial:
         return Region.from_shapely(whole, crs=target)
 
 
-def is_geometry_object(value: Any) -> bool:
-    """True for what looks like a GeoJSON geometry object.
-
-    >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
-    (True, False)
-    """
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
-        return False
-    return ("geometries" if value["type"] == "GeometryCollection" else "coordinates") in value
-
-
-def _coordinates(kind: str, value: Any) -> Any:
-    """Coordinates of the nesting that a type of geometry has, as lists of doubles."""
-    try:
-        return msgspec.convert(value, _SHAPES[kind])
-    except msgspec.ValidationError as error:
-        raise RegionError(f"{kind}: coordinates: {error}") from error
-
-
 def _region_of(kind: str, coordinates: Any, crs: str | None) -> Region:
     polygons = [coordinates] if kind == "Polygon" else coordinates
-    flat = [[_in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
+    flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
     if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # what is usual, by the quickest way
         ring = np.array(flat[0][0], "<f8")
         return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
@@ -210,42 +195,11 @@ def _region_of(kind: str, coordinates: Any, crs: str | None) -> Region:
     return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
 
 
-def _in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
-    """A ring without heights: positions may be of different lengths."""
-    return ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
-
-
 def _checked_point(point: Point) -> Point:
     inside = -180 <= point.x <= 180 and -90 <= point.y <= 90
     if not inside and point.crs is not None and is_geographic(point.crs):
         raise RegionError(f"({point.x}, {point.y}) leaves longitude -180..180, latitude -90..90")
     return point
-
-
-def _shape(kind: str, coordinates: Any) -> Any:
-    import shapely
-    from shapely.geometry import shape
-
-    try:
-        return shape({"type": kind, "coordinates": coordinates})
-    except (ValueError, TypeError, IndexError, shapely.errors.ShapelyError) as error:
-        raise RegionError(f"{kind}: {error}") from error
-
-
-def _collection(value: dict[str, Any], depth: int = 0) -> Any:
-    import shapely
-
-    members = value.get("geometries")
-    if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
-        raise RegionError("GeometryCollection: its geometries are no list of geometry objects")
-    return shapely.GeometryCollection(
-        [
-            _collection(member, depth + 1)
-            if member["type"] == "GeometryCollection"
-            else _shape(member["type"], _coordinates(member["type"], member.get("coordinates")))
-            for member in members
-        ]
-    )
 
 
 def _flat(geometry: Any) -> Any:

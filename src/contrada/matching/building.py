@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FilterError, KeyInUseError
 from contrada.language.rows import attributes_of
-from contrada.language.sifting import row_faults
+from contrada.language.row_faults import row_faults
 from contrada.language.subscriptions import template_columns
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate

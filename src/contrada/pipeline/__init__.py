@@ -14,18 +14,35 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from contrada.pipeline.artifacts import Artifact, publish
     from contrada.pipeline.compiling import Compiled, compile
+    from contrada.pipeline.dataset import Dataset, read_dataset
+    from contrada.pipeline.ingesting import Ingested, ingest
     from contrada.pipeline.matching import Matched, match
 
-__all__ = ["Artifact", "Compiled", "Matched", "compile", "match", "publish"]
+__all__ = [
+    "Artifact",
+    "Compiled",
+    "Dataset",
+    "Ingested",
+    "Matched",
+    "compile",
+    "ingest",
+    "match",
+    "publish",
+    "read_dataset",
+]
 
 # Modules are named otherwise than what they hold: an imported module would take the place of the function.
 _HOMES = {
     "Artifact": "artifacts",
     "Compiled": "compiling",
+    "Dataset": "dataset",
+    "Ingested": "ingesting",
     "Matched": "matching",
     "compile": "compiling",
+    "ingest": "ingesting",
     "match": "matching",
     "publish": "artifacts",
+    "read_dataset": "dataset",
 }
 
 

@@ -1,0 +1,76 @@
+"""Rows of subscriptions that a template cannot be bound to, found for whole columns at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import FormatError
+from contrada.geometry.mixed import is_geometry, parts_of
+
+Reasons = dict[int, str]  # by row
+NAMES = ("key", "subscriber")
+
+
+def row_faults(table: Any, kinds: dict[str, type]) -> Reasons:
+    """Why rows of an Arrow table cannot be subscriptions of a template that asks for all columns but the names.
+
+    A geometry column holds regions or points; `kinds` says which, and is told of those whose first rows are seen here.
+
+    >>> import pyarrow as pa
+    >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
+    {2: "column 'least': no value", 1: 'the key 7 was there before'}
+    """
+    reasons: Reasons = {}
+    for name in table.column_names:
+        column = table.column(name)
+        _name_faults(name, column, reasons) if name in NAMES else _value_faults(name, column, reasons, kinds)
+    if "key" in table.column_names:
+        _repeated_keys(table.column("key"), reasons)
+    return reasons
+
+
+def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
+    """Note rows without a value, with a bad region, or with a point where the first rows have regions."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
+        reasons.setdefault(row, f"column {name!r}: no value")
+    if pa.types.is_floating(column.type):
+        for row in np.flatnonzero(np.asarray(pc.is_nan(column).fill_null(False))).tolist():
+            reasons.setdefault(row, f"column {name!r}: NaN is no value to compare with")
+    if not is_geometry(column):
+        return
+    parts, bad = parts_of(column)
+    for item in bad:
+        reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
+    for part in sorted((part for part in parts if len(part.rows)), key=lambda part: int(part.rows[0])):
+        if kinds.setdefault(name, type(part.column)) is not type(part.column):
+            for row in part.rows.tolist():
+                reasons.setdefault(row, f"column {name!r}: of regions and points the first row's kind alone is taken")
+
+
+def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        raise FormatError(f"a {name} is text or an integer, and the column holds {kind}")
+    for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
+        reasons.setdefault(row, f"no {name}")
+
+
+def _repeated_keys(column: Any, reasons: Reasons) -> None:
+    """Note the rows, but the first good one, of every key that stands there more than once."""
+    import pyarrow as pa
+
+    codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    encoded = codes.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    numbers = np.asarray(encoded.indices.fill_null(-1))
+    good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
+    _, first = np.unique(numbers[good], return_index=True)
+    for row in np.setdiff1d(good, good[first]).tolist():
+        reasons[row] = f"the key {column[row].as_py()!r} was there before"

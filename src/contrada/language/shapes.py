@@ -1,0 +1,99 @@
+"""GeoJSON geometry objects: what they look like, and their coordinates checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from contrada.errors import RegionError
+from contrada.geometry.interchange import polygons_to_wkb
+
+POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
+GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
+_Position = Annotated[list[float], msgspec.Meta(min_length=2)]
+_Line = list[_Position]
+_SHAPES: dict[str, Any] = {
+    "Point": _Position,
+    "MultiPoint": _Line,
+    "LineString": _Line,
+    "MultiLineString": list[_Line],
+    "Polygon": list[_Line],
+    "MultiPolygon": list[list[_Line]],
+}
+
+
+def is_geometry_object(value: Any) -> bool:
+    """True for what looks like a GeoJSON geometry object.
+
+    >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
+    (True, False)
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
+        return False
+    return ("geometries" if value["type"] == "GeometryCollection" else "coordinates") in value
+
+
+def coordinates_of(kind: str, value: Any) -> Any:
+    """Coordinates of the nesting that a type of geometry has, as lists of doubles."""
+    try:
+        return msgspec.convert(value, _SHAPES[kind])
+    except msgspec.ValidationError as error:
+        raise RegionError(f"{kind}: coordinates: {error}") from error
+
+
+def in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
+    """A ring without heights: positions may be of different lengths."""
+    return ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
+
+
+def shape_of(kind: str, coordinates: Any) -> Any:
+    """The Shapely geometry of a type with these coordinates."""
+    import shapely
+    from shapely.geometry import shape
+
+    try:
+        return shape({"type": kind, "coordinates": coordinates})
+    except (ValueError, TypeError, IndexError, shapely.errors.ShapelyError) as error:
+        raise RegionError(f"{kind}: {error}") from error
+
+
+def collection_of(value: dict[str, Any], depth: int = 0) -> Any:
+    """The Shapely collection of a GeometryCollection; collections in it are nested 16 deep at most."""
+    import shapely
+
+    members = value.get("geometries")
+    if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
+        raise RegionError("GeometryCollection: its geometries are no list of geometry objects")
+    return shapely.GeometryCollection(
+        [
+            collection_of(member, depth + 1)
+            if member["type"] == "GeometryCollection"
+            else shape_of(member["type"], coordinates_of(member["type"], member.get("coordinates")))
+            for member in members
+        ]
+    )
+
+
+def wkb_of_geojson(value: dict[str, Any]) -> bytes:
+    """The WKB of a GeoJSON geometry object, of any type and as it is: nothing is validated but the nesting.
+
+    >>> len(wkb_of_geojson({"type": "Point", "coordinates": [1, 2]}))
+    21
+    """
+    import shapely
+
+    kind = value["type"]
+    if kind == "GeometryCollection":
+        return bytes(shapely.to_wkb(collection_of(value)))
+    coordinates = coordinates_of(kind, value.get("coordinates"))
+    if kind not in POLYGONAL:
+        return bytes(shapely.to_wkb(shape_of(kind, coordinates)))
+    polygons = [[_ring(ring) for ring in polygon] for polygon in ([coordinates] if kind == "Polygon" else coordinates)]
+    empty = np.empty((0, 2))
+    return polygons_to_wkb([(polygon[0], tuple(polygon[1:])) if polygon else (empty, ()) for polygon in polygons])
+
+
+def _ring(ring: list[list[float]]) -> Any:
+    return np.array(in_two_dimensions(ring), "<f8").reshape(-1, 2)

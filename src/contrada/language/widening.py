@@ -1,0 +1,136 @@
+"""Columns of several files as one: types that differ are widened, or become text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+WIDEST_DECIMAL = 38
+_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+def plain_type(kind: Any) -> Any:
+    """The type that values of a type are kept as: one of those that Spark has too.
+
+    >>> plain_type(pa.dictionary(pa.int8(), pa.large_string())), plain_type(pa.uint16()), plain_type(pa.null())
+    (DataType(string), DataType(int32), DataType(string))
+    """
+    t = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if t.is_dictionary(kind) or t.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if t.is_boolean(kind) or kind in _INTEGERS or t.is_date32(kind) or t.is_float32(kind) or t.is_float64(kind):
+        return kind
+    if kind in _SIGNED:
+        return _SIGNED[kind]
+    if t.is_decimal(kind):
+        return pa.decimal128(min(kind.precision, WIDEST_DECIMAL), kind.scale) if kind.scale >= 0 else pa.float64()
+    if t.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if t.is_float16(kind):
+        return pa.float32()
+    if t.is_date(kind):
+        return pa.date32()
+    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind) or kind == pa.binary_view():
+        return pa.binary()
+    return _nested(kind, plain_type)
+
+
+def _nested(kind: Any, inner: Any) -> Any:
+    """A list, map or struct with `inner` of its types; whatever else is kept as text."""
+    t = pa.types
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_type))
+    if t.is_map(kind):
+        return pa.map_(inner(kind.key_type), inner(kind.item_type))
+    if t.is_struct(kind) and kind.num_fields:
+        return pa.struct([(field.name, inner(field.type)) for field in kind])
+    return pa.string()
+
+
+def united_type(a: Any, b: Any) -> Any:
+    """The type that holds the values of two types: the wider one, or text. A null type gives way.
+
+    Integers and floats become doubles, of which integers beyond 2**53 are rounded; a date and a timestamp become a
+    timestamp, one without a zone is UTC; structs have the fields of both.
+
+    >>> united_type(pa.int64(), pa.float32()), united_type(pa.int64(), pa.string())
+    (DataType(double), DataType(string))
+    """
+    t = pa.types
+    if a == b or t.is_null(b):
+        return a
+    if t.is_null(a):
+        return b
+    if a in _INTEGERS and b in _INTEGERS:
+        return max(a, b, key=_INTEGERS.index)
+    if all(kind in _INTEGERS or t.is_floating(kind) or t.is_decimal(kind) for kind in (a, b)):
+        return pa.float64() if not (t.is_decimal(a) and t.is_decimal(b)) else _united_decimal(a, b)
+    if all(t.is_timestamp(kind) or t.is_date(kind) for kind in (a, b)):
+        return pa.timestamp("us", "UTC" if "UTC" in (getattr(a, "tz", None), getattr(b, "tz", None)) else None)
+    if t.is_struct(a) and t.is_struct(b):
+        return pa.struct(list(united_schema([pa.schema(list(a)), pa.schema(list(b))])))
+    if t.is_list(a) and t.is_list(b):
+        return pa.list_(united_type(a.value_type, b.value_type))
+    return pa.string()
+
+
+def _united_decimal(a: Any, b: Any) -> Any:
+    whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
+    return pa.decimal128(whole + scale, scale) if whole + scale <= WIDEST_DECIMAL else pa.float64()
+
+
+def united_schema(schemas: Iterable[Any]) -> Any:
+    """The columns of several schemas by name, in the order in which they first appear."""
+    kinds: dict[str, Any] = {}
+    for schema in schemas:
+        for field in schema:
+            kinds[field.name] = united_type(kinds.get(field.name, pa.null()), field.type)
+    return pa.schema(list(kinds.items()))
+
+
+def conformed(values: Any, kind: Any) -> Any:
+    """An Arrow array as one of a type that `plain_type` and `united_type` made of its own.
+
+    >>> conformed(pa.array([True, None]), pa.string()).to_pylist()
+    ['true', None]
+    """
+    t = pa.types
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if values.type == kind:
+        return values
+    if t.is_null(values.type):
+        return pa.nulls(len(values), kind)
+    if t.is_dictionary(values.type) or t.is_run_end_encoded(values.type):
+        return conformed(values.cast(values.type.value_type), kind)
+    if t.is_struct(kind):
+        return _conformed_struct(values, kind)
+    if t.is_nested(values.type) and not t.is_nested(kind):
+        return pa.array([None if value is None else text_of(value) for value in values.to_pylist()], kind)
+    if t.is_binary(values.type) and t.is_string(kind):
+        return pa.array([None if value is None else value.hex() for value in values.to_pylist()], kind)
+    return values.cast(kind, safe=False)
+
+
+def _conformed_struct(values: Any, kind: Any) -> Any:
+    """A struct field by field; those that are absent are null."""
+    own = {field.name: inner for field, inner in zip(values.type, values.flatten(), strict=True)}
+    inner = [conformed(own.get(field.name, pa.nulls(len(values))), field.type) for field in kind]
+    return pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
+
+
+def text_of(value: Any) -> str:
+    """A value as text: text as it is, all else as JSON.
+
+    >>> text_of("a"), text_of({"a": [1, None]})
+    ('a', '{"a":[1,null]}')
+    """
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()

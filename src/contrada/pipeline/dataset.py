@@ -1,0 +1,91 @@
+"""What ingest writes: a directory of rows, quarantine, and a page about both."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import FormatError
+from contrada.pipeline.session import require_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from contrada.pipeline.ingesting import Counts, Ingested
+
+VERSION = 1
+PAGE = "dataset.json"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A directory that `Ingested.write` made: `rows` with `geometry` as WKB in `crs`, `quarantine`, and the rest."""
+
+    rows: DataFrame
+    quarantine: DataFrame
+    crs: str | None
+    numbers: Counts
+    files: tuple[str, ...]
+    attribution: dict[str, str]
+
+    def counts(self) -> Counts:
+        """How many rows were read, kept, quarantined and repaired."""
+        return self.numbers
+
+
+def write_dataset(ingested: Ingested, path: str) -> None:
+    """Write rows and quarantine, and the page last: a directory without it is not whole."""
+    filesystem, place = _filesystem(path)
+    if _is_taken(filesystem, place):
+        raise FormatError(f"{path} exists and is not empty; name a new directory")
+    ingested.rows.write.parquet(os.path.join(path, "rows"))
+    ingested.quarantine.write.parquet(os.path.join(path, "quarantine"))
+    page = {
+        "version": VERSION,
+        "crs": ingested.crs,
+        "geometry": "geometry",
+        "counts": ingested.counts()._asdict(),
+        "files": list(ingested.about.files),
+        "attribution": ingested.about.attribution,
+    }
+    with filesystem.open_output_stream(f"{place}/{PAGE}") as stream:
+        stream.write(json.dumps(page, indent=2, ensure_ascii=False).encode())
+
+
+def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
+    """The dataset in a directory; one that is not whole is a FormatError."""
+    require_spark()
+    from contrada.pipeline.ingesting import Counts
+
+    place = os.fspath(path)
+    try:
+        filesystem, inner = _filesystem(place)
+        with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
+            page = json.loads(stream.read())
+        if page["version"] != VERSION:
+            raise FormatError(f"{place}: version {page['version']!r} of a dataset; this reads {VERSION}")
+        about = page["crs"], Counts(**page["counts"]), tuple(page["files"]), dict(page["attribution"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{place} is no dataset, or it is not whole: {error}") from error
+    rows, quarantine = (spark.read.parquet(os.path.join(place, name)) for name in ("rows", "quarantine"))
+    return Dataset(rows, quarantine, *about)
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    found: tuple[Any, str] = fs.FileSystem.from_uri(path if "://" in path else os.path.abspath(path))
+    return found
+
+
+def _is_taken(filesystem: Any, place: str) -> bool:
+    from pyarrow import fs
+
+    kind = filesystem.get_file_info(place).type
+    if kind == fs.FileType.NotFound:
+        return False
+    return kind == fs.FileType.File or bool(filesystem.get_file_info(fs.FileSelector(place)))

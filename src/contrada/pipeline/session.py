@@ -1,0 +1,85 @@
+"""A Spark session for one machine, and the one sentence when Spark is not installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MISSING = "Spark is not installed: pip install 'contrada[spark]'"
+LOOPBACK = "127.0.0.1"
+LEAST_MEMORY = 1 << 30  # bytes
+
+
+def require_spark() -> None:
+    """Raise a ContradaError that says what to install, if PySpark is missing."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise ContradaError(MISSING) from error
+
+
+def session(master: str | None = None) -> SparkSession:
+    """The running session as it is, or a new one: on all cores of this machine unless `master` names another place.
+
+    It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
+    half of the machine's memory. Python workers run this same interpreter. If Spark does not start, a ContradaError
+    says why.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    place = master or "local[*]"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if place.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    builder = SparkSession.builder.appName("contrada").master(place)
+    for name, value in settings_of(place).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # of Spark, of Py4J, of the system: whatever it is, there is no session
+        raise ContradaError(f"Spark does not start at {place}: {str(error).strip().partition(chr(10))[0]}") from error
+
+
+def settings_of(place: str) -> dict[str, str]:
+    """What a new session is told.
+
+    >>> settings_of("local[2]")["spark.driver.host"]
+    '127.0.0.1'
+    """
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.memory": f"{memory() >> 20}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.log.level": "ERROR",
+    }
+    if place.startswith("local"):
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))  # 200, else
+    return settings
+
+
+def memory() -> int:
+    """Bytes for the driver: half of what the machine has, a gigabyte at least.
+
+    >>> memory() >= 1 << 30
+    True
+    """
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return LEAST_MEMORY
+    return max(LEAST_MEMORY, whole // 2)
