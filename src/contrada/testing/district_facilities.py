@@ -15,11 +15,11 @@ KINDS: dict[str, tuple[float, float, int]] = {
     "hospital": (0.04, 120.0, 1),
     "clinic": (0.12, 0.0, 2),
     "depot": (0.12, 60.0, 3),
-    "pump station": (0.10, 150.0, 2),
+    "pump station": (0.10, 110.0, 2),
     "substation": (0.10, 40.0, 3),
     "stadium": (0.03, 90.0, 2),
-    "water works": (0.03, 250.0, 3),
-    "fire station": (0.10, 400.0, 3),
+    "reservoir": (0.03, 200.0, 3),
+    "fire station": (0.03, 260.0, 3),
 }
 # The seventeen contrade of Siena.
 QUARTERS = [
