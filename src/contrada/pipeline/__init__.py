@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.dataset import Dataset, read_dataset
     from contrada.pipeline.ingesting import Ingested, ingest
     from contrada.pipeline.matching import Matched, match
+    from contrada.pipeline.report import write_report
 
 __all__ = [
     "Artifact",
@@ -29,6 +30,7 @@ __all__ = [
     "match",
     "publish",
     "read_dataset",
+    "write_report",
 ]
 
 # Modules are named otherwise than what they hold: an imported module would take the place of the function.
@@ -43,6 +45,7 @@ _HOMES = {
     "match": "matching",
     "publish": "artifacts",
     "read_dataset": "dataset",
+    "write_report": "report",
 }
 
 

@@ -1,0 +1,373 @@
+"""The report: numbers equal to the tables', one page that needs nothing else, and nothing that data can break."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+import shapely
+
+import contrada as ct
+from contrada.pipeline import report, write_report
+from contrada.pipeline.report_numbers import Bin, counted, numbers_of
+from contrada.pipeline.report_sample import Sample, sample_of
+
+START = datetime(2026, 5, 1, tzinfo=UTC)
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' %%title {x}"
+MESSAGES = "message_id long, event string, onset timestamp, area binary"
+SUBSCRIPTIONS = "key string, subscriber string, filter string, geometry binary"
+VOID = {"meta", "br", "img", "input", "link", "hr"}
+
+
+class Parsed(HTMLParser):
+    """A page as text, elements, and what its elements hold by class or id; complains about tags that do not pair."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[tuple[tuple[str, ...], str]] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append((tuple(self.open), data))
+
+    def within(self, *tags: str) -> list[str]:
+        """The texts that stand directly in the innermost of these tags."""
+        return [text for path, text in self.text if path[-len(tags) :] == tags and text.strip()]
+
+
+def box(x: float, size: float = 2.0) -> bytes:
+    return ct.Region.box(x, 0, x + size, size).to_wkb()
+
+
+@pytest.fixture(scope="module")
+def run(spark):
+    """Forty messages that walk over thirty subscriptions, matched in one process; three are rejected."""
+    subscriptions = [
+        (f"s{n}", f"team {n % 4}", f"S_INTERSECTS(area, POLYGON(({n} 0, {n + 1} 0, {n + 1} 1, {n} 0)))", box(n, 0.9))
+        for n in range(30)
+    ]
+    messages = [(n, "storm", START + timedelta(minutes=7 * n), box(n * 0.8, 1 + n % 5)) for n in range(40)]
+    for bad in (4, 9, 20):
+        messages[bad] = (*messages[bad][:3], shapely.to_wkb(shapely.from_wkt("POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))")))
+    table = ct.ForwardingTable()
+    for key, subscriber, asked, _ in subscriptions:
+        table.subscribe(subscriber, asked, key=key)
+    matches, rejected = [], []
+    for number, _, _, area in messages:
+        try:
+            found = table.match_keys({"area": ct.Region.from_wkb(area)})
+        except ct.RegionError as error:
+            rejected.append((number, str(error)))
+            continue
+        matches += [(number, f"team {int(key[1:]) % 4}", key) for key in found]
+    return SimpleNamespace(
+        rows=SimpleNamespace(messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected),
+        tables={
+            "messages": spark.createDataFrame(messages, MESSAGES),
+            "subscriptions": spark.createDataFrame(subscriptions, SUBSCRIPTIONS),
+            "matches": spark.createDataFrame(matches, "message_id long, subscriber string, key string"),
+            "rejected": spark.createDataFrame(rejected, "message_id long, reason string"),
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def quarantine(spark):
+    rows = [("a.geojson", 3, "coordinate is not finite near (1.5, nan)"), ("a.geojson", 8, "no geometry")]
+    rows += [("b.parquet", n, f"self-intersection near ({n}.25, 7)") for n in range(5)]
+    return spark.createDataFrame(rows, "file string, row long, reason string")
+
+
+@pytest.fixture(scope="module")
+def page(run, quarantine, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("report") / "new" / "report.html"
+    written = write_report(
+        path,
+        **run.tables,
+        quarantine=quarantine,
+        title="A walk",
+        seconds={"ingest": 3.0, "match": 2.0},
+        attribution="© X",
+    )
+    assert written == path
+    return path.read_text(encoding="utf-8")
+
+
+def cards(parsed: Parsed) -> dict[str, str]:
+    names, values = parsed.within("div", "dt"), iter(parsed.within("div", "dd"))
+    found = {}
+    for path, text in parsed.text:
+        if path[-2:] == ("div", "dt"):
+            name = text
+        elif path[-2:] == ("div", "dd"):
+            found.setdefault(name, text)
+    assert len(found) == len(names) <= len(list(values))
+    return found
+
+
+def all_numbers(tables: dict, quarantine=None):
+    with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
+        return numbers_of(
+            kept,
+            subscriptions=tables["subscriptions"],
+            rejected=tables["rejected"],
+            quarantine=quarantine,
+            time="onset",
+        )
+
+
+@pytest.fixture(scope="module")
+def numbers(run, quarantine):
+    return all_numbers(run.tables, quarantine)
+
+
+def bins_of(values: list[int]) -> dict[tuple[int, int], int]:
+    """A histogram a second time: 0, 1, 2-3, 4-7, ..."""
+    found: Counter[tuple[int, int]] = Counter()
+    for value in values:
+        low = 0 if value == 0 else 2 ** (value.bit_length() - 1)
+        found[low, max(0, 2 * low - 1)] += 1
+    return dict(found)
+
+
+def as_dict(bins: tuple[Bin, ...]) -> dict[tuple[int, int], int]:
+    return {(found.low, found.high): found.count for found in bins if found.count}
+
+
+def test_headline_numbers_are_the_tables(page, run):
+    rows, found = run.rows, cards(Parsed(page))
+    matched = {number for number, _, _ in rows.matches}
+    refused = {number for number, _ in rows.rejected}
+    lonely = len(rows.messages) - len(matched) - len(refused)
+    assert len(refused) == 3
+    assert lonely > 0
+    assert found["Messages"] == "40"
+    assert found["Subscriptions"] == "30"
+    assert found["Matches"] == str(len(rows.matches))
+    assert found["Without a match"].startswith(f"{100 * lonely / 40:.1f}".removesuffix(".0"))
+    assert found["Rejected"] == "3"
+    assert found["Quarantined"] == "7"
+    assert "20 per second" in page  # forty messages in the two seconds of the match
+    assert "© X" in page
+
+
+def test_distributions_are_the_tables(run, numbers):
+    rows = run.rows
+    refused = {number for number, _ in rows.rejected}
+    per_message = Counter(number for number, _, _ in rows.matches)
+    per_key = Counter(key for _, _, key in rows.matches)
+    assert as_dict(numbers.per_message) == bins_of([per_message[n] for n in range(40) if n not in refused])
+    assert as_dict(numbers.per_subscription) == bins_of([per_key[key] for key, *_ in rows.subscriptions])
+    busiest = sorted(per_key.items(), key=lambda item: (-item[1], item[0]))[: len(numbers.busiest)]
+    assert [(busy.key, busy.matches) for busy in numbers.busiest] == busiest
+    assert numbers.with_match + numbers.without_match + numbers.unread == numbers.messages == 40
+
+
+def test_time_is_cut_evenly_and_loses_nothing(run, numbers):
+    rows = run.rows
+    assert numbers.bucket == 5 * 60
+    starts = [moment.start for moment in numbers.over_time]
+    assert {after - before for before, after in pairwise(starts)} == {numbers.bucket}
+    expected, matches = Counter(), Counter(number for number, _, _ in rows.matches)
+    for number, _, onset, _ in rows.messages:
+        expected[int(onset.timestamp()) // 300 * 300] += matches[number]
+    assert {moment.start: moment.matches for moment in numbers.over_time if moment.matches} == +expected
+    assert sum(moment.messages for moment in numbers.over_time) == 40
+
+
+def test_reasons_that_differ_in_numbers_are_one_kind(page, numbers):
+    assert [(reason.text, reason.count) for reason in numbers.quarantined.listed] == [
+        ("self-intersection near (…, …)", 5),
+        ("coordinate is not finite near (…, …)", 1),
+        ("no geometry", 1),
+    ]
+    assert numbers.quarantined.listed[0].examples[0] == ("b.parquet, row 0", "self-intersection near (0.25, 7)")
+    assert sum(reason.count for reason in numbers.rejected.listed) == 3
+    assert "b.parquet, row 4" in page
+
+
+def test_the_page_needs_nothing_else(page):
+    parsed = Parsed(page)
+    for tag, attributes in parsed.elements:
+        assert tag not in {"link", "iframe", "object", "embed", "img", "base"}
+        assert not {"src", "href", "xlink:href", "action", "data", "srcset"} & attributes.keys()
+    style = "".join(parsed.within("style"))
+    assert "url(" not in style
+    assert "@import" not in style
+    assert not re.search(r"fetch\(|XMLHttpRequest|import\(|WebSocket|innerHTML|eval\(", page)
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_page_is_for_everybody(page):
+    parsed = Parsed(page)
+    assert ("html", {"lang": "en"}) in parsed.elements
+    assert any(tag == "meta" and found.get("name") == "viewport" for tag, found in parsed.elements)
+    drawings = [found for tag, found in parsed.elements if tag == "svg"]
+    assert len(drawings) == 5  # the map and four charts
+    assert all(found["role"] == "img" and found["aria-label"] for found in drawings)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_hostile_text_stays_text(spark, run, tmp_path):
+    area = box(0)
+    tables = {
+        "messages": spark.createDataFrame(
+            [(HOSTILE, HOSTILE, area)], f"message_id string, `{'e`` < vil'}` string, area binary"
+        ),
+        "subscriptions": spark.createDataFrame([(HOSTILE, HOSTILE, HOSTILE, area)], SUBSCRIPTIONS),
+        "matches": spark.createDataFrame(
+            [(HOSTILE, HOSTILE, HOSTILE)], "message_id string, subscriber string, key string"
+        ),
+        "rejected": spark.createDataFrame([(HOSTILE, HOSTILE)], "message_id string, reason string"),
+    }
+    quarantine = spark.createDataFrame([(HOSTILE, 1, HOSTILE)], "file string, row long, reason string")
+    path = write_report(
+        tmp_path / "report.html", **tables, quarantine=quarantine, title=HOSTILE, attribution=[HOSTILE], plan=HOSTILE
+    )
+    page = path.read_text(encoding="utf-8")
+    parsed = Parsed(page)
+    assert sum(tag == "script" for tag, _ in parsed.elements) == 2
+    assert not any(tag == "img" or "onerror" in found for tag, found in parsed.elements)
+    assert parsed.within("h1") == [HOSTILE]
+    assert HOSTILE in parsed.within("td", "code")
+    assert HOSTILE in parsed.within("details", "pre")
+
+
+def test_nothing_at_all_gives_a_page(spark, run, tmp_path):
+    empty = {name: table.limit(0) for name, table in run.tables.items()}
+    page = write_report(tmp_path / "report.html", **empty, title="Nothing", seconds=0.0).read_text(encoding="utf-8")
+    found = cards(Parsed(page))
+    assert (found["Messages"], found["Matches"], found["Without a match"]) == ("0", "0", "0 %")
+    assert "Nothing to draw" in page
+
+
+def test_messages_without_matches_give_a_page(run, tmp_path):
+    tables = {**run.tables, "matches": run.tables["matches"].limit(0)}
+    page = write_report(tmp_path / "report.html", **tables, title="No matches").read_text(encoding="utf-8")
+    assert cards(Parsed(page))["Without a match"] == "92.5 %"  # three of forty were rejected
+    assert "Nothing matched." in page
+
+
+def test_without_keys_subscribers_are_counted(run, tmp_path):
+    by_subscriber = run.tables["matches"].select("message_id", "subscriber").distinct()
+    numbers = all_numbers({**run.tables, "matches": by_subscriber})
+    pairs = {(number, subscriber) for number, subscriber, _ in run.rows.matches}
+    expected = Counter(subscriber for _, subscriber in pairs)
+    assert {busy.key: busy.matches for busy in numbers.busiest} == expected
+    assert sum(found.count for found in numbers.per_subscription) == 4
+    tables = {**run.tables, "matches": by_subscriber}
+    assert "The busiest subscribers" in write_report(tmp_path / "r.html", **tables, title="x").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_messages_may_share_an_id_or_have_none(spark):
+    area = box(0)
+    rows = [(1, START, area), (1, START, area), (None, START, area), (2, None, None)]
+    tables = {
+        "messages": spark.createDataFrame(rows, "message_id long, onset timestamp, area binary"),
+        "subscriptions": spark.createDataFrame([("k", "s", "", area)], SUBSCRIPTIONS),
+        "matches": spark.createDataFrame(
+            [(1, "s", "k"), (1, "s", "k"), (None, "s", "k")], "message_id long, subscriber string, key string"
+        ),
+        "rejected": spark.createDataFrame([], "message_id long, reason string"),
+    }
+    numbers = all_numbers(tables)
+    assert (numbers.messages, numbers.with_match, numbers.without_match, numbers.matches) == (4, 3, 1, 3)
+    assert as_dict(numbers.per_message) == {(0, 0): 1, (1, 1): 3}
+    assert sum(moment.matches for moment in numbers.over_time) == 3
+
+
+def sampled(tables: dict) -> Sample:
+    with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
+        return sample_of(
+            kept, messages=tables["messages"], subscriptions=tables["subscriptions"], matches=tables["matches"]
+        )
+
+
+def test_the_map_shows_what_a_message_matched(run):
+    sample, matches = sampled(run.tables), run.rows.matches
+    assert len(sample.messages) == 37  # all but the rejected
+    assert len(sample.regions) == 30
+    for message in sample.messages:
+        expected = {key for number, _, key in matches if str(number) == message.name}
+        assert {sample.regions[row].key for row in message.regions} == expected
+        assert message.matches == len(expected)
+        assert dict(message.attributes)["event"] == "storm"
+    assert sample == sampled(run.tables)
+    half = sample.halved()
+    assert len(half.regions) == 15
+    assert all(row < 15 for message in half.messages for row in message.regions)
+
+
+def test_regions_come_from_filters_if_there_is_no_geometry(run, spark):
+    bare = (
+        run.tables["subscriptions"]
+        .drop("geometry")
+        .unionByName(
+            spark.createDataFrame(
+                [("bad", "x", "severity >= "), ("plain", "x", "a = 1")], "key string, subscriber string, filter string"
+            )
+        )
+    )
+    sample = sampled({**run.tables, "subscriptions": bare})
+    assert {region.key for region in sample.regions} == {f"s{n}" for n in range(30)}
+    first = next(region for region in sample.regions if region.key == "s0")
+    assert shapely.from_wkb(first.wkb).bounds == (0, 0, 1, 1)
+
+
+def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path):
+    rough = shapely.Point(0, 0).buffer(100.0, quad_segs=250)  # 1,001 vertices
+    shapes = [shapely.to_wkb(shapely.affinity.translate(rough, 37.0 * (n % 60), 41.0 * (n // 60))) for n in range(50)]
+    tables = {
+        "messages": spark.range(3000).selectExpr(
+            "id AS message_id", "'x' AS event", "timestamp_seconds(id) AS onset", "CAST(NULL AS BINARY) AS area"
+        ),
+        "subscriptions": spark.createDataFrame([(n % 50, s) for n, s in enumerate(shapes)], "n long, geometry binary")
+        .join(spark.range(3200).selectExpr("id", "id % 50 AS n"), "n")
+        .selectExpr("concat('k', id) AS key", "'s' AS subscriber", "repeat('x', 5000) AS filter", "geometry"),
+        "matches": spark.range(60_000).selectExpr(
+            "id % 1500 AS message_id", "'s' AS subscriber", "concat('k', (id * 7) % 3200) AS key"
+        ),
+        "rejected": run.tables["rejected"].limit(0),
+    }
+    path = write_report(tmp_path / "report.html", **tables, title="Large")
+    page = path.read_text(encoding="utf-8")
+    assert path.stat().st_size < report.LARGEST
+    assert "Drawn: 2,500 of 3,200 subscriptions and 300 of 3,000 messages" in page
+    assert cards(Parsed(page))["Matches"] == "60,000"
+
+
+def test_a_page_that_is_too_large_shows_less(run, page, tmp_path, monkeypatch):
+    limit = len(page.encode()) - 5_000
+    monkeypatch.setattr(report, "LARGEST", limit)
+    path = write_report(tmp_path / "report.html", **run.tables, title="Smaller")
+    assert path.stat().st_size <= limit
+    drawn = re.search(r"Drawn: (\d+) of 30 subscriptions and (\d+) of 40 messages", path.read_text(encoding="utf-8"))
+    assert 0 < int(drawn[1]) < 30
+    assert 0 < int(drawn[2]) < 37
+
+
+def test_a_table_without_its_columns_is_named(run, tmp_path):
+    tables = {**run.tables, "matches": run.tables["matches"].drop("message_id")}
+    with pytest.raises(ct.ContradaError, match="matches needs the column message_id; it has subscriber, key"):
+        write_report(tmp_path / "report.html", **tables, title="x")
