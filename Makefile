@@ -53,8 +53,9 @@ $(READY): pyproject.toml constraints.txt
 java:
 	@$(FIND_PYTHON); "$$found" -I $(JAVA_CHECK)
 
-demo: java $(READY)  ## relate a few regions and draw them
-	$(BIN)/python examples/relate_regions.py
+# DATA=dir takes your own data in place of the made-up district; `contrada demo --help` says what it should hold.
+demo: java $(READY)  ## ingest, compile, match and report on embedded Spark
+	$(BIN)/contrada demo --output build/demo $(if $(DATA),--data $(DATA))
 
 # Coverage takes the folder: given the package's name it would import NumPy twice.
 test: java $(READY)  ## the test suite, then a quick pass without compilation that measures coverage of the kernels

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
 from contrada.language.records import Opened, Rejected, Source, files_of, opened
+from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
 from contrada.language.rows import attributes_of
-from contrada.language.row_faults import row_faults
 
 
 class SubscriptionTable(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FilterError, KeyInUseError
-from contrada.language.rows import attributes_of
 from contrada.language.row_faults import row_faults
+from contrada.language.rows import attributes_of
 from contrada.language.subscriptions import template_columns
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate

@@ -1,0 +1,52 @@
+"""`contrada demo`: the whole pipeline on one machine, from files to a report, on made-up data or on yours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrada.cli.ending import errors_told
+
+HELP = """\
+Run the whole pipeline on embedded Spark: ingest, compile, match, report.
+
+Without --data it makes up a district: parcels and buildings with shared walls, facilities with thresholds, storms and \
+plumes that move through it for a day, and a few rows that are bad on purpose.
+
+\b
+Your own data: a directory with
+  messages.*        message_id and one column per attribute; the geometry is the attribute `area`
+  subscriptions.*   rows of key, subscriber and filter (CQL2), if you have any
+  anything else     files of regions, each of which asks for what meets it; a column min_severity sets a threshold
+
+\b
+  contrada demo
+  contrada demo --scale 5 --output /tmp/district
+  contrada demo --data warnings/ --output warnings-report
+"""
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="A directory for data, tables and the report.")]
+Data = Annotated[Path | None, typer.Option(help="A directory of your own data.")]
+Scale = Annotated[float, typer.Option(min=0.01, max=100, help="How large the made-up district is.")]
+Seed = Annotated[int, typer.Option(help="Which of the made-up districts.")]
+Master = Annotated[str | None, typer.Option(help="A Spark master; else all cores of this machine.")]
+
+
+def demo(
+    output: Output = Path("contrada-demo"), data: Data = None, scale: Scale = 1.0, seed: Seed = 7, master: Master = None
+) -> None:
+    """Run the demonstration; HELP says it to people."""
+    with errors_told():
+        from contrada.cli.java import find_java
+        from contrada.errors import ContradaError
+
+        if data is not None and not data.is_dir():
+            raise ContradaError(f"{data} is no directory")
+        complaint = find_java().complaint
+        if complaint is not None:
+            raise ContradaError(complaint)
+        from contrada.cli.demo_run import Demo
+
+        Demo(output, data, master).run(scale, seed)
