@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told
+from contrada.cli.ending import errors_told, require_java
 
 HELP = """\
 Run the whole pipeline on embedded Spark: ingest, compile, match, report.
@@ -39,14 +39,11 @@ def demo(
 ) -> None:
     """Run the demonstration; HELP says it to people."""
     with errors_told():
-        from contrada.cli.java import find_java
         from contrada.errors import ContradaError
 
         if data is not None and not data.is_dir():
             raise ContradaError(f"{data} is no directory")
-        complaint = find_java().complaint
-        if complaint is not None:
-            raise ContradaError(complaint)
+        require_java()
         from contrada.cli.demo_run import Demo
 
         Demo(output, data, master).run(scale, seed)

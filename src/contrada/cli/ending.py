@@ -24,6 +24,15 @@ def fail(reason: str) -> NoReturn:
     raise typer.Exit(FAILED)
 
 
+def require_java() -> None:
+    """Raise an error with the command that installs Java, if Spark would not find one."""
+    from contrada.cli.java import find_java
+
+    complaint = find_java().complaint
+    if complaint is not None:
+        raise ContradaError(complaint)
+
+
 @contextmanager
 def errors_told() -> Iterator[None]:
     """Tell bad input and what the system refuses in a line."""

@@ -85,10 +85,10 @@ def run(plan: Plan) -> int:
     if not plan.quiet:
         for line in summary(plan, counts, rejections):
             typer.echo(line, err=True)
-    return code or _verdict(plan, counts, rejections)
+    return code or verdict(plan, counts, rejections)
 
 
-def _verdict(plan: Plan, counts: Counts, rejections: Rejections) -> int:
+def verdict(plan: Plan, counts: Counts, rejections: Rejections) -> int:
     """1 if something was rejected and nothing may be, or if nothing else came."""
     only_bad = rejections.counts["message"] and not counts.messages
     return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.cli.ending import FAULTS, errors_told, fail
+from contrada.cli.ending import FAULTS, errors_told, fail, require_java
 from contrada.cli.progress import EVERY, Progress
 
 if TYPE_CHECKING:
@@ -109,13 +109,10 @@ def ingest(
 
 
 def _session(master: str | None) -> Any:
-    from contrada.cli.java import find_java
     from contrada.pipeline.session import require_spark, session
 
     require_spark()
-    complaint = find_java().complaint
-    if complaint is not None:
-        fail(complaint)
+    require_java()
     return session(master)
 
 

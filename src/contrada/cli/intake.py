@@ -45,7 +45,12 @@ class Intake:
     """Reads messages and hands them on: batches to `take`, what cannot be read to `reject`."""
 
     def __init__(
-        self, reading: Reading, take: Callable[[Batch], None], reject: Callable[[Rejected], None], by_rows: bool = True
+        self,
+        reading: Reading,
+        take: Callable[[Batch], None],
+        reject: Callable[[Rejected], None],
+        by_rows: bool = True,
+        several: bool = False,
     ) -> None:
         self._reading, self._take, self._reject = reading, take, reject
         # Geometry that is to be changed, and text that is a time, are read value by value.
@@ -53,7 +58,7 @@ class Intake:
         self._pending: list[dict[str, Any]] = []
         self._ids: list[str | int] = []
         self._places: list[Place] = []
-        self._several = False
+        self._several = several  # files, so that numbers alone do not identify a message
         self.position: Callable[[], tuple[int, int]] | None = None  # bytes read, bytes in all, where that is known
 
     def run(self, source: Path) -> None:
@@ -61,7 +66,7 @@ class Intake:
         files = files_of(source)
         if not files:
             raise FormatError(f"{source}: no file here has a suffix that tells a format")
-        self._several = len(files) > 1
+        self._several = self._several or len(files) > 1
         for file in files:
             assert isinstance(file, str | os.PathLike)
             suffix = SUFFIXES.get(Path(file).suffix.lower())

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told
+from contrada.cli.ending import errors_told, require_java
 from contrada.cli.results import ResultFormat
 
-READ, WRITE, COORDINATES, CARE = "Reading", "Writing", "Coordinates", "Care"
+READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
 
 
@@ -106,6 +106,14 @@ RejectFile = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is rejected.", rich_help_panel=CARE)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.", rich_help_panel=CARE)]
 Threads = Annotated[int | None, typer.Option(min=1, help="Else one for each core.", rich_help_panel=CARE)]
+Spark = Annotated[bool, typer.Option("--spark", help="Match on Spark: all cores, or --master.", rich_help_panel=SPARK)]
+Master = Annotated[str | None, typer.Option(help="With --spark: spark://host:7077, yarn ...", rich_help_panel=SPARK)]
+Artifacts = Annotated[
+    str | None,
+    typer.Option(
+        help="With --master: a directory or URI that all machines share, for the compiled table.", rich_help_panel=SPARK
+    ),
+]
 
 HELP = """\
 Tell which messages go to which subscriptions.
@@ -128,6 +136,8 @@ Why does nothing match?
   contrada match alerts.ndjson subscriptions.ndjson --explain k17 --limit 3
 Keep what is bad, and write Parquet:
   contrada match a.parquet s.ndjson --reject bad.ndjson --output matches.parquet
+A hundred million messages; matches become a directory of Parquet files:
+  contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
 
 \b
 Exit codes:
@@ -162,12 +172,17 @@ def match(
     strict: Strict = False,
     quiet: Quiet = False,
     threads: Threads = None,
+    spark: Spark = False,
+    master: Master = None,
+    artifacts: Artifacts = None,
 ) -> None:
     """Match messages with subscriptions; HELP says it to people."""
     if str(messages) == str(subscriptions) == "-":
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
+    if (master or artifacts) and not spark:
+        raise typer.BadParameter("--master and --artifacts are for --spark")
     _check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
         from contrada.cli.flow import Plan, run
@@ -185,7 +200,13 @@ def match(
         reading = Reading(messages_format, of_messages, id)
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
         rest = (reject, strict, quiet, threads, explain, limit)
-        raise typer.Exit(run(Plan(messages, reading, asking, output, format, by.value, *rest)))
+        plan = Plan(messages, reading, asking, output, format, by.value, *rest)
+        if spark:
+            from contrada.cli.spark_match import run_on_spark
+
+            require_java()
+            raise typer.Exit(run_on_spark(plan, master, artifacts))
+        raise typer.Exit(run(plan))
 
 
 def _names(text: str | None) -> list[str]:

@@ -1,0 +1,216 @@
+"""`contrada match --spark`: the same files, options and answers; messages are matched by Spark's workers.
+
+Parquet is read by Spark itself, in as many pieces as it likes. Every other format is read by the code that reads it
+without Spark, a file to a task.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from contrada.cli.flow import Counts, Plan, summary, verdict
+from contrada.cli.intake import IDENTIFIERS, Batch, Intake, Reading
+from contrada.cli.progress import Progress
+from contrada.cli.rejections import Rejections
+from contrada.cli.results import ResultFormat, chosen_format
+from contrada.cli.subscribing import table_of
+from contrada.errors import ContradaError
+from contrada.language.records import SUFFIXES, Rejected, files_of
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.edge import artifacts_place
+from contrada.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# Everything a task says of its messages: matches (reason is null), bad ones, and at its end how many there were.
+KINDS = {
+    "message": "string", "subscriber": "string", "key": "string", "source": "string", "unit": "string",
+    "number": "long", "reason": "string", "raw": "string", "is_part": "boolean", "read": "long", "matched": "long",
+}  # fmt: skip
+WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
+
+
+def run_on_spark(plan: Plan, master: str | None, artifacts: str | None) -> int:
+    """Match, write matches as a directory, print the summary, and return the exit code."""
+    format = _checked(plan)
+    rejections, counts = Rejections(plan.reject), Counts()
+    try:
+        with Progress(not plan.quiet) as progress:
+            table = table_of(
+                plan.asking,
+                lambda item: rejections.add(item, "subscription"),
+                lambda count: progress.tell(lambda: f"{count:,} subscriptions"),
+            )
+            progress.tell(lambda: "starting Spark")
+            spark = session(master)
+            try:
+                artifact = publish(table, artifacts_place(spark, artifacts))
+                counts = Counts(subscriptions=len(table))
+                _match(spark, plan, artifact, format, rejections, counts)
+            finally:
+                spark.stop()
+    finally:
+        rejections.close()
+    if not plan.quiet:
+        for line in summary(plan, counts, rejections):
+            typer.echo(line, err=True)
+    return verdict(plan, counts, rejections)
+
+
+def _checked(plan: Plan) -> str:
+    """The format of the results; what Spark cannot do is an error."""
+    if plan.output is None:
+        raise ContradaError("--spark writes a directory of files: name it with --output")
+    if plan.explain is not None:
+        raise ContradaError("--explain is for a few messages: leave --spark out")
+    if str(plan.messages) == "-":
+        raise ContradaError("--spark reads files, not standard input")
+    format = plan.format or (chosen_format(None, plan.output) if plan.output.suffix else ResultFormat.parquet)
+    if format not in WRITERS:
+        raise ContradaError(f"--spark writes parquet, csv or ndjson, not {format}")
+    return WRITERS[format]
+
+
+def _match(
+    spark: SparkSession, plan: Plan, artifact: Artifact, format: str, rejections: Rejections, counts: Counts
+) -> None:
+    from pyspark.sql import functions as f
+
+    files = [str(path) for path in files_of(plan.messages)]
+    if not files:
+        raise ContradaError(f"{plan.messages}: no file here has a suffix that tells a format")
+    began = time.perf_counter()
+    pairs = (_of_parquet if _is_parquet(plan.reading, files) else _of_files)(spark, plan, artifact, files).persist()
+    names = ["message", "subscriber", "key"] if plan.by == "subscription" else ["message", "subscriber"]
+    pairs.where("subscriber IS NOT NULL").select(*names).write.mode("errorifexists").format(format).save(
+        str(plan.output)
+    )
+    for row in pairs.where("reason IS NOT NULL").toLocalIterator():
+        rejected = Rejected(row.source, row.unit, row.number, row.reason, row.raw or "", bool(row.is_part))
+        rejections.add(rejected, "message")
+    totals = pairs.select(f.sum("read"), f.sum("matched"), f.count("subscriber")).collect()[0]
+    counts.messages, counts.matched, counts.matches = (int(total or 0) for total in totals)
+    counts.began = began
+    pairs.unpersist()
+
+
+def _is_parquet(reading: Reading, files: list[str]) -> bool:
+    """True if Spark reads the messages itself: Parquet that is taken as it is."""
+    formats = {reading.format or SUFFIXES.get(Path(path).suffix.lower()) for path in files}
+    return formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
+
+
+def _of_parquet(spark: SparkSession, plan: Plan, artifact: Artifact, files: list[str]) -> DataFrame:
+    """What comes of Parquet files: a message is identified as it is without Spark."""
+    from pyspark.sql import functions as f
+
+    from contrada.pipeline.matching import match
+
+    frame = spark.read.parquet(*files)
+    place = f.col("_metadata.file_path"), f.col("_metadata.row_index")
+    id = _identifier(frame, plan.reading.id, len(files) > 1, place[1])
+    known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
+    messages = frame.withColumn("message_id", known)
+    found = match(messages, artifact, by=plan.by).pairs
+    matched = found.select(
+        "message_id.message", f.col("subscriber").cast("string"),
+        f.col("key").cast("string") if "key" in found.columns else f.lit(None).cast("string").alias("key"),
+        "message_id.source", f.lit("row").alias("unit"), "message_id.number", "reason",
+    )  # fmt: skip
+    return _whole(matched).unionByName(_totals(frame.count(), found))
+
+
+def _whole(frame: DataFrame) -> DataFrame:
+    """A table with all columns, null where it had none."""
+    from pyspark.sql import functions as f
+
+    absent = {name: f.lit(None).cast(kind) for name, kind in KINDS.items() if name not in frame.columns}
+    return frame.withColumns(absent).select(*KINDS)
+
+
+def _totals(read: int, found: DataFrame) -> DataFrame:
+    """A row with the number of good messages, and of those that something matched."""
+    from pyspark.sql import functions as f
+
+    bad = f.count_distinct(f.when(f.col("reason").isNotNull(), f.col("message_id")))
+    matched = f.count_distinct(f.when(f.col("reason").isNull(), f.col("message_id")))
+    return _whole(found.select((f.lit(read) - bad).alias("read"), matched.alias("matched")))
+
+
+def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
+    """What identifies a message: the column that is named, or one that usually does, or its row."""
+    from pyspark.sql import functions as f
+
+    if named is not None and named not in frame.columns:
+        raise ContradaError(f"no column {named!r}, which shall identify the messages; there are {frame.columns}")
+    names = [named] if named is not None else [name for name in IDENTIFIERS if name in frame.columns]
+    by_row = row.cast("string")
+    if several:
+        file = f.element_at(f.split(f.col("_metadata.file_path"), "/"), -1)
+        by_row = f.concat(file, f.lit(":"), by_row)
+    return f.coalesce(*(f.col(f"`{name}`").cast("string") for name in names), by_row)
+
+
+def _of_files(spark: SparkSession, plan: Plan, artifact: Artifact, files: list[str]) -> DataFrame:
+    """What comes of files of any format, a task each."""
+    rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
+    read = partial(read_files, reading=plan.reading, artifact=artifact, by=plan.by, several=len(files) > 1)
+    return rows.mapInArrow(read, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
+
+
+def read_files(batches: Iterator[Any], reading: Reading, artifact: Artifact, by: Any, several: bool) -> Iterator[Any]:
+    """Read and match the files that batches name: what `contrada match` does, in a worker."""
+    from contrada.pipeline.tables import opened
+
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            yield from _FileMatch(opened(artifact).table, by, several).run(Path(path), reading)
+
+
+class _FileMatch:
+    """One file through the table; what was found is handed on when the file ends, or a part of it is full."""
+
+    def __init__(self, table: Any, by: Any, several: bool) -> None:
+        self._table, self._by, self._several = table, by, several
+        self._parts: list[Any] = []
+
+    def run(self, path: Path, reading: Reading) -> Iterator[Any]:
+        """The record batches of a file."""
+        intake = Intake(reading, self._take, self._reject, several=self._several)
+        intake.run(path)
+        yield from self._parts
+
+    def _reject(self, item: Rejected) -> None:
+        self._add({name: [value] for name, value in item._asdict().items()}, 1)
+
+    def _take(self, batch: Batch) -> None:
+        answer = self._table.match_many(batch.messages, self._by, 1)
+        bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
+        for k in sorted(bad):
+            source, unit, number = batch.places[k]
+            self._reject(Rejected(source, unit, number, bad[k], batch.raw(k)))
+        counts, rows = np.diff(answer.offsets), answer.rows
+        if batch.bad:
+            kept = ~np.isin(np.arange(len(counts)), list(batch.bad))
+            rows, counts = rows[np.repeat(kept, counts)], np.where(kept, counts, 0)
+        columns = {"message": [str(batch.ids[k]) for k in np.repeat(np.arange(len(counts)), counts).tolist()]}
+        columns["subscriber"] = list(map(str, self._table.subscribers_of(rows, self._by)))
+        if self._by == "subscription":
+            columns["key"] = list(map(str, self._table.keys_of(rows)))
+        self._add(columns, len(rows))
+        self._add({"read": [len(batch.ids) - len(bad)], "matched": [int(np.count_nonzero(counts))]}, 1)
+
+    def _add(self, columns: dict[str, list[Any]], size: int) -> None:
+        import pyarrow as pa
+
+        kinds = {"string": pa.string(), "long": pa.int64(), "boolean": pa.bool_()}
+        arrays = [pa.array(columns.get(name, [None] * size), kinds[kind]) for name, kind in KINDS.items()]
+        self._parts.append(pa.record_batch(arrays, list(KINDS)))

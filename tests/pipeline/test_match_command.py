@@ -1,0 +1,119 @@
+"""`contrada match --spark` gives what `contrada match` gives: for every format, with bad rows, by subscriber."""
+
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from typer.testing import CliRunner
+
+import contrada as ct
+from contrada.cli import spark_match
+from contrada.cli.main import app
+
+SUBSCRIPTIONS = [
+    {"key": "k1", "subscriber": "ops", "filter": "overlaps(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"},
+    {"key": "k2", "subscriber": "ops", "filter": "level >= 3 OR name LIKE 'b%'"},
+    {"key": "k3", "subscriber": "night", "filter": "level < 2"},
+    {"key": "bad", "subscriber": "night", "filter": "level <"},
+]
+
+
+@pytest.fixture
+def run(spark, monkeypatch):
+    """Runs the command on the session of the tests, which it must not stop."""
+    monkeypatch.setattr(spark_match, "session", lambda master: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+    def command(*arguments):
+        return CliRunner().invoke(app, ["match", *map(str, arguments)])
+
+    return command
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    square = {"type": "Polygon", "coordinates": [[[2, 2], [6, 2], [6, 6], [2, 6], [2, 2]]]}
+    bowtie = {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}
+    rows = [
+        {"id": "a", "level": 4, "name": "blue", "area": square},
+        {"id": "b", "level": 1, "area": bowtie},
+        {"id": "c", "level": 1},
+        {"level": 2, "name": "red"},
+    ]
+    directory = tmp_path / "messages"
+    directory.mkdir()
+    write(directory / "one.ndjson", rows)
+    (directory / "two.ndjson").write_text('{"id": "d", "level": 3}\n{"id": \n')
+    region = ct.Region.box(2, 2, 6, 6).to_wkb()
+    crossed = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+    table = pa.table({
+        "id": ["a", "b", None, "d"],
+        "level": [4, 1, 2, None],
+        "name": ["blue", None, "red", "black"],
+        "area": pa.array([region, crossed, None, region], pa.binary()),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "messages.parquet", row_group_size=2)
+    write(tmp_path / "subscriptions.ndjson", SUBSCRIPTIONS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("messages", ["messages", "messages.parquet"])
+@pytest.mark.parametrize("by", ["subscription", "subscriber"])
+def test_same_rows_and_rejections(run, files, messages, by):
+    asked = [files / messages, files / "subscriptions.ndjson", "--by", by]
+    plain = run(*asked, "--reject", files / "plain.ndjson")
+    output, bad = files / "out", files / "bad.ndjson"
+    found = run(*asked, "--spark", "--output", output, "--reject", bad)
+    assert plain.exit_code == found.exit_code == 0, found.output
+    columns = ["message", "subscriber", "key"][: 3 if by == "subscription" else 2]
+    rows = pq.read_table(output).select(columns).to_pylist()
+    expected = [json.loads(line) for line in plain.stdout.splitlines() if line.startswith("{")]
+    named = [sorted(tuple(str(row[name]) for name in columns) for row in some) for some in (rows, expected)]
+    assert named[0] == named[1]
+    reasons = [
+        sorted((row["what"], row["reason"]) for row in map(json.loads, path.read_text().splitlines()))
+        for path in (bad, files / "plain.ndjson")
+    ]
+    assert reasons[0] == reasons[1]
+    assert reasons[0]
+    counted = [line for line in plain.stderr.splitlines() if line.startswith(("messages:", "matches:"))]
+    assert all(line in found.stderr for line in counted), found.stderr
+
+
+def test_lines_and_templates(run, files):
+    features = [
+        {"type": "Feature", "geometry": {"type": "Point", "coordinates": [3, 3]}, "properties": {"id": 7, "least": 3}},
+        {"type": "Feature", "geometry": {"type": "Point", "coordinates": [9, 9]}, "properties": {"id": 8, "least": 3}},
+    ]
+    places = files / "places.geojson"
+    places.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    template = "S_INTERSECTS(area, $geometry) AND level >= $least"
+    options = ["--template", template, "--key", "id", "--crs", "OGC:CRS84"]
+    plain = run(files / "messages.parquet", places, *options)
+    found = run(
+        files / "messages.parquet", places, *options, "--spark", "--output", files / "out", "--format", "ndjson"
+    )
+    assert found.exit_code == 0, found.output
+    lines = "".join(path.read_text() for path in (files / "out").glob("part-*"))
+    assert [row["key"] for row in map(json.loads, lines.splitlines())] == ["7"]
+    assert [json.loads(line)["key"] for line in plain.stdout.splitlines()] == [7]
+
+
+def test_what_cannot_be(run, files):
+    asked = [files / "messages.parquet", files / "subscriptions.ndjson", "--spark"]
+    assert "--output" in run(*asked).stderr
+    assert "--explain" in run(*asked, "--explain", "k1", "--output", files / "x").stderr
+    assert "parquet, csv or ndjson" in run(*asked, "--output", files / "x", "--format", "arrow").stderr
+    assert run(*asked[:2], "--master", "local[1]").exit_code == 2
+    assert "files, not standard input" in run("-", asked[1], "--spark", "--output", files / "x").stderr
+    named = run(*asked, "--id", "nothing", "--output", files / "x")
+    assert "no column 'nothing'" in named.stderr
