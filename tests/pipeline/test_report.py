@@ -319,6 +319,19 @@ def test_the_map_shows_what_a_message_matched(run):
     assert all(row < 15 for message in half.messages for row in message.regions)
 
 
+def test_ids_of_any_type_find_their_matches(run):
+    # Spark writes this id as 1.0E7, Python as 10000000.0.
+    renamed = {
+        name: table.selectExpr(
+            "CAST(message_id + 10000000 AS DOUBLE) AS message_id", *[c for c in table.columns if c != "message_id"]
+        )
+        for name, table in run.tables.items()
+        if name != "subscriptions"
+    }
+    sample = sampled({**run.tables, **renamed})
+    assert sum(len(message.regions) for message in sample.messages) == len(run.rows.matches)
+
+
 def test_regions_come_from_filters_if_there_is_no_geometry(run, spark):
     bare = (
         run.tables["subscriptions"]

@@ -13,7 +13,7 @@ from contrada.pipeline.report_numbers import DAY, HOUR, MINUTE, Bin, Moment
 WIDTH, HEIGHT = 560, 220  # of a chart, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 14, 40
 TICKS = 4
-RANGES = 9  # bars that have room for a range as their label
+RANGES = 8  # bars that have room for a range as their label
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contrada.pipeline.report_numbers import SHOWN, Counted, text_column
 
@@ -194,18 +194,20 @@ def _region_of(text: str | None) -> bytes | None:
     return next((value.to_wkb() for value in values if isinstance(value, Region | Point)), None)
 
 
-def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[Any, list[int]]:
-    """Which drawn regions each chosen message matched, by the message's id."""
+def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str, list[int]]:
+    """Which drawn regions each chosen message matched, by the message's id as Spark writes it."""
+    from pyspark.sql import functions as F
+
     rows: dict[str, list[int]] = {}
     for row, region in enumerate(regions):
         rows.setdefault(region.key, []).append(row)
-    found: dict[Any, list[int]] = {}
-    for pair in pairs.collect():
-        found.setdefault(str(pair["_chosen"]), []).extend(rows.get(pair["unit"], ()))
+    found: dict[str, list[int]] = {}
+    for pair in pairs.select(F.col("_chosen").cast("string").alias("name"), "unit").collect():
+        found.setdefault(str(pair["name"]), []).extend(rows.get(pair["unit"], ()))
     return found
 
 
-def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[Any, list[int]]) -> tuple[DrawnMessage, ...]:
+def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]]) -> tuple[DrawnMessage, ...]:
     from pyspark.sql import functions as F
 
     place = geometry_column(messages)
