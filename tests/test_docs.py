@@ -12,7 +12,7 @@ from contrada.model import types
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-MODULE = re.compile(r"\bcontrada(?:\.\w+)+")
+MODULE = re.compile(r"(?<![.\w])contrada(?:\.\w+)+")
 TARGET = re.compile(r"`make ([a-z-]+)")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

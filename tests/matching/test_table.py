@@ -195,6 +195,15 @@ def test_arrow_messages_and_rejected_rows():
         table.match_many([], by="key")
 
 
+def test_a_batch_may_have_bad_messages_alone():
+    table = ct.ForwardingTable()
+    table.subscribe("ops", "severity >= 3 AND S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 0)))")
+    table.pack()
+    for messages, bad in ((pa.table({"area": [b"\0"], "severity": [3]}), 1), ([], 0)):
+        found = table.match_many(messages)
+        assert (len(found.rows), len(found.rejected)) == (0, bad)
+
+
 def test_rows_have_names():
     table = ct.ForwardingTable()
     for k, who in enumerate(("x", "y", "x")):
