@@ -274,10 +274,13 @@ def test_the_crs_member_of_old_geojson_is_read(spark, tmp_path):
 
 
 def test_columns_are_united_by_name_and_widened(spark, tmp_path):
-    write_lines([{"id": 1, "a": 1, "b": True, "nested": {"x": 1}, "many": [1, 2], "geometry": SHAPES[0]},
+    write_lines([{"id": 1, "d": 5, "a": 1, "b": True, "nested": {"x": 1}, "many": [1, 2], "geometry": SHAPES[0]},
                  {"id": 2, "a": 2.5, "b": None, "nested": {"y": "z"}, "many": [0.5], "geometry": SHAPES[0]}],
                 tmp_path / "one.geojsonl")  # fmt: skip
-    write_lines([{"id": 3, "A": 7, "b": "text", "c": 2**70, "geometry": SHAPES[0]}], tmp_path / "two.geojsonl")
+    write_lines(
+        [{"id": 3, "A": 7, "b": "text", "c": 2**70, "many": [None], "d": None, "geometry": SHAPES[0]}],
+        tmp_path / "two.geojsonl",
+    )
     table = pa.table({"id": pa.array([4], pa.int8()), "geometry": ["a name"], "at": pa.array([0], pa.timestamp("ns")),
                       "kind": pa.array(["k"]).dictionary_encode(), "wkb": [_wkb(SHAPES[0])]})  # fmt: skip
     pq.write_table(table, tmp_path / "three.parquet", coerce_timestamps="us")
@@ -285,9 +288,17 @@ def test_columns_are_united_by_name_and_widened(spark, tmp_path):
     assert summed(found) == (4, 4, 0, 0)
     rows = [{key: value for key, value in row.items() if key != "geometry"} for row in seen(found.rows)]
     none = dict.fromkeys(rows[0])
-    assert rows[0] == {**none, "id": 1, "a": 1.0, "b": "true", "nested": {"x": 1, "y": None}, "many": [1.0, 2.0]}
+    assert rows[0] == {
+        **none,
+        "id": 1,
+        "d": 5,
+        "a": 1.0,
+        "b": "true",
+        "nested": {"x": 1, "y": None},
+        "many": [1.0, 2.0],
+    }
     assert rows[1] == {**none, "id": 2, "a": 2.5, "nested": {"x": None, "y": "z"}, "many": [0.5]}
-    assert rows[2] == {**none, "id": 3, "a": 7.0, "b": "text", "c": str(2**70)}
+    assert rows[2] == {**none, "id": 3, "a": 7.0, "b": "text", "c": str(2**70), "many": [None]}
     assert rows[3] == {**none, "id": 4, "geometry_2": "a name", "at": datetime(1970, 1, 1), "kind": "k"}
     found.unpersist()
 
