@@ -355,6 +355,30 @@ def test_geometry_of_any_srid(spark):
         pipeline.ingest(spark, geography)
 
 
+def test_parquet_that_spark_refuses(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "FEATURES", 7)
+    shapes = [BOW_TIE if k % 10 == 3 else shapely.box(k, 0, k + 1, 1) for k in range(50)]
+    times = pa.array(range(50), pa.timestamp("ns"))
+    table = pa.table({"id": range(50), "at": times, "geometry": pa.array(shapely.to_wkb(np.array(shapes)))})
+    pq.write_table(table, tmp_path / "nanoseconds.parquet", row_group_size=11)
+    found = pipeline.ingest(spark, tmp_path)
+    assert [item[1] for item in bad(found)] == [3, 13, 23, 33, 43]
+    assert summed(found) == (50, 45, 5, 0)
+    kept = [{"id": k, "at": datetime(1970, 1, 1), "geometry": shape} for k, shape in enumerate(shapes) if k % 10 != 3]
+    assert seen(found.rows) == sorted(expected(kept), key=lambda row: str(row["id"]))
+
+
+def test_polygons_of_geoarrow(spark, tmp_path):
+    rings = [[[{"x": 0.0, "y": 0.0}, {"x": 4.0, "y": 0.0}, {"x": 4.0, "y": 4.0}, {"x": 0.0, "y": 0.0}]], None]
+    kind = pa.list_(pa.list_(pa.struct([("x", pa.float64()), ("y", pa.float64())])))
+    about = {"version": "1.1.0", "primary_column": "area", "columns": {"area": {"encoding": "polygon", "crs": None}}}
+    table = pa.table({"id": [1, 2], "area": pa.array(rings, kind)})
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(about)}), tmp_path / "a.parquet")
+    found = pipeline.ingest(spark, tmp_path / "a.parquet")
+    assert seen(found.rows) == [{"id": 1, "geometry": ct.Region([(0, 0), (4, 0), (4, 4)])}]
+    assert bad(found) == [("a.parquet", 1, "no geometry (null)")]
+
+
 def test_layers(spark, tmp_path):
     path = write_gis(ROWS, tmp_path / "two.gpkg", layer="first")
     write_gis(ROWS[:1], path, layer="second", append=True)
