@@ -18,7 +18,6 @@ from contrada.language.spatial import Spatial
 from contrada.pipeline import pieces, survey
 
 pyogrio = pytest.importorskip("pyogrio")
-pytestmark = pytest.mark.filterwarnings("ignore:.*driver only supports.*:RuntimeWarning")
 
 SHAPES = [
     shapely.box(0, 0, 4, 4),
