@@ -18,7 +18,6 @@ from contrada.language.spatial import Spatial
 from contrada.pipeline import pieces, survey
 
 pyogrio = pytest.importorskip("pyogrio")
-pytestmark = pytest.mark.filterwarnings("ignore:.*driver only supports.*:RuntimeWarning")
 
 SHAPES = [
     shapely.box(0, 0, 4, 4),
@@ -274,10 +273,13 @@ def test_the_crs_member_of_old_geojson_is_read(spark, tmp_path):
 
 
 def test_columns_are_united_by_name_and_widened(spark, tmp_path):
-    write_lines([{"id": 1, "a": 1, "b": True, "nested": {"x": 1}, "many": [1, 2], "geometry": SHAPES[0]},
+    write_lines([{"id": 1, "d": 5, "a": 1, "b": True, "nested": {"x": 1}, "many": [1, 2], "geometry": SHAPES[0]},
                  {"id": 2, "a": 2.5, "b": None, "nested": {"y": "z"}, "many": [0.5], "geometry": SHAPES[0]}],
                 tmp_path / "one.geojsonl")  # fmt: skip
-    write_lines([{"id": 3, "A": 7, "b": "text", "c": 2**70, "geometry": SHAPES[0]}], tmp_path / "two.geojsonl")
+    write_lines(
+        [{"id": 3, "A": 7, "b": "text", "c": 2**70, "many": [None], "d": None, "geometry": SHAPES[0]}],
+        tmp_path / "two.geojsonl",
+    )
     table = pa.table({"id": pa.array([4], pa.int8()), "geometry": ["a name"], "at": pa.array([0], pa.timestamp("ns")),
                       "kind": pa.array(["k"]).dictionary_encode(), "wkb": [_wkb(SHAPES[0])]})  # fmt: skip
     pq.write_table(table, tmp_path / "three.parquet", coerce_timestamps="us")
@@ -285,9 +287,17 @@ def test_columns_are_united_by_name_and_widened(spark, tmp_path):
     assert summed(found) == (4, 4, 0, 0)
     rows = [{key: value for key, value in row.items() if key != "geometry"} for row in seen(found.rows)]
     none = dict.fromkeys(rows[0])
-    assert rows[0] == {**none, "id": 1, "a": 1.0, "b": "true", "nested": {"x": 1, "y": None}, "many": [1.0, 2.0]}
+    assert rows[0] == {
+        **none,
+        "id": 1,
+        "d": 5,
+        "a": 1.0,
+        "b": "true",
+        "nested": {"x": 1, "y": None},
+        "many": [1.0, 2.0],
+    }
     assert rows[1] == {**none, "id": 2, "a": 2.5, "nested": {"x": None, "y": "z"}, "many": [0.5]}
-    assert rows[2] == {**none, "id": 3, "a": 7.0, "b": "text", "c": str(2**70)}
+    assert rows[2] == {**none, "id": 3, "a": 7.0, "b": "text", "c": str(2**70), "many": [None]}
     assert rows[3] == {**none, "id": 4, "geometry_2": "a name", "at": datetime(1970, 1, 1), "kind": "k"}
     found.unpersist()
 
@@ -342,6 +352,30 @@ def test_geometry_of_any_srid(spark):
     geography = frame.selectExpr("id", "st_geogfromwkb(wkb) AS geometry")
     with pytest.raises(ct.CrsError, match="GEOGRAPHY"):
         pipeline.ingest(spark, geography)
+
+
+def test_parquet_that_spark_refuses(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "FEATURES", 7)
+    shapes = [BOW_TIE if k % 10 == 3 else shapely.box(k, 0, k + 1, 1) for k in range(50)]
+    times = pa.array(range(50), pa.timestamp("ns"))
+    table = pa.table({"id": range(50), "at": times, "geometry": pa.array(shapely.to_wkb(np.array(shapes)))})
+    pq.write_table(table, tmp_path / "nanoseconds.parquet", row_group_size=11)
+    found = pipeline.ingest(spark, tmp_path)
+    assert [item[1] for item in bad(found)] == [3, 13, 23, 33, 43]
+    assert summed(found) == (50, 45, 5, 0)
+    kept = [{"id": k, "at": datetime(1970, 1, 1), "geometry": shape} for k, shape in enumerate(shapes) if k % 10 != 3]
+    assert seen(found.rows) == sorted(expected(kept), key=lambda row: str(row["id"]))
+
+
+def test_polygons_of_geoarrow(spark, tmp_path):
+    rings = [[[{"x": 0.0, "y": 0.0}, {"x": 4.0, "y": 0.0}, {"x": 4.0, "y": 4.0}, {"x": 0.0, "y": 0.0}]], None]
+    kind = pa.list_(pa.list_(pa.struct([("x", pa.float64()), ("y", pa.float64())])))
+    about = {"version": "1.1.0", "primary_column": "area", "columns": {"area": {"encoding": "polygon", "crs": None}}}
+    table = pa.table({"id": [1, 2], "area": pa.array(rings, kind)})
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(about)}), tmp_path / "a.parquet")
+    found = pipeline.ingest(spark, tmp_path / "a.parquet")
+    assert seen(found.rows) == [{"id": 1, "geometry": ct.Region([(0, 0), (4, 0), (4, 4)])}]
+    assert bad(found) == [("a.parquet", 1, "no geometry (null)")]
 
 
 def test_layers(spark, tmp_path):

@@ -66,7 +66,8 @@ def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, arguments):
 def test_a_source_that_is_not_there(tmp_path):
     result = run(tmp_path / "absent", tmp_path / "out")
     assert result.exit_code == 2
-    assert "does not exist" in result.stderr
+    assert "absent" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_java(tmp_path, monkeypatch):

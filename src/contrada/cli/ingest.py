@@ -24,9 +24,11 @@ REASON_WIDTH = 160
 
 Sources = Annotated[
     list[Path],
-    typer.Argument(help="Files, or directories with all below them; formats may be mixed.", show_default=False),
+    typer.Argument(
+        metavar="SOURCE...", help="Files, or directories with all below them; formats may be mixed.", show_default=False
+    ),
 ]
-Output = Annotated[Path, typer.Argument(help="A new directory.", show_default=False)]
+Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="A new directory.", show_default=False)]
 ToCrs = Annotated[str | None, typer.Option(help="Reproject all geometry.", rich_help_panel=COORDINATES)]
 Crs = Annotated[
     str | None,

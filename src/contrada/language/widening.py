@@ -11,20 +11,28 @@ import pyarrow as pa
 WIDEST_DECIMAL = 38
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_KEPT = (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
 
 
 def plain_type(kind: Any) -> Any:
-    """The type that values of a type are kept as: one of those that Spark has too.
+    """The type that values of a type are kept as: one of those that Spark has too, or null if there are none yet.
 
     >>> plain_type(pa.dictionary(pa.int8(), pa.large_string())), plain_type(pa.uint16()), plain_type(pa.null())
-    (DataType(string), DataType(int32), DataType(string))
+    (DataType(string), DataType(int32), DataType(null))
     """
     t = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if t.is_dictionary(kind) or t.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
-    if t.is_boolean(kind) or kind in _INTEGERS or t.is_date32(kind) or t.is_float32(kind) or t.is_float64(kind):
+    if (
+        t.is_null(kind)
+        or t.is_boolean(kind)
+        or kind in _INTEGERS
+        or t.is_date32(kind)
+        or t.is_float32(kind)
+        or t.is_float64(kind)
+    ):
         return kind
     if kind in _SIGNED:
         return _SIGNED[kind]
@@ -39,6 +47,15 @@ def plain_type(kind: Any) -> Any:
     if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind) or kind == pa.binary_view():
         return pa.binary()
     return _nested(kind, plain_type)
+
+
+def settled_type(kind: Any) -> Any:
+    """The same type, with text where there were no values to tell.
+
+    >>> settled_type(pa.list_(pa.null()))
+    ListType(list<item: string>)
+    """
+    return _nested(kind, settled_type) if pa.types.is_nested(kind) else pa.string() if pa.types.is_null(kind) else kind
 
 
 def _nested(kind: Any, inner: Any) -> Any:

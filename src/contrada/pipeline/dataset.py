@@ -37,6 +37,7 @@ class Dataset:
 
 def write_dataset(ingested: Ingested, path: str) -> None:
     """Write rows and quarantine, and the page last: a directory without it is not whole."""
+    path = _absolute(path)
     filesystem, place = _filesystem(path)
     if _is_taken(filesystem, place):
         raise FormatError(f"{path} exists and is not empty; name a new directory")
@@ -59,7 +60,7 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     require_spark()
     from contrada.pipeline.ingesting import Counts
 
-    place = os.fspath(path)
+    place = _absolute(os.fspath(path))
     try:
         filesystem, inner = _filesystem(place)
         with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
@@ -78,8 +79,13 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
 def _filesystem(path: str) -> tuple[Any, str]:
     from pyarrow import fs
 
-    found: tuple[Any, str] = fs.FileSystem.from_uri(path if "://" in path else os.path.abspath(path))
+    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
     return found
+
+
+def _absolute(path: str) -> str:
+    """A path that means the same to Java, which has a working directory of its own; a URI as it is."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 def _is_taken(filesystem: Any, place: str) -> bool:

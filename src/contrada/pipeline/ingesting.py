@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.errors import ContradaError
 from contrada.language.spatial import Spatial
 from contrada.pipeline import planning
 from contrada.pipeline.outcome import FILE, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading, sifting
 from contrada.pipeline.planning import Group
 from contrada.pipeline.session import require_spark
-from contrada.pipeline.sources import PARQUET, files_of, notes_of
+from contrada.pipeline.sources import PARQUET, PARQUET_BY_ARROW, files_of, notes_of
 from contrada.pipeline.survey import Surveyed, survey
 
 if TYPE_CHECKING:
@@ -165,6 +164,8 @@ def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
 def _ingest_files(
     spark: SparkSession, sources: Sequence[Path], spatial: Spatial, repair: bool, layer: str | None
 ) -> Ingested:
+    from pyspark.errors import PySparkException
+
     files = files_of(sources)
     found = planning.resolved(survey(spark, files, layer), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
@@ -173,8 +174,8 @@ def _ingest_files(
     for group in planning.parquet_groups(found):
         try:
             opened[group] = parquet_frame(spark, group)
-        except ContradaError as error:
-            found = [item._replace(error=str(error)) if item.path in group.paths else item for item in found]
+        except PySparkException:
+            found = [item._replace(format=PARQUET_BY_ARROW) if item.path in group.paths else item for item in found]
     groups = list(opened)
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.schema_names(item.schema, spelled)) for item in found if item.error is None]
@@ -198,19 +199,14 @@ def _ingest_files(
 
 def parquet_frame(spark: SparkSession, group: Group) -> DataFrame:
     """The rows of Parquet files as Spark reads them, with the file and the number of each; geometry as binary."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
     # A directory that looks like `key=value` is none here, and what is damaged is found by counting.
     reader = spark.read.option("recursiveFileLookup", "true").option("ignoreCorruptFiles", "true")
-    try:
-        frame = reader.parquet(*map(_escaped, group.paths))
-        names = [*planning.schema_in(group.schema).names, group.geometry]
-        chosen = [binary_geometry(frame, name) if name == group.geometry else F.col(quoted(name)) for name in names]
-        places = F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)
-        return frame.select(*chosen, *places)
-    except PySparkException as error:
-        raise ContradaError(f"Spark cannot read the file: {str(error).splitlines()[0]}") from error
+    frame = reader.parquet(*map(_escaped, group.paths))
+    names = [*planning.schema_in(group.schema).names, group.geometry]
+    chosen = [binary_geometry(frame, name) if name == group.geometry else F.col(quoted(name)) for name in names]
+    return frame.select(*chosen, F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW))
 
 
 def binary_geometry(frame: DataFrame, name: str) -> Any:

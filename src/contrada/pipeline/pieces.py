@@ -7,11 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
-from contrada.pipeline.sources import GIS, LINES
+from contrada.pipeline.sources import GIS, LINES, PARQUET_BY_ARROW
 
 if TYPE_CHECKING:
     from contrada.pipeline.survey import Surveyed
 
+BY_ROWS = (GIS, PARQUET_BY_ARROW)
 BATCH = 8192  # rows
 FEATURES = 50_000  # for one task
 DOCUMENT_BYTES = 64 << 20  # of a JSON document for one task, roughly
@@ -79,7 +80,7 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
         yield whole
         return
     step = FEATURES
-    if found.format != GIS:  # each task reads the whole document
+    if found.format not in BY_ROWS:  # each task reads the whole document
         step = -(-max(found.rows, 1) // max(1, -(-found.size // DOCUMENT_BYTES)))
     for start in range(0, found.rows, step):
         yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
@@ -94,32 +95,56 @@ def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
         return
     done = piece.first
     try:
-        for found in _read_gis(piece) if piece.format == GIS else _read_features(piece):
-            if isinstance(found, Batch) and piece.format == GIS:
+        for found in _read_rows(piece) if piece.format in BY_ROWS else _read_features(piece):
+            if isinstance(found, Batch) and piece.format in BY_ROWS:
                 done += len(found.numbers)
             yield found
     except (ContradaError, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
         yield Unread(piece.file, done, f"the file cannot be read from here on: {error}", None)
 
 
-def _read_gis(piece: Piece) -> Iterator[Batch]:
+def _read_rows(piece: Piece) -> Iterator[Batch]:
+    """The rows of a range; fewer than there should be are an error."""
     import numpy as np
     import pyarrow as pa
+
+    done = piece.start
+    for whole in _gis_batches(piece) if piece.format == GIS else _parquet_batches(piece):
+        batch = whole.slice(0, piece.stop - done)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        numbers = pa.array(np.arange(done, done + batch.num_rows))
+        done += batch.num_rows
+        geometry = columns.pop(piece.geometry)
+        named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
+        yield Batch(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
+        if done == piece.stop:
+            return
+    raise FormatError(f"it has {piece.stop} rows or more, and ends after {done}")
+
+
+def _gis_batches(piece: Piece) -> Iterator[Any]:
+    """Record batches from the first feature of a piece on."""
     from pyogrio.raw import open_arrow
 
-    done, options = piece.start, {"layer": piece.layer, "batch_size": BATCH, "use_pyarrow": True}
+    options = {"layer": piece.layer, "batch_size": BATCH, "use_pyarrow": True}
     with open_arrow(piece.path, skip_features=piece.start, **options) as (_, reader):
-        for whole in reader:
-            batch = whole.slice(0, piece.stop - done)
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            numbers = pa.array(np.arange(done, done + batch.num_rows))
-            done += batch.num_rows
-            geometry = columns.pop(piece.geometry)
-            named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
-            yield Batch(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
-            if done == piece.stop:
-                return
-    raise FormatError(f"it has features up to {piece.stop}, and ends before {done}")
+        yield from reader
+
+
+def _parquet_batches(piece: Piece) -> Iterator[Any]:
+    """Record batches from the first row of a piece on; row groups before it are not read."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(piece.path) as file:
+        before = 0
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            skipped = min(max(piece.start - before, 0), rows)
+            before += rows
+            for batch in file.iter_batches(BATCH, row_groups=[group]) if skipped < rows else ():
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
+                skipped = max(skipped - batch.num_rows, 0)
 
 
 def _read_features(piece: Piece) -> Iterator[Batch | Unread]:

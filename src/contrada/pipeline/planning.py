@@ -102,10 +102,11 @@ def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
     """The columns of all files, by the names that they come out with."""
     import pyarrow as pa
 
-    from contrada.language.widening import united_schema
+    from contrada.language.widening import settled_type, united_schema
 
     renamed = [pa.schema([(names[field.name], field.type) for field in schema_in(schema)]) for schema, names in schemas]
-    return bytes(united_schema(renamed).serialize().to_pybytes())
+    settled = pa.schema([(field.name, settled_type(field.type)) for field in united_schema(renamed)])
+    return bytes(settled.serialize().to_pybytes())
 
 
 def parquet_groups(found: Iterable[Surveyed]) -> list[Group]:
