@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +18,7 @@ from command import finish, parsed, parser_of, shown_at_least
 from match_sets import PolygonSet, read_set
 from match_shapely import BoundaryFirst, TreePerOperator, TreePerOperatorPredicates
 from report import Report, Row
-from spark_work import drained, timed
+from spark_work import drained
 from timing import say, take_turns
 
 import contrada as ct
@@ -57,6 +56,14 @@ class Bench(NamedTuple):
         return pipeline.publish(table, str(self.directory / "artifacts"))
 
 
+def matched(frame: DataFrame, artifact: Any, by: Any = "subscription") -> float:
+    """Seconds until every match was made; nothing of it is kept for the next time."""
+    found = pipeline.match(frame, artifact, by=by)
+    seconds = drained(found.matches)
+    found.unpersist()
+    return seconds
+
+
 def against_shapely(bench: Bench) -> Iterator[Row]:
     """SoCal against the best plan of a PySpark user."""
     polygons = bench.polygons("SoCal")
@@ -70,16 +77,12 @@ def against_shapely(bench: Bench) -> Iterator[Row]:
     say(f"the quickest of {seconds}: {best}")
     artifact = bench.artifact(spark_work.table_by_operator(polygons))
 
-    def ours() -> DataFrame:
-        return pipeline.match(frame, artifact).matches.select("message_id", "key")
-
     def peer() -> DataFrame:
         return spark_work.shapely_match(bench.spark, polygons, frame, best)
 
-    drained(ours())
-    drained(spark_work.shapely_match(bench.spark, polygons, few, best))  # both have warm workers
-    found = take_turns({"ours": lambda: drained(ours()), "peer": lambda: drained(peer())}, 1 if count < 1000 else 2)
-    same = _difference(ours(), peer())
+    calls = {"ours": lambda: matched(frame, artifact), "peer": lambda: drained(peer())}
+    found = take_turns(calls, 1 if count < 1000 else 2)
+    same = _difference(pipeline.match(frame, artifact).matches.select("message_id", "key"), peer())
     each = found["ours"].seconds / count, found["peer"].seconds / count
     work = f"{count:,} messages, SoCal ({len(polygons.wkb):,}), local[2], time per message"
     yield Row(MATCH, work, f"mapInArrow, Shapely ({best})", *each, each[1] / each[0], at_least=5,
@@ -108,7 +111,7 @@ def against_one_process(bench: Bench) -> Iterator[Row]:
     artifact = bench.artifact(table)
     found = take_turns(
         {
-            "spark": lambda: drained(pipeline.match(frame, artifact).matches),
+            "spark": lambda: matched(frame, artifact),
             "process": lambda: table.match_many(asked.drop_columns("message_id"), threads=2),
         },
         3,
@@ -129,8 +132,8 @@ def many_buildings(bench: Bench) -> Iterator[Row]:
     artifact = bench.artifact(table)
     size = artifact.bytes
     del table
-    drained(pipeline.match(frame, artifact).matches)
-    seconds = drained(pipeline.match(frame, artifact).matches)
+    matched(frame, artifact)
+    seconds = matched(frame, artifact)
     name = f"{count:,} messages, LA ({len(polygons.wkb):,}), local[2]"
     yield Row(MATCH, f"{name}: rate", "", seconds, None, count / seconds, "messages a second")
     yield Row(MATCH, f"{name}: the table", "", None, None, size / 2**20, "MiB")
@@ -158,8 +161,8 @@ def disjoint(bench: Bench) -> Iterator[Row]:
     })  # fmt: skip
     table.subscribe_many(subscriptions, ct.Constraint("area", ct.Relation.DISJOINT, ct.Column("geometry")))
     artifact = bench.artifact(table)
-    drained(pipeline.match(frame, artifact, by="subscriber").matches)
-    seconds = drained(pipeline.match(frame, artifact, by="subscriber").matches)
+    matched(frame, artifact, by="subscriber")
+    seconds = matched(frame, artifact, by="subscriber")
     work = f"{count:,} messages, SoCal, disjoint alone, 100 subscribers, by subscriber: rate"
     yield Row(MATCH, work, "", seconds, None, count / seconds, "messages a second")
 
@@ -196,14 +199,10 @@ def warm(bench: Bench) -> Iterator[Row]:
     table.subscribe_many(rows, ct.Constraint("area", ct.Relation.EQUALS, ct.Column("geometry")))  # one nobody has open
     artifact = bench.artifact(table)
     for which in ("first", "second", "third"):
-        seconds, _ = timed(f"the {which} job", partial(_drain_once, frame, artifact))
-        opened = sum(worker["opened"] for worker in pipeline.workers(bench.spark))
-        yield Row(WARM, f"2 messages, the {which} job", "", seconds, None, seconds, "s")
-        yield Row(WARM, f"tables opened by workers up to then, the {which} job", "", None, None, opened, "tables")
-
-
-def _drain_once(frame: DataFrame, artifact: Any) -> None:
-    drained(pipeline.match(frame, artifact).matches)
+        before = spark_work.workers_with(bench.spark, artifact.digest)
+        seconds = matched(frame, artifact)
+        work = f"2 messages, the {which} job; {before} workers had the table open before"
+        yield Row(WARM, work, "", seconds, None, seconds, "s")
 
 
 SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from match_sets import KINDS, PolygonSet, places
-from timing import say
 
 import contrada as ct
 from contrada.testing import synthetic
@@ -183,10 +182,15 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def timed(work: str, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and what was made, with a line of progress."""
-    start = time.perf_counter()
-    made = call()
-    seconds = time.perf_counter() - start
-    say(f"{work}: {seconds:.2f} s")
-    return seconds, made
+def workers_with(spark: SparkSession, digest: str) -> str:
+    """How many of the Python workers have a table open: "1 of 2"."""
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from contrada.pipeline import tables
+
+        for _ in batches:
+            time.sleep(0.5)  # so that each of the workers gets one
+            yield pa.RecordBatch.from_pydict({"pid": [os.getpid()], "has": [digest in tables._OPEN]})
+
+    rows = spark.range(0, 2, 1, 2).mapInArrow(look, "pid long, has boolean").distinct().collect()
+    return f"{sum(row.has for row in rows)} of {len(rows)}"

@@ -119,13 +119,15 @@ def _of_parquet(spark: SparkSession, plan: Plan, artifact: Artifact, files: list
     id = _identifier(frame, plan.reading.id, len(files) > 1, place[1])
     known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
     messages = frame.withColumn("message_id", known)
-    found = match(messages, artifact, by=plan.by).pairs
-    matched = found.select(
+    found = match(messages, artifact, by=plan.by)
+    whole = found.matches.withColumn("reason", f.lit(None).cast("string"))
+    rows = whole.unionByName(found.rejected, allowMissingColumns=True)
+    matched = rows.select(
         "message_id.message", f.col("subscriber").cast("string"),
-        f.col("key").cast("string") if "key" in found.columns else f.lit(None).cast("string").alias("key"),
+        f.col("key").cast("string") if plan.by == "subscription" else f.lit(None).cast("string").alias("key"),
         "message_id.source", f.lit("row").alias("unit"), "message_id.number", "reason",
     )  # fmt: skip
-    return _whole(matched).unionByName(_totals(frame.count(), found))
+    return _whole(matched).unionByName(_totals(frame.count(), found.answers))
 
 
 def _whole(frame: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from contrada.pipeline.tables import Opened, opened
 # Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
 # table; the first slice has so many messages.
 ANSWER_ROWS, FIRST_SLICE = 1 << 20, 512
-OUTPUT_ROWS = 1 << 16  # in a batch that goes back to Spark
+OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, and so in a list, at most
 
 
 class Answer(NamedTuple):
@@ -78,29 +78,39 @@ class _Naming:
         self._owners = ready.names.owners
 
     def batches(self, ids: Any, answer: Answer) -> Iterator[Any]:
-        """The record batches of an answer: matches first, rejections after them."""
+        """The record batches of an answer: matches first, a list for each message, and rejections after them."""
         import pyarrow as pa
 
         for start in range(0, len(answer.rows), OUTPUT_ROWS):
-            rows = answer.rows[start : start + OUTPUT_ROWS]
-            chosen = ids.take(pa.array(answer.messages[start : start + OUTPUT_ROWS]))
-            if self._by == "subscriber":
-                columns = [self._subscribers.take(pa.array(rows))]
-            else:
-                whose = rows if self._owners is None else self._owners[rows]
-                columns = [self._subscribers.take(pa.array(whose)), self._keys.take(pa.array(rows))]
-            yield self._batch(chosen, columns, pa.nulls(len(rows), pa.string()))
+            found = self._found(answer.rows[start : start + OUTPUT_ROWS])
+            owners = answer.messages[start : start + OUTPUT_ROWS]
+            heads = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
+            offsets = pa.array(np.append(heads, len(owners)), pa.int32())
+            lists = pa.ListArray.from_arrays(offsets, found)
+            yield _batch(ids.take(pa.array(owners[heads])), lists, pa.nulls(len(heads), pa.string()))
         if answer.rejected:
             bad = pa.array([row for row, _ in answer.rejected], pa.int64())
             reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
-            kinds = [self._subscribers.type] + ([] if self._by == "subscriber" else [self._keys.type])
-            yield self._batch(ids.take(bad), [pa.nulls(len(bad), kind) for kind in kinds], reasons)
+            yield _batch(ids.take(bad), pa.nulls(len(bad), pa.list_(self._found(_NO_ROWS).type)), reasons)
 
-    def _batch(self, ids: Any, columns: list[Any], reasons: Any) -> Any:
+    def _found(self, rows: NDArray[np.int64]) -> Any:
+        """The names of rows, as structs."""
         import pyarrow as pa
 
-        names = ["subscriber"] if self._by == "subscriber" else ["subscriber", "key"]
-        return pa.record_batch([ids, *columns, reasons], ["message_id", *names, "reason"])
+        if self._by == "subscriber":
+            return pa.StructArray.from_arrays([self._subscribers.take(pa.array(rows))], ["subscriber"])
+        whose = rows if self._owners is None else self._owners[rows]
+        columns = [self._subscribers.take(pa.array(whose)), self._keys.take(pa.array(rows))]
+        return pa.StructArray.from_arrays(columns, ["subscriber", "key"])
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def _batch(ids: Any, found: Any, reasons: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.record_batch([ids, found, reasons], ["message_id", "found", "reason"])
 
 
 def _names(names: Any, kind: str) -> Any:

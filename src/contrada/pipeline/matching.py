@@ -27,7 +27,7 @@ ID = "message_id"
 class Matched:
     """Who gets which message, and which messages are bad; both are read from what the first action made."""
 
-    pairs: DataFrame  # matches, where `reason` is null, and rejections
+    answers: DataFrame  # lists of matches, a few for a message with many, and rejections, which have a `reason`
     by: By
     plan: str
     artifact: Artifact
@@ -36,13 +36,14 @@ class Matched:
     @property
     def matches(self) -> DataFrame:
         """A row of `message_id, subscriber, key` per message and subscription; by subscriber without `key`."""
-        names = [ID, "subscriber", "key"] if self.by == "subscription" else [ID, "subscriber"]
-        return self.pairs.where("reason IS NULL").select(*names)
+        from pyspark.sql.functions import inline
+
+        return self.answers.where("reason IS NULL").select(ID, inline("found"))
 
     @property
     def rejected(self) -> DataFrame:
         """A row of `message_id, reason` per bad message."""
-        return self.pairs.where("reason IS NOT NULL").select(ID, "reason")
+        return self.answers.where("reason IS NOT NULL").select(ID, "reason")
 
     def write(self, path: str, mode: str = "errorifexists") -> None:
         """Write both as Parquet, to `matches/` and `rejected/` under a path, from one pass over the messages."""
@@ -51,14 +52,14 @@ class Matched:
 
     def unpersist(self) -> None:
         """Give up what is kept between actions; a further action matches again."""
-        self.pairs.unpersist()
+        self.answers.unpersist()
 
     def explain(self) -> str:
         """What happens, stage by stage, and then Spark's own plan."""
         table = self.artifact
         printed = io.StringIO()
         with redirect_stdout(printed):
-            self.pairs.explain("formatted")
+            self.answers.explain("formatted")
         attributes = ", ".join(table.attributes) or "none"
         return "\n".join(
             [
@@ -90,6 +91,8 @@ def match(
     Subscriptions are rows, which are compiled first (see `compile`), or what was compiled before. The answer is that
     of `ForwardingTable.match_many`, for every message; two messages with one id are two messages.
     """
+    from pyspark.sql.types import ArrayType, StructType
+
     if plan not in ("auto", "broadcast"):
         known = plan == "partitioned"
         raise ContradaError(
@@ -107,13 +110,14 @@ def match(
     check_crs(messages, artifact.crs)
     columns = attribute_columns(messages, artifact.attributes)
     sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
-    schema = messages.select(ID).schema.add("subscriber", name_type(artifact.subscriber_type))
+    found = StructType().add("subscriber", name_type(artifact.subscriber_type))
     if by == "subscription":
-        schema = schema.add("key", name_type(artifact.key_type))
-    schema = schema.add("reason", "string")
+        found = found.add("key", name_type(artifact.key_type))
+    # One row for a message: what is kept between actions takes a fraction of the time that a row for a match would.
+    schema = messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
     matching = partial(match_batches, artifact=artifact, names=tuple(columns), by=by)
-    pairs = sent.mapInArrow(matching, schema).persist()
-    return Matched(pairs, by, "broadcast", artifact, compiled)
+    answers = sent.mapInArrow(matching, schema).persist()
+    return Matched(answers, by, "broadcast", artifact, compiled)
 
 
 def _compiled(
