@@ -83,7 +83,7 @@ class Demo:
             page = pipeline.write_report(
                 self.output / "report.html", messages=messages, subscriptions=asked, matches=matches,
                 rejected=rejected, title="Contrada: who hears of what", seconds=dict(self.seconds),
-                quarantine=None if regions is None else regions.quarantine,
+                quarantine=set_aside(compiled, None if regions is None else regions.quarantine),
                 attribution=None if regions is None else list(regions.about.attribution.values()),
                 plan="broadcast",
             )  # fmt: skip
@@ -187,6 +187,15 @@ def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
         return regions.select(*columns), TEMPLATE
     threshold = f.coalesce(f.col("min_severity"), f.lit(USUAL_THRESHOLD)).alias("min_severity")
     return regions.select(*columns, threshold), f"{TEMPLATE} AND {THRESHOLD}"
+
+
+def set_aside(compiled: list[Any], quarantine: DataFrame | None) -> DataFrame:
+    """Bad rows of files, and bad rows of subscriptions."""
+    from pyspark.sql import functions as f
+
+    named = [f.lit("subscriptions").alias("file"), "row", "reason"]
+    parts = [one.rejected.select(*named) for one in compiled]
+    return united(parts if quarantine is None else [quarantine.select("file", "row", "reason"), *parts])
 
 
 def united(frames: list[DataFrame]) -> DataFrame:

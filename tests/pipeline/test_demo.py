@@ -1,0 +1,92 @@
+"""`contrada demo`: the whole way from files to a report, on the made-up district and on data of one's own."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from typer.testing import CliRunner
+
+import contrada as ct
+from contrada.cli.demo_run import TEMPLATE, THRESHOLD
+from contrada.cli.main import app
+from contrada.pipeline import session
+
+
+@pytest.fixture
+def demo(spark, monkeypatch):
+    """Runs the command on the session of the tests, which it must not stop."""
+    monkeypatch.setattr(session, "session", lambda master: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+
+    def command(*arguments):
+        return CliRunner().invoke(app, ["demo", *map(str, arguments)])
+
+    return command
+
+
+def test_the_district(demo, tmp_path):
+    found = demo("--scale", 0.03, "--output", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert len(lines) == 10
+    out = tmp_path / "out"
+    assert str(out / "report.html") in lines[-1]
+    assert "<html" in (out / "report.html").read_text()[:200]
+    rows = pq.read_table(out / "regions" / "rows").to_pylist()
+    counts = json.loads((out / "regions" / "dataset.json").read_text())["counts"]
+    assert counts["read"] == counts["kept"] + counts["quarantined"]
+    assert counts["kept"] == len(rows)
+    assert counts["quarantined"] == pq.read_table(out / "regions" / "quarantine").num_rows > 0
+
+    table = ct.ForwardingTable()
+    template = f"{TEMPLATE} AND {THRESHOLD}"
+    assert template == "S_INTERSECTS(area, $geometry) AND severity >= $min_severity"
+    for row in rows:
+        least = 3 if row["min_severity"] is None else row["min_severity"]
+        value = ct.Region.from_wkb(row["geometry"])
+        asked = [ct.Constraint("area", ct.RelationSet.S_INTERSECTS, value), ct.Constraint("severity", ">=", least)]
+        table.subscribe(row["subscriber"] or row["parcel"], ct.Filter(asked), row["key"] or row["id"])
+    for row in pq.read_table(out / "data" / "subscriptions.parquet").to_pylist():
+        if row["filter"] != "severity >= ":
+            table.subscribe(row["subscriber"], row["filter"], row["key"])
+    messages = pq.read_table(out / "data" / "messages.parquet")
+    answer = table.match_many(messages.drop_columns("message_id"))
+    ids = messages["message_id"].to_pylist()
+    expected = sorted(
+        (ids[k], key)
+        for k in range(len(ids))
+        for key in table.keys_of(answer.rows[answer.offsets[k] : answer.offsets[k + 1]])
+    )
+    matches = pq.read_table(out / "matches").to_pylist()
+    assert sorted((row["message_id"], row["key"]) for row in matches) == expected
+    bad = pq.read_table(out / "rejected").to_pylist()
+    assert sorted(row["message_id"] for row in bad) == sorted(ids[item.row] for item in answer.rejected)
+
+
+def feature(geometry, **properties):
+    return {"type": "Feature", "geometry": shapely.geometry.mapping(geometry), "properties": properties}
+
+
+def test_data_of_ones_own(demo, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    storms = [feature(shapely.box(0, 0, 3, 3), kind="storm"), feature(shapely.box(8, 8, 9, 9), kind="hail")]
+    (data / "messages.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": storms}))
+    places = [feature(shapely.box(1, 1, 2, 2), id="inner"), feature(shapely.box(3, 3, 4, 4), id="corner")]
+    (data / "places.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": places}))
+    row = {"key": "hail", "subscriber": "farm", "filter": "kind = 'hail'"}
+    (data / "subscriptions.ndjson").write_text(json.dumps(row) + "\n")
+    (data / "README.md").write_text("where this is from")
+    found = demo("--data", data, "--output", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    matches = pq.read_table(tmp_path / "out" / "matches").to_pylist()
+    assert sorted(row["key"] for row in matches) == ["corner", "hail", "inner"]
+
+
+def test_what_is_missing_is_said(demo, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "places.geojson").write_text("{}")
+    assert "no file messages.*; there are places.geojson" in demo("--data", data, "-o", tmp_path / "o").stderr
+    assert "is no directory" in demo("--data", tmp_path / "nowhere", "-o", tmp_path / "o").stderr
