@@ -79,9 +79,8 @@ format: $(READY)  ## let ruff mend what it can
 verify: $(READY)  ## a million pairs of regions against rational arithmetic and Shapely
 	$(BIN)/python -m contrada.testing.verify
 
-bench: $(READY)  ## speed against Shapely, the sampled relation and, where they are installed, databases
-	$(BIN)/python benchmarks/relate.py
-	$(BIN)/python benchmarks/match.py
+bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
+	for name in relate match mixed templates spark; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet
