@@ -241,10 +241,9 @@ class RegionArray:
 
     def to_wkb(self) -> Any:
         """An Arrow array of WKB; no coordinate changes."""
-        import pyarrow as pa
-        import shapely
+        from contrada.geometry.interchange import column_to_wkb
 
-        return pa.array(shapely.to_wkb(self.to_shapely()), type=pa.binary())
+        return column_to_wkb(self)
 
     def to_arrow(self) -> Any:
         """A GeoArrow array of multipolygons (interleaved coordinates) that carries the CRS; no coordinate changes."""

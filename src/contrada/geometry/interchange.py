@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry.arrays import frozen
+
 if TYPE_CHECKING:
     from contrada.geometry.column import RegionArray
 
@@ -59,6 +61,25 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
             polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many]
         )
     return np.asarray(made, dtype=object)
+
+
+def column_to_wkb(column: RegionArray) -> Any:
+    """An Arrow array of little-endian WKB: polygons, and multipolygons for regions of several parts."""
+    import pyarrow as pa
+
+    from contrada import kernels
+
+    a = column.arrays
+    regions, parts = a.region_offsets, np.diff(part_offsets(column)[1])
+    vertices = a.ring_offsets[regions[1:]] - a.ring_offsets[regions[:-1]]
+    # A byte of order, four of type, four of count; each ring has a count, and each vertex two doubles.
+    sizes = 9 * (parts + (parts > 1)) + 4 * np.diff(regions).astype(np.int64) + 16 * vertices
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.empty(offsets[-1], np.uint8)
+    kernels.write_wkb(a.xy.view(np.uint64), a.ring_offsets, regions, a.ring_flags, frozen(offsets), data)
+    is_small = offsets[-1] <= np.iinfo(np.int32).max
+    kind, ends = (pa.binary(), offsets.astype(np.int32)) if is_small else (pa.large_binary(), offsets)
+    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
 def number_text(value: float) -> str:

@@ -15,6 +15,7 @@ _MODULES = {
     "build_chains": "chains",
     "count_wkb": "wkb",
     "fill_wkb": "wkb",
+    "write_wkb": "wkb",
     "validate_regions": "validate",
     "read_polygon": "validate",
     "measure_regions": "rings",

@@ -12,6 +12,7 @@ from contrada.kernels.faults import GOOD, MALFORMED, MISSING, WRONG_TYPE
 POLYGON, MULTIPOLYGON = 3, 6
 EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
 LITTLE = 1
+HOLE = 1  # ring flag, as in kernels/validate.py
 
 
 @kernel
@@ -166,3 +167,50 @@ def fill_wkb(data, offsets, faults, xy, rings, parts):
             kind, width, _, order, at = read_header(data, at, offsets[i + 1])
             at, ring, vertex = fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex)
             part += 1
+
+
+@inlined_kernel
+def write_u4(out, at, value):
+    """Four bytes of a number, the least first; returns their end."""
+    for k in range(4):
+        out[at + k] = np.uint8((value >> np.int64(8 * k)) & np.int64(255))
+    return at + 4
+
+
+@inlined_kernel
+def write_head(out, at, kind, count):
+    """The byte order, a type and a number of parts; returns their end."""
+    out[at] = np.uint8(LITTLE)
+    return write_u4(out, write_u4(out, at + 1, np.int64(kind)), count)
+
+
+@kernel
+def count_to_next_shell(flags, r, stop):
+    """The rings of the part that begins with ring r."""
+    end = r + 1
+    while end < stop and flags[end] & HOLE:
+        end += 1
+    return end - r
+
+
+@entry("u8[2] i8[1] i4[1] u1[1] i8[1] u1[1]!")
+def write_wkb(xy, rings, regions, flags, offsets, out):
+    """Write regions, whose coordinates are given as bits, to out[offsets[i]:offsets[i + 1]]; there is room for each."""
+    for i in range(len(offsets) - 1):
+        at = offsets[i]
+        parts = np.int64(0)
+        for r in range(regions[i], regions[i + 1]):
+            parts += (flags[r] & HOLE) == 0
+        if parts > 1:
+            at = write_head(out, at, MULTIPOLYGON, parts)
+        for r in range(regions[i], regions[i + 1]):
+            if (flags[r] & HOLE) == 0:
+                count = count_to_next_shell(flags, np.int64(r), np.int64(regions[i + 1]))
+                at = write_head(out, at, POLYGON, count)
+            at = write_u4(out, at, rings[r + 1] - rings[r])
+            for v in range(rings[r], rings[r + 1]):
+                for axis in range(2):
+                    bits = xy[v, axis]
+                    for k in range(8):
+                        out[at + k] = np.uint8((bits >> np.uint64(8 * k)) & np.uint64(255))
+                    at += 8
