@@ -77,10 +77,14 @@ def one_set(polygons: PolygonSet, report: MatchReport) -> Iterator[Row]:
             size = np.mean([len(rows) for rows in ours])
             title = f"{polygons.name}, {name}, {work.name}, {size:,.1f} matches"
             settled = settle_answers((title, AGAINST), polygons, messages, ours, theirs, relations)
-            if relations is ct.Relation.DISJOINT:
+            is_large = relations is ct.Relation.DISJOINT
+            if is_large:
                 contenders["copy"] = copies(ours)
             del ours, theirs
-            calls = {name: partial(one_by_one, call, messages) for name, call in contenders.items()}
+            calls = {
+                name: partial(one_by_one, call, messages) if is_large else partial(call, messages)
+                for name, call in contenders.items()
+            }
             found = take_turns(calls, 3 if report.quick else 5)
             each = found["ours"].seconds / len(messages), found["peer"].seconds / len(messages)
             yield report.compare(SECTION, title, AGAINST, *each, settled, 5 if size >= MANY else 1)
