@@ -42,7 +42,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
         made = mapped(chosen, sift, wanted)
         outcome = made if outcome is None else outcome.union(made)
     assert outcome is not None
-    return Ingested(outcome, About(target, (name,), None, {}), None)
+    return Ingested(outcome, About(target, (name,), None, {}))
 
 
 def _plain(schema: Any) -> bytes:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.language.spatial import Spatial
 from contrada.pipeline import planning
-from contrada.pipeline.outcome import FILE, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading, sifting
-from contrada.pipeline.planning import Group
+from contrada.pipeline.outcome import FILE, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading
 from contrada.pipeline.session import require_spark
-from contrada.pipeline.sources import PARQUET, PARQUET_BY_ARROW, files_of, notes_of
-from contrada.pipeline.survey import Surveyed, survey
+from contrada.pipeline.sources import files_of, notes_of
+from contrada.pipeline.survey import survey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +42,13 @@ class About(NamedTuple):
 class Ingested:
     """Rows of files and tables: the good ones, the bad ones, and how many.
 
-    Sources are read once, by the first action; what came of it is kept until `unpersist`.
+    Nothing is read before an action. Whoever asks for more than the rows (the quarantine, counts, files) has the source
+    read once: what came of it is then kept, until `unpersist`, and rows come from it too.
     """
 
-    def __init__(self, outcome: DataFrame, about: About, expected: DataFrame | None) -> None:
-        self._outcome = outcome.persist()
-        self._expected = expected
+    def __init__(self, outcome: DataFrame, about: About) -> None:
+        self._outcome = outcome
+        self._is_kept = False
         self._counts: Counts | None = None
         self.about = about
 
@@ -70,10 +70,8 @@ class Ingested:
         """The bad rows: `file`, `row` (feature, row or line; null for a whole file), `reason`, `raw`."""
         from pyspark.sql import functions as F
 
-        bad = self._outcome.where(F.col(REASON).isNotNull())
-        told = bad.select(*(F.col(name).alias(name.strip("_")) for name in (FILE, ROW, REASON, RAW)))
-        lost = self._lost()
-        return told if lost is None else told.unionByName(lost)
+        bad = self._kept().where(F.col(REASON).isNotNull())
+        return bad.select(*(F.col(name).alias(name.strip("_")) for name in (FILE, ROW, REASON, RAW)))
 
     def counts(self) -> Counts:
         """How many rows were read, kept, quarantined and repaired."""
@@ -81,11 +79,12 @@ class Ingested:
 
         if self._counts is not None:
             return self._counts
-        kept, repaired = self._outcome.select(
-            F.count(F.when(F.col(REASON).isNull(), 1)), F.count(F.when(F.col(REPAIRED), 1))
-        ).collect()[0]
-        quarantined = self.quarantine.count()
-        self._counts = Counts(kept + quarantined, kept, quarantined, repaired)
+        read, kept, repaired = (
+            self._kept()
+            .select(F.count(F.lit(1)), F.count(F.when(F.col(REASON).isNull(), 1)), F.count(F.when(F.col(REPAIRED), 1)))
+            .collect()[0]
+        )
+        self._counts = Counts(read, kept, read - kept, repaired)
         return self._counts
 
     def reasons(self) -> list[tuple[str, int]]:
@@ -100,26 +99,20 @@ class Ingested:
         """Write `rows/` and `quarantine/` as Parquet, and `dataset.json`, last; `read_dataset` reads them."""
         from contrada.pipeline.dataset import write_dataset
 
+        self._kept()
         write_dataset(self, os.fspath(path))
 
     def unpersist(self) -> None:
         """Forget what was read; the next action would read again."""
         self._outcome.unpersist()
+        self._is_kept = False
 
-    def _lost(self) -> DataFrame | None:
-        """What Spark's Parquet reader left out because a file is damaged behind a footer that is not."""
-        from pyspark.sql import functions as F
-
-        if self._expected is None:
-            return None
-        seen = self._outcome.groupBy(F.col(FILE).alias("file")).agg(F.count("*").alias("seen"))
-        missing = F.col("expected") - F.coalesce(F.col("seen"), F.lit(0))
-        reason = F.concat(F.lit("the file is damaged: "), missing.cast("string"), F.lit(" of its rows cannot be read"))
-        joined = self._expected.join(seen, "file", "left").where(missing > 0)
-        none = F.lit(None)
-        return joined.select(
-            "file", none.cast("long").alias("row"), reason.alias("reason"), none.cast("string").alias("raw")
-        )
+    def _kept(self) -> DataFrame:
+        """What became of all rows, kept from the first action on."""
+        if not self._is_kept:
+            self._outcome.persist()
+            self._is_kept = True
+        return self._outcome
 
 
 def ingest(
@@ -164,58 +157,20 @@ def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
 def _ingest_files(
     spark: SparkSession, sources: Sequence[Path], spatial: Spatial, repair: bool, layer: str | None
 ) -> Ingested:
-    from pyspark.errors import PySparkException
-
     files = files_of(sources)
     found = planning.resolved(survey(spark, files, layer), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # refuses a buffer in degrees
-    opened = {}
-    for group in planning.parquet_groups(found):
-        try:
-            opened[group] = parquet_frame(spark, group)
-        except PySparkException:
-            found = [item._replace(format=PARQUET_BY_ARROW) if item.path in group.paths else item for item in found]
-    groups = list(opened)
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.schema_names(item.schema, spelled)) for item in found if item.error is None]
     wanted = Wanted(planning.united(schemas), spatial, repair)
     pieces = planning.pieces(found, target, spelled)
-    frames = []
-    if pieces or not groups:
-        tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MOST_TASKS))
-        frames.append(mapped(tasks, reading(pieces, wanted), wanted))
-    for group, frame in opened.items():
-        names = planning.schema_names(group.schema, spelled)
-        frames.append(mapped(frame, sifting(group.geometry, group.crs or target, names, wanted), wanted))
-    outcome = frames[0]
-    for frame in frames[1:]:
-        outcome = outcome.union(frame)
+    tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MOST_TASKS))
+    outcome = mapped(tasks, reading(pieces, wanted), wanted)
     credits = {item.file: item.credit for item in found if item.credit is not None}
     rows = sum(item.rows for item in found if item.error is None)
     about = About(target, tuple(file.path for file in files), rows, {**credits, **notes_of(files)})
-    return Ingested(outcome, about, _expected(spark, found))
-
-
-def parquet_frame(spark: SparkSession, group: Group) -> DataFrame:
-    """The rows of Parquet files as Spark reads them, with the file and the number of each; geometry as binary."""
-    from pyspark.sql import functions as F
-
-    # A directory that looks like `key=value` is none here, and what is damaged is found by counting.
-    reader = spark.read.option("recursiveFileLookup", "true").option("ignoreCorruptFiles", "true")
-    frame = reader.parquet(*map(_escaped, group.paths))
-    names = [*planning.schema_in(group.schema).names, group.geometry]
-    chosen = [binary_geometry(frame, name) if name == group.geometry else F.col(quoted(name)) for name in names]
-    return frame.select(*chosen, F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW))
-
-
-def binary_geometry(frame: DataFrame, name: str) -> Any:
-    """A geometry column as WKB or GeoArrow, whatever Spark has it as."""
-    from pyspark.sql import functions as F
-
-    column = F.col(quoted(name))
-    is_own = frame.schema[name].dataType.typeName() == "geometry"
-    return (F.st_asbinary(column) if is_own else column).alias(name)
+    return Ingested(outcome, about)
 
 
 def quoted(name: str) -> str:
@@ -227,19 +182,8 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _escaped(path: str) -> str:
-    """A path in which nothing is a pattern."""
-    return "".join(f"\\{letter}" if letter in "*?[]{}\\" else letter for letter in path)
-
-
 def mapped(frame: DataFrame, task: Task, wanted: Wanted) -> DataFrame:
     """What a task makes of a DataFrame."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return frame.mapInArrow(task, from_arrow_schema(wanted.outcome()))
-
-
-def _expected(spark: SparkSession, found: Iterable[Surveyed]) -> DataFrame | None:
-    """How many rows each Parquet file has, as its footer says."""
-    rows = [(item.path, item.rows) for item in found if item.format == PARQUET and item.error is None]
-    return spark.createDataFrame(rows, "file string, expected long") if rows else None

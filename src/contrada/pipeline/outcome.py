@@ -113,9 +113,10 @@ def _sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
             else pa.nulls(count, field.type)
             for field in wanted.columns()
         ]
-        marks = [batch.files.take(rows), batch.numbers.take(rows), *(pa.nulls(count, pa.string()) for _ in range(2))]
+        schema = wanted.outcome()
+        marks = [pa.nulls(count, schema.field(name).type) for name in (FILE, ROW, REASON, RAW)]  # of bad rows alone
         repaired = pa.array(np.isin(kept.rows, kept.repaired))
-        yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=wanted.outcome())
+        yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
 
 

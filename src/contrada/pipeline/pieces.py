@@ -7,14 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
-from contrada.pipeline.sources import GIS, LINES, PARQUET_BY_ARROW
+from contrada.pipeline.sources import GIS, LINES, PARQUET
 
 if TYPE_CHECKING:
     from contrada.pipeline.survey import Surveyed
 
-BY_ROWS = (GIS, PARQUET_BY_ARROW)
+BY_ROWS = (GIS, PARQUET)
 BATCH = 8192  # rows
 FEATURES = 50_000  # for one task
+PARQUET_ROWS = 1 << 17  # the same; a row group that several tasks share is read by each of them
 DOCUMENT_BYTES = 64 << 20  # of a JSON document for one task, roughly
 
 
@@ -79,7 +80,7 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
     if found.error is not None or found.format == LINES:
         yield whole
         return
-    step = FEATURES
+    step = PARQUET_ROWS if found.format == PARQUET else FEATURES
     if found.format not in BY_ROWS:  # each task reads the whole document
         step = -(-max(found.rows, 1) // max(1, -(-found.size // DOCUMENT_BYTES)))
     for start in range(0, found.rows, step):
@@ -141,7 +142,7 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
             rows = file.metadata.row_group(group).num_rows
             skipped = min(max(piece.start - before, 0), rows)
             before += rows
-            for batch in file.iter_batches(BATCH, row_groups=[group]) if skipped < rows else ():
+            for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False) if skipped < rows else ():
                 if skipped < batch.num_rows:
                     yield batch.slice(skipped)
                 skipped = max(skipped - batch.num_rows, 0)

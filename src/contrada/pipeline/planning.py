@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from contrada.errors import CrsError
 from contrada.geometry.crs import is_same_crs
 from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
 from contrada.pipeline.outcome import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW
 from contrada.pipeline.pieces import Piece, pieces_of
-from contrada.pipeline.sources import JSON_FORMATS, PARQUET
+from contrada.pipeline.sources import JSON_FORMATS
 from contrada.pipeline.survey import Surveyed
 
 SHOWN = 3  # files of each CRS in an error
-
-
-class Group(NamedTuple):
-    """Parquet files that Spark reads together: of the same columns, in one CRS."""
-
-    paths: tuple[str, ...]
-    schema: bytes
-    geometry: str
-    crs: str | None
 
 
 def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
@@ -109,23 +100,12 @@ def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
     return bytes(settled.serialize().to_pybytes())
 
 
-def parquet_groups(found: Iterable[Surveyed]) -> list[Group]:
-    """The Parquet files that can be read, by what they have in common."""
-    groups: dict[tuple[bytes, str, str | None], list[str]] = {}
-    for item in found:
-        if item.format == PARQUET and item.error is None:
-            groups.setdefault((item.schema, item.geometry, item.crs), []).append(item.path)
-    return [Group(tuple(paths), *alike) for alike, paths in groups.items()]
-
-
 def pieces(found: Iterable[Surveyed], crs: str | None, spelled: dict[str, str]) -> list[Piece]:
-    """The pieces of all but good Parquet files; a file without a CRS is in the one of the others."""
+    """The pieces of all files; a file without a CRS is in the one of the others."""
     made: list[Piece] = []
     lines: dict[str, int] = {}
     for item in found:
         first = lines.get(item.path, 0)
         lines[item.path] = first + item.lines
-        if item.format != PARQUET or item.error is not None:
-            names = schema_names(item.schema, spelled)
-            made += pieces_of(item, first, item.crs or crs, names)
+        made += pieces_of(item, first, item.crs or crs, schema_names(item.schema, spelled))
     return made

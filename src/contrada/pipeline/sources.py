@@ -12,7 +12,6 @@ from contrada.errors import FormatError
 from contrada.language.records import PEEKED, guess_format
 
 PARQUET, LINES, GIS = "parquet", "ndjson", "gis"
-PARQUET_BY_ARROW = "parquet by Arrow"  # what has types that Spark does not read, nanoseconds say
 SUFFIXES = {
     ".parquet": PARQUET, ".geoparquet": PARQUET, ".pq": PARQUET, ".ndjson": LINES, ".jsonl": LINES,
     ".geojsonl": LINES, ".ndgeojson": LINES, ".geojsons": "geojsonseq", ".geojsonseq": "geojsonseq",

@@ -1,4 +1,4 @@
-"""What is in files: columns, CRS, number of rows. Looked up in Spark tasks, before anything is read in earnest."""
+"""What is in files: columns, CRS, number of rows. Looked up before anything is read in earnest, in Spark tasks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contrada.pipeline.sources import GIS, LINES, PARQUET, File
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FEW = 64  # Parquet files whose footers are read at once: a Spark job would take longer
 LINE_BYTES = 32 << 20  # of newline JSON for one task
 USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
 CREDITS = ("attribution", "license", "licence", "copyright")
@@ -59,6 +60,8 @@ _DDL = (
 def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> list[Surveyed]:
     """What all files hold, in their order."""
     parts = [part for file in files for part in _parts(file)]
+    if len(parts) <= FEW and all(part.format == PARQUET for part in parts):
+        return [found for part in parts for found in surveyed(part, layer)]
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
