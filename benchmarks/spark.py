@@ -178,9 +178,7 @@ def ingest(bench: Bench) -> Iterator[Row]:
     frame = spark_work.stored(bench.spark, pa.table({"geometry": wkb, "row": np.arange(len(wkb))}), path)
 
     def ours() -> None:
-        made = pipeline.ingest(bench.spark, str(path))
-        drained(made.rows)
-        made.unpersist()
+        drained(pipeline.ingest(bench.spark, str(path)).rows)
 
     calls = {"ours": ours, "peer": lambda: drained(spark_work.shapely_ingest(frame))}
     found = take_turns(calls, 1 if bench.report.quick else 3)
