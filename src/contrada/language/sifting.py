@@ -63,10 +63,14 @@ def sift_column(column: Any, spatial: Spatial, crs: str | None = None, repair: b
         done.append(placed)
         rejected += bad
     rows = np.concatenate([_NONE, *(part.rows for part in done)])
-    order = np.argsort(rows, kind="stable")
-    wkb = pa.concat_arrays([pa.array([], pa.binary()), *(part.column.to_wkb() for part in done)])
-    kept_repaired = np.intersect1d(np.concatenate(repaired), rows)
-    return Kept(wkb.take(pa.array(order)), rows[order], tuple(map(_told, sorted(rejected))), kept_repaired)
+    parts = [part.column.to_wkb() for part in done] or [pa.array([], pa.binary())]
+    wkb = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+    mended = np.concatenate(repaired)
+    kept_repaired = np.intersect1d(mended, rows) if len(mended) else mended
+    if not (rows[1:] > rows[:-1]).all():
+        order = np.argsort(rows, kind="stable")
+        wkb, rows = wkb.take(pa.array(order)), rows[order]
+    return Kept(wkb, rows, tuple(map(_told, sorted(rejected))), kept_repaired)
 
 
 def _chunked(column: Any) -> Any:

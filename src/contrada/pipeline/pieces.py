@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.survey import Surveyed
 
 BY_ROWS = (GIS, PARQUET)
-BATCH = 8192  # rows
+BATCH = 1 << 15  # rows
 FEATURES = 50_000  # for one task
 PARQUET_ROWS = 1 << 17  # the same; a row group that several tasks share is read by each of them
 DOCUMENT_BYTES = 64 << 20  # of a JSON document for one task, roughly
@@ -136,7 +136,7 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
     """Record batches from the first row of a piece on; row groups before it are not read."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(piece.path) as file:
+    with pq.ParquetFile(piece.path, memory_map=True) as file:
         before = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
