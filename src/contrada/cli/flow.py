@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from contrada.cli.ending import FAULTS, INTERRUPTED
 from contrada.cli.intake import Batch, Intake, Reading
@@ -66,11 +67,7 @@ def run(plan: Plan) -> int:
     scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     try:
         with Progress(not scrolls and not plan.quiet) as progress:
-            table = table_of(
-                plan.asking,
-                lambda item: rejections.add(item, "subscription"),
-                lambda count: progress.tell(lambda: f"{count:,} subscriptions"),
-            )
+            table = subscribed(plan, rejections, progress)
             counts = Counts(subscriptions=len(table))
             kind: type[Matched | Explained] = Matched if plan.explain is None else Explained
             work = kind(plan, table, rejections, counts)
@@ -82,14 +79,24 @@ def run(plan: Plan) -> int:
                 work.close()
     finally:
         rejections.close()
+    found = concluded(plan, counts, rejections)
+    return code or found
+
+
+def subscribed(plan: Plan, rejections: Rejections, progress: Progress) -> ForwardingTable:
+    """The table of the good subscriptions; the others are rejected."""
+    return table_of(
+        plan.asking,
+        lambda item: rejections.add(item, "subscription"),
+        lambda count: progress.tell(lambda: f"{count:,} subscriptions"),
+    )
+
+
+def concluded(plan: Plan, counts: Counts, rejections: Rejections) -> int:
+    """Print the summary; 1 if something was rejected and nothing may be, or if nothing else came."""
     if not plan.quiet:
         for line in summary(plan, counts, rejections):
             typer.echo(line, err=True)
-    return code or verdict(plan, counts, rejections)
-
-
-def verdict(plan: Plan, counts: Counts, rejections: Rejections) -> int:
-    """1 if something was rejected and nothing may be, or if nothing else came."""
     only_bad = rejections.counts["message"] and not counts.messages
     return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0
 
@@ -107,6 +114,20 @@ def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]
     if rejections.counts:
         yield "rejected:"
         yield from rejections.lines()
+
+
+def answered(
+    table: ForwardingTable, batch: Batch, by: By, threads: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
+    """How many rows each message of a batch matches, these rows, and the messages that are bad."""
+    answer = table.match_many(batch.messages, by, threads)
+    per_message, rows = np.diff(answer.offsets), answer.rows
+    bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
+    if batch.bad:  # of the others nothing matched
+        kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
+        rows = rows[np.repeat(kept, per_message)]
+        per_message = np.where(kept, per_message, 0)
+    return per_message, rows, [Rejected(*batch.places[k], bad[k], batch.raw(k)) for k in sorted(bad)]
 
 
 class Matched:
@@ -130,15 +151,9 @@ class Matched:
         self._results.close()
 
     def _take(self, batch: Batch) -> None:
-        answer = self._table.match_many(batch.messages, self._plan.by, self._plan.threads)
-        per_message, rows = np.diff(answer.offsets), answer.rows
-        bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
-        for k in sorted(bad):
-            self._rejections.add(Rejected(*batch.places[k], bad[k], batch.raw(k)), "message")
-        if batch.bad:  # of the others nothing matched
-            kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
-            rows = rows[np.repeat(kept, per_message)]
-            per_message = np.where(kept, per_message, 0)
+        per_message, rows, bad = answered(self._table, batch, self._plan.by, self._plan.threads)
+        for item in bad:
+            self._rejections.add(item, "message")
         self._results.write(list(batch.ids), per_message, rows)
         self._counts.messages += len(batch.ids) - len(bad)
         self._counts.matches += len(rows)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrada.cli.ending import FAULTS, errors_told, fail, require_java
+from contrada.cli.match import CARE, COORDINATES, Buffer, Quiet
 from contrada.cli.progress import EVERY, Progress
 
 if TYPE_CHECKING:
     from contrada.pipeline.ingesting import Ingested
 
-COORDINATES, CARE, RUNNING = "Coordinates", "Care", "Running"
+RUNNING = "Running"
 SHOWN = 5  # reasons in a summary
 REASON_WIDTH = 160
 
@@ -34,17 +35,9 @@ Crs = Annotated[
     str | None,
     typer.Option(help="What files are in that do not say so; none: plain numbers.", rich_help_panel=COORDINATES),
 ]
-Buffer = Annotated[
-    float | None,
-    typer.Option(
-        help="Turn points and lines into regions: this far around them, in units of the CRS.",
-        rich_help_panel=COORDINATES,
-    ),
-]
 Layer = Annotated[str | None, typer.Option(help="The one layer to read of files that have several.")]
 Repair = Annotated[bool, typer.Option("--repair", help="Mend regions that can be mended.", rich_help_panel=CARE)]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is quarantined.", rich_help_panel=CARE)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.", rich_help_panel=CARE)]
 Master = Annotated[str | None, typer.Option(help="Where Spark runs; else here, on all cores.", rich_help_panel=RUNNING)]
 
 HELP = """\

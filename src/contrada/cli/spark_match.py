@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
-from contrada.cli.flow import Counts, Plan, summary, verdict
+from contrada.cli.flow import Counts, Plan, answered, concluded, subscribed
 from contrada.cli.intake import IDENTIFIERS, Batch, Intake, Reading
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
-from contrada.cli.subscribing import table_of
 from contrada.errors import ContradaError
 from contrada.language.records import SUFFIXES, Rejected, files_of
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.edge import artifacts_place
+from contrada.pipeline.edge import artifacts_place, quoted
 from contrada.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -44,11 +42,7 @@ def run_on_spark(plan: Plan, master: str | None, artifacts: str | None) -> int:
     rejections, counts = Rejections(plan.reject), Counts()
     try:
         with Progress(not plan.quiet) as progress:
-            table = table_of(
-                plan.asking,
-                lambda item: rejections.add(item, "subscription"),
-                lambda count: progress.tell(lambda: f"{count:,} subscriptions"),
-            )
+            table = subscribed(plan, rejections, progress)
             progress.tell(lambda: "starting Spark")
             spark = session(master)
             try:
@@ -59,10 +53,7 @@ def run_on_spark(plan: Plan, master: str | None, artifacts: str | None) -> int:
                 spark.stop()
     finally:
         rejections.close()
-    if not plan.quiet:
-        for line in summary(plan, counts, rejections):
-            typer.echo(line, err=True)
-    return verdict(plan, counts, rejections)
+    return concluded(plan, counts, rejections)
 
 
 def _checked(plan: Plan) -> str:
@@ -158,7 +149,7 @@ def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column)
     if several:
         file = f.element_at(f.split(f.col("_metadata.file_path"), "/"), -1)
         by_row = f.concat(file, f.lit(":"), by_row)
-    return f.coalesce(*(f.col(f"`{name}`").cast("string") for name in names), by_row)
+    return f.coalesce(*(f.col(quoted(name)).cast("string") for name in names), by_row)
 
 
 def _of_files(spark: SparkSession, plan: Plan, artifact: Artifact, files: list[str]) -> DataFrame:
@@ -178,7 +169,7 @@ def read_files(batches: Iterator[Any], reading: Reading, artifact: Artifact, by:
 
 
 class _FileMatch:
-    """One file through the table; what was found is handed on when the file ends, or a part of it is full."""
+    """One file through the table; what was found is handed on when the file ends."""
 
     def __init__(self, table: Any, by: Any, several: bool) -> None:
         self._table, self._by, self._several = table, by, several
@@ -194,15 +185,9 @@ class _FileMatch:
         self._add({name: [value] for name, value in item._asdict().items()}, 1)
 
     def _take(self, batch: Batch) -> None:
-        answer = self._table.match_many(batch.messages, self._by, 1)
-        bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
-        for k in sorted(bad):
-            source, unit, number = batch.places[k]
-            self._reject(Rejected(source, unit, number, bad[k], batch.raw(k)))
-        counts, rows = np.diff(answer.offsets), answer.rows
-        if batch.bad:
-            kept = ~np.isin(np.arange(len(counts)), list(batch.bad))
-            rows, counts = rows[np.repeat(kept, counts)], np.where(kept, counts, 0)
+        counts, rows, bad = answered(self._table, batch, self._by, 1)
+        for item in bad:
+            self._reject(item)
         columns = {"message": [str(batch.ids[k]) for k in np.repeat(np.arange(len(counts)), counts).tolist()]}
         columns["subscriber"] = list(map(str, self._table.subscribers_of(rows, self._by)))
         if self._by == "subscription":

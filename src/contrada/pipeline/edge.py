@@ -38,16 +38,25 @@ def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Col
     return columns
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark takes any name.
+
+    >>> quoted("wind.speed")
+    '`wind.speed`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tuple[str, str, DataType]]:
     """All plain fields: the name of the attribute, how Spark finds it, its type."""
     from pyspark.sql.types import StructType
 
     for field in schema.fields:
-        name, quoted = prefix + field.name, path + "`" + field.name.replace("`", "``") + "`"
+        name, place = prefix + field.name, path + quoted(field.name)
         if isinstance(field.dataType, StructType) and not _is_vertex(field.dataType):
-            yield from fields(field.dataType, f"{name}.", f"{quoted}.")
+            yield from fields(field.dataType, f"{name}.", f"{place}.")
         else:
-            yield name, quoted, field.dataType
+            yield name, place, field.dataType
 
 
 def _is_vertex(kind: StructType) -> bool:

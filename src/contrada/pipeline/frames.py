@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import CrsError, FormatError
 from contrada.language.spatial import Spatial
 from contrada.pipeline import planning
-from contrada.pipeline.ingesting import About, Ingested, mapped, quoted
+from contrada.pipeline.edge import quoted
+from contrada.pipeline.ingesting import About, Ingested, mapped
 from contrada.pipeline.outcome import FILE, ROW, Wanted, sifting
 from contrada.pipeline.survey import usual_geometry
 

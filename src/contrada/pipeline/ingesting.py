@@ -173,15 +173,6 @@ def _ingest_files(
     return Ingested(outcome, about)
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark takes any name.
-
-    >>> quoted("wind.speed")
-    '`wind.speed`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
 def mapped(frame: DataFrame, task: Task, wanted: Wanted) -> DataFrame:
     """What a task makes of a DataFrame."""
     from pyspark.sql.pandas.types import from_arrow_schema

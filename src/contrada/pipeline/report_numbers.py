@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from contrada.pipeline.edge import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -106,7 +108,7 @@ def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: 
     """Matches by message and by subscription, kept while the report is made."""
     from pyspark.sql import functions as F
 
-    instant = F.lit(None).cast("timestamp") if time is None else F.col(_quoted(time)).cast("timestamp")
+    instant = F.lit(None).cast("timestamp") if time is None else F.col(quoted(time)).cast("timestamp")
     given = messages.groupBy("message_id").agg(F.count(F.lit(1)).alias("copies"), F.min(instant).alias("time"))
     found = matches.groupBy("message_id").agg(F.count(F.lit(1)).alias("matches"))
     refused = rejected.groupBy("message_id").agg(F.count(F.lit(1)).alias("rejected"))
@@ -122,10 +124,6 @@ def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: 
     finally:
         by_message.unpersist()
         units.unpersist()
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _left_join(left: DataFrame, right: DataFrame) -> DataFrame:
@@ -248,7 +246,7 @@ def text_column(frame: DataFrame, name: str, length: int) -> Column:
     """A column as text of at most `length` characters; empty text if there is no such column."""
     from pyspark.sql import functions as F
 
-    value = F.col(_quoted(name)).cast("string") if name in frame.columns else F.lit("")
+    value = F.col(quoted(name)).cast("string") if name in frame.columns else F.lit("")
     return F.substring(value, 1, length).alias(name)
 
 
