@@ -1,0 +1,114 @@
+"""The same for patterns: prefixes, suffixes, contains and LIKE of one folding.
+
+`text_covers` finds what follows when each wildcard of one pattern is taken for a letter that only wildcards of the
+other match: complete for patterns without `_` over enough letters, and sound for all. `text_conflicts` compares the
+beginnings and the ends of two patterns, and how long texts can be.
+"""
+
+from __future__ import annotations
+
+from contrada.model.constraint import Constraint
+from contrada.model.operators import TEXTUAL, like_of
+from contrada.model.text import ANY_ONE, ANY_RUN, Like, Wildcard, fold
+
+Token = str | Wildcard  # a letter, or a wildcard
+
+
+def text_covers(first: Constraint, second: Constraint) -> bool:
+    """True if every text that satisfies the second satisfies the first; False if that is not known."""
+    one, other = _tokens(first), _tokens(second)
+    if one is None or other is None or _folding(first) != _folding(second):
+        return False
+    if not _is_negated(second):
+        return are_apart(one, other) if _is_negated(first) else generalises(one, other)
+    return _is_negated(first) and generalises(other, one)
+
+
+def text_conflicts(first: Constraint, second: Constraint) -> bool:
+    """True if no text satisfies both; False if that is not known."""
+    one, other = _tokens(first), _tokens(second)
+    if one is None or other is None or _folding(first) != _folding(second):
+        return False
+    if _is_negated(first) and _is_negated(second):
+        return False
+    if _is_negated(first) or _is_negated(second):
+        return generalises(one, other) if _is_negated(first) else generalises(other, one)
+    return are_apart(one, other)
+
+
+def _tokens(constraint: Constraint) -> list[Token] | None:
+    """The pattern of a constraint on text, its negation left aside; None if it is no pattern."""
+    operator, value = str(constraint.operator), constraint.value
+    casei, accenti = constraint.casei, constraint.accenti
+    if operator in ("=", "!="):
+        return list(fold(value, casei, accenti))
+    if operator not in TEXTUAL:
+        return None
+    return tokens_of(like_of(operator, value).folded(casei, accenti))
+
+
+def tokens_of(like: Like) -> list[Token]:
+    """A pattern letter by letter."""
+    return [token for part in like.parts for token in (part if isinstance(part, str) else (part,))]
+
+
+def _is_negated(constraint: Constraint) -> bool:
+    operator = str(constraint.operator)
+    return operator == "!=" or operator.startswith("not ")
+
+
+def _folding(constraint: Constraint) -> tuple[bool, bool]:
+    return constraint.casei, constraint.accenti
+
+
+def generalises(wide: list[Token], narrow: list[Token]) -> bool:
+    """True if the wide pattern matches the narrow one, letter for letter: then it matches all that this matches.
+
+    >>> from contrada.model.text import parse_like
+    >>> generalises(tokens_of(parse_like("%b%")), tokens_of(parse_like("a_b%c")))
+    True
+    >>> generalises(tokens_of(parse_like("a_")), tokens_of(parse_like("a%")))
+    False
+    """
+    reached = {0}  # how much of the wide pattern is used up
+    for token in [*narrow, None]:
+        todo = sorted(reached)
+        for at in todo:  # a run may take nothing
+            if at < len(wide) and wide[at] is ANY_RUN and at + 1 not in reached:
+                reached.add(at + 1)
+                todo.append(at + 1)
+        if token is None:
+            return len(wide) in reached
+        reached = {
+            at + (wide[at] is not ANY_RUN)
+            for at in reached
+            if at < len(wide)
+            and (wide[at] is ANY_RUN or (token is not ANY_RUN and (wide[at] is ANY_ONE or wide[at] == token)))
+        }
+    return False
+
+
+def are_apart(one: list[Token], other: list[Token]) -> bool:
+    """True if beginnings, ends or lengths show that no text matches both patterns.
+
+    >>> from contrada.model.text import parse_like
+    >>> are_apart(tokens_of(parse_like("ab%")), tokens_of(parse_like("a_c%d")))
+    False
+    >>> are_apart(tokens_of(parse_like("ab%")), tokens_of(parse_like("_c%")))
+    True
+    """
+    if _differ(one, other) or _differ(one[::-1], other[::-1]):
+        return True
+    least = [sum(token is not ANY_RUN for token in tokens) for tokens in (one, other)]
+    is_fixed = [ANY_RUN not in tokens for tokens in (one, other)]
+    return (is_fixed[0] and least[0] < least[1]) or (is_fixed[1] and least[1] < least[0])
+
+
+def _differ(one: list[Token], other: list[Token]) -> bool:
+    """True if two patterns have different letters at some place before any run."""
+    for a, b in zip(one, other, strict=False):
+        if a is ANY_RUN or b is ANY_RUN:
+            return False
+        if a != b and ANY_ONE not in (a, b):
+            return True
+    return False

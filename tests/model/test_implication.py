@@ -1,0 +1,122 @@
+"""Covering and conflict of constraints: what they claim holds for every value, and what they should find they find."""
+
+import itertools
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contrada import Constraint, Point, Region, Relation, RelationSet
+from contrada.model.implication import conflicts, covers
+from contrada.testing import scalars
+from contrada.testing.plain import holds
+from contrada.testing.strategies import points, regions
+
+PAIRS = st.sampled_from(scalars.KINDS).flatmap(
+    lambda kind: st.tuples(*[st.one_of(_constraints(kind), _constraints(kind), scalars.constraints(["x"]))] * 2)
+)
+
+
+def _constraints(kind):
+    return scalars.spatial_constraints("x") if kind == "spatial" else scalars.scalar_constraints("x", kind)
+
+
+@settings(max_examples=1500)
+@given(PAIRS, st.lists(scalars.values(), max_size=8), st.lists(st.one_of(regions(), points()), max_size=3))
+def test_claims_hold_for_every_value(pair, values, shapes):
+    first, second = pair
+    operands = [item for one in pair for item in (one.value if type(one.value) is tuple else (one.value,))]
+    does_cover, do_conflict = covers(first, second), conflicts(first, second)
+    assert conflicts(second, first) == do_conflict
+    for value in [None, *values, *shapes, *operands]:
+        message = {} if value is None else {"x": value}
+        truths = holds(first, message), holds(second, message)
+        assert not does_cover or truths[1] is not True or truths[0] is True, value
+        assert not do_conflict or truths != (True, True), value
+
+
+NUMBERS = [Constraint("x", operator, value) for operator in ("=", "!=", "<", "<=", ">", ">=") for value in (1, 2)]
+NUMBERS += [Constraint("x", operator, pair) for operator in ("between", "not between") for pair in ((1, 2), (2, 3))]
+NUMBERS += [Constraint("x", operator, few) for operator in ("in", "not in") for few in ((1, 2), (1,), (1, 3))]
+TEXTS = [Constraint("x", operator, value) for operator in ("=", "!=", "<=", ">") for value in ("a", "ab")]
+TEXTS += [Constraint("x", operator, value) for operator in ("prefix", "not prefix") for value in ("a", "ab", "b")]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "values"),
+    [
+        (NUMBERS, [0, 1, 1.5, 2, 2.5, 3, 4]),
+        (TEXTS, ["", "a", "a!", "aa", "ab", "aba", "abb", "ac", "b", "ba", "c"]),
+        ([Constraint("x", operator, value) for operator in ("=", "!=") for value in (True, False)], [True, False]),
+    ],
+)
+def test_nothing_is_missed_where_values_are_ordered(constraints, values):
+    for first, second in itertools.product(constraints, repeat=2):
+        truths = [(holds(first, {"x": value}), holds(second, {"x": value})) for value in values]
+        assert covers(first, second) == all(a for a, b in truths if b), (first, second)
+        assert conflicts(first, second) == (not any(a and b for a, b in truths)), (first, second)
+
+
+LIKES = ["%", "a%", "%a", "%a%", "ab%", "%ab%", "a%b", "%a%b%", "ab", "%b"]
+
+
+def test_nothing_is_missed_among_patterns_of_runs():
+    texts = ["".join(letters) for size in range(7) for letters in itertools.product("abz", repeat=size)]
+    for first, second in itertools.product([Constraint("x", "like", like) for like in LIKES], repeat=2):
+        found = [text for text in texts if holds(second, {"x": text})]
+        assert covers(first, second) == all(holds(first, {"x": text}) for text in found), (first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("like", "_%"), ("like", "a_%")),
+        (("contains", "b"), ("prefix", "abc")),
+        (("not contains", "b"), ("not like", "%b%")),
+        (("not prefix", "ab"), ("suffix", "x")),
+        (("not prefix", "ab"), ("prefix", "b")),
+        (("is not null", None), ("contains", "b")),
+        (("not like", "a_"), ("like", "a__%")),
+    ],
+)
+def test_patterns(first, second):
+    a, b = (Constraint("x", *one) for one in (first, second))
+    expected = (first, second) != (("not prefix", "ab"), ("suffix", "x"))
+    assert covers(a, b) == expected
+
+
+def test_foldings_meet_where_values_are_named():
+    assert covers(Constraint("x", "prefix", "STRASS", casei=True), Constraint("x", "in", ("Straße", "strassen")))
+    assert conflicts(Constraint("x", "prefix", "via", casei=True), Constraint("x", "=", "Straße"))
+    assert not covers(Constraint("x", "prefix", "a", casei=True), Constraint("x", "prefix", "a"))  # cannot be told
+
+
+def test_kinds_exclude_one_another():
+    asked = [
+        Constraint("x", "!=", 1),
+        Constraint("x", "!=", "a"),
+        Constraint("x", "=", True),
+        Constraint("x", "<", datetime(2020, 1, 1, tzinfo=UTC)),
+        Constraint("x", RelationSet.ALL, Region.box(0, 0, 1, 1)),
+        Constraint("x", "is null"),
+    ]
+    for first, second in itertools.permutations(asked, 2):
+        assert conflicts(first, second)
+        assert not covers(first, second)
+        assert not conflicts(first, Constraint("y", "is null"))
+
+
+def test_regions():
+    inner, outer, apart = Region.box(1, 1, 2, 2), Region.box(0, 0, 3, 3), Region.box(5, 5, 6, 6)
+    within = RelationSet.S_WITHIN
+    assert covers(Constraint("x", Relation.INSIDE, outer), Constraint("x", within, inner))
+    assert not covers(Constraint("x", within, inner), Constraint("x", Relation.INSIDE, outer))
+    assert covers(Constraint("x", Relation.DISJOINT, apart), Constraint("x", within, inner))
+    assert conflicts(Constraint("x", RelationSet.S_INTERSECTS, apart), Constraint("x", Relation.MEETS, inner)) is False
+    assert conflicts(Constraint("x", Relation.INSIDE, apart), Constraint("x", within, inner))
+    assert covers(Constraint("x", RelationSet.S_INTERSECTS, inner), Constraint("x", Relation.CONTAINS, Point(1.5, 1.5)))
+    other = Region.box(0, 0, 1, 1, crs="EPSG:25832")
+    outer = Region.box(0, 0, 3, 3, crs="EPSG:3035")
+    assert not covers(Constraint("x", Relation.INSIDE, outer), Constraint("x", within, other))
+    assert not conflicts(Constraint("x", Relation.DISJOINT, outer), Constraint("x", within, other))
