@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -63,3 +64,38 @@ def compose(first: Relation | RelationSet, second: Relation | RelationSet) -> Re
     True
     """
     return RelationSet.from_mask(int(mask_table()[relation_set(first).mask, relation_set(second).mask]))
+
+
+@cache
+def covering_relations() -> NDArray[np.uint8]:
+    """For two constraints (x in p to a) and (x in q to b): which relations of b to a make the first cover the second.
+
+    Entry [p, q] is their mask. Sound for all regions and points.
+
+    >>> within, intersects = RelationSet.S_WITHIN.mask, RelationSet.S_INTERSECTS.mask
+    >>> RelationSet.from_mask(int(covering_relations()[intersects, within])) == RelationSet.S_WITHIN
+    True
+    """
+    return _relations_where(lambda first, composed: composed & ~first == 0)
+
+
+@cache
+def conflicting_relations() -> NDArray[np.uint8]:
+    """The same for conflict: no x satisfies both where b is in one of these relations to a.
+
+    >>> within = RelationSet.S_WITHIN.mask
+    >>> RelationSet.from_mask(int(conflicting_relations()[within, within]))
+    RelationSet(DISJOINT, MEETS)
+    """
+    return _relations_where(lambda first, composed: composed & first == 0)
+
+
+def _relations_where(holds: Callable[[NDArray[np.uint8], NDArray[np.uint8]], NDArray[np.bool_]]) -> NDArray[np.uint8]:
+    """The masks of the relations for which something holds of the first mask and what follows from the second."""
+    first = np.arange(256, dtype=np.uint8)[:, None]
+    found = np.zeros((256, 256), np.uint8)
+    for relation in Relation:
+        composed = mask_table()[:, 1 << relation][None, :]
+        found |= holds(first, composed).astype(np.uint8) << np.uint8(relation)
+    found.setflags(write=False)
+    return found

@@ -16,16 +16,10 @@ from contrada.errors import CrsError
 from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
-from contrada.model.forms import NOT, PATTERN, SET, TEXT, Bound, Operand, Test
+from contrada.model.forms import PATTERN, TEXT
 from contrada.model.operators import exact_operands
+from contrada.model.pieces import have_common, lie_in, pieces_of
 from contrada.model.text_implication import text_conflicts, text_covers
-from contrada.model.values import BOOLEAN
-
-# A cut is a place between operands: below or above one of them, or at either end of all.
-Cut = tuple[int] | tuple[int, Operand, int]
-Piece = tuple[Cut, Cut]  # what lies between two cuts
-BEGIN: Cut = (0,)
-END: Cut = (2,)
 
 
 def covers(first: Constraint, second: Constraint) -> bool:
@@ -45,10 +39,10 @@ def covers(first: Constraint, second: Constraint) -> bool:
     relations = _composed(first, second)
     if relations is not None:
         return relations <= first.relations
-    if not _are_comparable(first, second):
+    if not are_comparable(first, second):
         return False
     if first.test.form == second.test.form < PATTERN:
-        return _lies_in(_pieces(second.test), _pieces(first.test))
+        return lie_in(pieces_of(second.test), pieces_of(first.test))
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
@@ -78,10 +72,10 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         return False
     if _kind(first.test.form) != _kind(second.test.form):
         return True
-    if not _are_comparable(first, second):
+    if not are_comparable(first, second):
         return False
     if first.test.form == second.test.form < PATTERN:
-        return not _have_common(_pieces(first.test), _pieces(second.test))
+        return not have_common(pieces_of(first.test), pieces_of(second.test))
     for one, other in ((first, second), (second, first)):
         members = _listed(one)
         if members is not None:
@@ -110,8 +104,8 @@ def _composed(first: Constraint, second: Constraint) -> RelationSet | None:
     return compose(second.operator, between)
 
 
-def _are_comparable(first: Constraint, second: Constraint) -> bool:
-    """True for scalars and text that tests tell apart."""
+def are_comparable(first: Constraint, second: Constraint) -> bool:
+    """True for scalars and text of one kind that their tests tell apart."""
     for one in (first, second):
         if one.kind is not None or exact_operands(one.value):
             return False
@@ -128,36 +122,3 @@ def _listed(constraint: Constraint) -> tuple[str, ...] | None:
     if constraint.casei or constraint.accenti or constraint.operator not in ("=", "in"):
         return None
     return constraint.value if constraint.operator == "in" else (constraint.value,)
-
-
-def _pieces(test: Test) -> list[Piece]:
-    """What a test that is no pattern holds of, in order: pieces with something between them."""
-    low, high = _cut(test.low, 0, BEGIN), _cut(test.high, 1, END)
-    pieces = [(low, high)] if low < high else []
-    if test.asks & ~NOT == SET:
-        pieces = [_point(member) for member in test.members]
-    if test.asks & NOT:
-        edges = [BEGIN, *(cut for piece in pieces for cut in piece), END]
-        pieces = [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high]
-    if test.form == BOOLEAN:  # there are two of them
-        pieces = [_point(value) for value in ((0, 0), (1, 0)) if _lies_in([_point(value)], pieces)]
-    return pieces
-
-
-def _point(operand: Operand) -> Piece:
-    return (1, operand, 0), (1, operand, 1)
-
-
-def _cut(bound: Bound | None, closed_above: int, without: Cut) -> Cut:
-    """Where an interval begins (0) or ends (1): a closed one begins below its bound and ends above it."""
-    return without if bound is None else (1, bound.operand, closed_above ^ bound.is_open)
-
-
-def _lies_in(inner: list[Piece], outer: list[Piece]) -> bool:
-    """True if every piece of one lies in a piece of the other."""
-    return all(any(low <= piece[0] and piece[1] <= high for low, high in outer) for piece in inner)
-
-
-def _have_common(first: list[Piece], second: list[Piece]) -> bool:
-    """True if something lies in both."""
-    return any(max(a[0], b[0]) < min(a[1], b[1]) for a in first for b in second)

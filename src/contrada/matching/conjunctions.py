@@ -1,0 +1,92 @@
+"""One filter at a time: what contradicts itself, and which of its constraints say nothing that the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from contrada.matching.ground import OTHER, Ground, Term, Terms
+from contrada.model.merging import intersected
+
+
+class Reduced(NamedTuple):
+    """What is left of a filter; two constraints that no message satisfies both, or one twice, if it is false."""
+
+    terms: Terms
+    conflict: tuple[Term, Term] | None = None
+    covering: int = 0  # constraints dropped because others imply them
+    intersected: int = 0  # constraints that became one with others
+
+
+def learn_filters(ground: Ground, filters: Iterable[Terms]) -> None:
+    """Find out in bulk how the regions within each filter relate."""
+    ground.learn(
+        (first.space, first.item, second.item)
+        for terms in filters
+        if len(terms) > 1
+        for first, second in combinations(terms, 2)
+        if first.space == second.space != OTHER
+    )
+
+
+def reduced(ground: Ground, terms: Terms) -> Reduced:
+    """A filter without what is redundant in it: equal to it for every message."""
+    if len(terms) == 1:
+        return Reduced(terms, _conflict(ground, terms))
+    joint = _intersected(ground, terms)
+    conflict = _conflict(ground, terms if joint is None else joint)
+    if joint is None or conflict is not None:
+        return Reduced(terms, conflict or _conflict(ground, terms))
+    left = _without_covering(ground, joint)
+    return Reduced(left, None, len(joint) - len(left), len(terms) - len(joint))
+
+
+def _intersected(ground: Ground, terms: Terms) -> Terms | None:
+    """The terms with masks of one item, and ranges and sets of one attribute, made one; None if nothing is left."""
+    masks: dict[tuple[int, int], int] = {}
+    others: list[int] = []
+    for term in terms:
+        if term.space == OTHER:
+            others.append(term.item)
+        else:
+            key = term.space, term.item
+            masks[key] = masks.get(key, 255) & term.mask
+    if not all(masks.values()):
+        return None
+    spatial = [Term(space, item, mask) for (space, item), mask in masks.items()]
+    return tuple(sorted([*spatial, *(Term(OTHER, number) for number in _together(ground, others))]))
+
+
+def _together(ground: Ground, others: list[int]) -> Iterator[int]:
+    """Constraints with those made one that one constraint can say."""
+    todo = list(others)
+    while todo:
+        one = ground.others[todo.pop(0)]
+        for number in list(todo):
+            both = intersected(one, ground.others[number])
+            if both is not None:
+                todo.remove(number)
+                one = both
+        yield ground.other(one)
+
+
+def _conflict(ground: Ground, terms: Terms) -> tuple[Term, Term] | None:
+    """The first two terms that conflict; a term that nothing satisfies conflicts with itself."""
+    for term in terms:
+        if (term.space != OTHER and term.mask == 0) or (term.space == OTHER and ground.conflicts(term, term)):
+            return term, term
+    for first, second in combinations(terms, 2):
+        if ground.attribute(first) == ground.attribute(second) and ground.conflicts(first, second):
+            return first, second
+    return None
+
+
+def _without_covering(ground: Ground, terms: Terms) -> Terms:
+    """The terms without those that another one implies; of two that imply each other the first stays."""
+    left = list(terms)
+    for term in reversed(terms):
+        attribute = ground.attribute(term)
+        if any(ground.attribute(o) == attribute and ground.covers(term, o) for o in left if o is not term):
+            left.remove(term)
+    return tuple(left)

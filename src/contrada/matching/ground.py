@@ -1,0 +1,235 @@
+"""Ground: the constraints of many filters, each known by a term of three numbers, and how they relate.
+
+Regions of one attribute make a space; equal ones are one item of it, whatever vertex they start from. Relations are
+found in bulk and kept, so that all the reasoning about filters works on numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from contrada.geometry import Point, PointArray, Region, RegionArray, Relation, RelationSet, relate
+from contrada.geometry.composition import conflicting_relations, covering_relations
+from contrada.geometry.relate import INVERSE_CODES
+from contrada.model import Constraint, Filter
+from contrada.model.implication import conflicts, covers
+
+Items = NDArray[np.int64]
+OTHER = -1  # the space of what is no region or point
+Value = Region | Point
+
+
+class Term(NamedTuple):
+    """A constraint as numbers: an item of a space with a mask of relations, or one of the other constraints."""
+
+    space: int
+    item: int
+    mask: int = 0
+
+
+Terms = tuple[Term, ...]  # of one filter, each once, sorted
+
+
+class Space:
+    """The different regions and points that constraints on one attribute name, in one coordinate system."""
+
+    def __init__(self, attribute: str, values: Sequence[Value]) -> None:
+        self.attribute = attribute
+        self.boxes = np.array([_box(value) for value in values]).reshape(-1, 4)
+        self._is_point = np.array([isinstance(value, Point) for value in values], bool)
+        self._local = np.where(self._is_point, np.cumsum(self._is_point), np.cumsum(~self._is_point)) - 1
+        regions = [value for value in values if isinstance(value, Region)]
+        self._regions = RegionArray.from_regions(regions) if regions else None
+        self._points = PointArray(
+            [value.column.xy[0] for value in values if isinstance(value, Point)] or np.empty((0, 2))
+        )
+        self.item_of = self._items()  # by value
+        self.values = values
+        self._tree: shapely.STRtree | None = None
+
+    def _items(self) -> Items:
+        """For every value the first that equals it: values of one box are compared, the rest differ."""
+        first = np.arange(len(self.boxes))
+        _, group = np.unique(self.boxes, axis=0, return_inverse=True)
+        todo = np.argsort(group, kind="stable")
+        while True:
+            is_head = np.diff(group[todo], prepend=-1) != 0
+            heads = todo[is_head][np.cumsum(is_head) - 1]  # the first of the group that each belongs to
+            todo, heads = todo[~is_head], heads[~is_head]
+            if not len(todo):
+                return first
+            same = self.relations(todo, heads) == Relation.EQUALS
+            first[todo[same]] = heads[same]
+            todo = todo[~same]
+
+    def relations(self, a: Items, b: Items) -> NDArray[np.uint8]:
+        """The relation of each a to its b."""
+        codes = np.zeros(len(a), np.uint8)
+        first, second = self.boxes[a], self.boxes[b]
+        near = (first[:, :2] <= second[:, 2:]).all(axis=1) & (second[:, :2] <= first[:, 2:]).all(axis=1)
+        for points_first in (False, True):
+            for points_second in (False, True):
+                chosen = np.flatnonzero(
+                    near & (self._is_point[a] == points_first) & (self._is_point[b] == points_second)
+                )
+                if len(chosen):
+                    left, right = self._column(a[chosen], points_first), self._column(b[chosen], points_second)
+                    codes[chosen] = relate(left, right, threads=1)
+        return codes
+
+    def _column(self, items: Items, are_points: bool) -> RegionArray | PointArray:
+        if are_points:
+            return self._points[self._local[items]]
+        assert self._regions is not None
+        return self._regions[self._local[items]]
+
+    def near(self, items: Items) -> tuple[Items, Items]:
+        """Pairs of a place among `items` and an item whose boxes have a point in common."""
+        if self._tree is None:
+            self._tree = shapely.STRtree(shapely.box(*self.boxes.T))
+        which, found = self._tree.query(shapely.box(*self.boxes[items].T))
+        chosen = self.item_of[found] == found
+        return which[chosen].astype(np.int64), found[chosen].astype(np.int64)
+
+    def are_regions(self, items: Items) -> NDArray[np.bool_]:
+        """Which items are regions, whose boxes have an area."""
+        return ~self._is_point[items]
+
+
+class Ground:
+    """All constraints of some filters."""
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        self.others: list[Constraint] = []
+        self._other_of: dict[Constraint, int] = {}
+        self._known: dict[tuple[int, int, int], int] = {}  # relations of items of a space
+        self._covers: dict[tuple[int, int], bool] = {}
+        self._conflicts: dict[tuple[int, int], bool] = {}
+        self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
+        self.spaces: list[Space] = []
+        self._space_of: dict[tuple[str, str | None], int] = {}
+        self.filters = self._interned([tuple(part) for part in filters])
+        self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
+
+    def _interned(self, filters: list[tuple[Constraint, ...]]) -> list[Terms]:
+        """The filters as terms."""
+        values: list[list[Value]] = []
+        number_of: dict[tuple[int, int], int] = {}  # by space and identity of a value
+        drafts: list[list[Term]] = []
+        for constraints in filters:
+            draft = []
+            for constraint in constraints:
+                if not isinstance(constraint.operator, RelationSet):
+                    draft.append(Term(OTHER, self.other(constraint)))
+                    continue
+                value = constraint.value
+                space = self._space_of.setdefault((constraint.attribute, value.crs), len(values))
+                if space == len(values):
+                    values.append([])
+                number = number_of.setdefault((space, id(value)), len(values[space]))
+                if number == len(values[space]):
+                    values[space].append(value)
+                draft.append(Term(space, number, constraint.operator.mask))
+            drafts.append(draft)
+        names = sorted(self._space_of, key=lambda name: self._space_of[name])
+        self.spaces = [Space(name[0], those) for name, those in zip(names, values, strict=True)]
+        items = [space.item_of.tolist() for space in self.spaces]
+        return [
+            tuple(sorted({t if t.space == OTHER else Term(t.space, items[t.space][t.item], t.mask) for t in draft}))
+            for draft in drafts
+        ]
+
+    def other(self, constraint: Constraint) -> int:
+        """The number of a constraint on no region or point."""
+        number = self._other_of.setdefault(constraint, len(self.others))
+        if number == len(self.others):
+            self.others.append(constraint)
+        return number
+
+    def attribute(self, term: Term) -> str:
+        """The attribute that a term is about."""
+        return self.others[term.item].attribute if term.space == OTHER else self.spaces[term.space].attribute
+
+    def constraint(self, term: Term) -> Constraint:
+        """The constraint that a term stands for."""
+        if term.space == OTHER:
+            return self.others[term.item]
+        space = self.spaces[term.space]
+        return Constraint(space.attribute, RelationSet.from_mask(term.mask), space.values[term.item])
+
+    # How terms relate
+
+    def learn(self, pairs: Iterable[tuple[int, int, int]]) -> None:
+        """Find the relations of many pairs (space, item, item) at once."""
+        by_space: dict[int, list[tuple[int, int]]] = {}
+        for space, a, b in {(space, min(a, b), max(a, b)) for space, a, b in pairs}:
+            if a < b and (space, a, b) not in self._known:
+                by_space.setdefault(space, []).append((a, b))
+        for number, asked in by_space.items():
+            both = np.array(asked, np.int64)
+            codes = self.spaces[number].relations(both[:, 0], both[:, 1]).tolist()
+            self._known.update(((number, a, b), code) for (a, b), code in zip(asked, codes, strict=True))
+
+    def relation(self, space: int, a: int, b: int) -> int:
+        """The relation of one item to another."""
+        if a == b:
+            return Relation.EQUALS
+        if a > b:
+            return int(INVERSE_CODES[self.relation(space, b, a)])
+        code = self._known.get((space, a, b))
+        if code is None:
+            self.learn([(space, a, b)])
+            code = self._known[space, a, b]
+        return code
+
+    def may_cover(self, first: Term, second: Term) -> bool:
+        """True unless the masks of two terms of one space show that the first cannot cover the second."""
+        return bool(self._covering[first.mask][second.mask])
+
+    def covers(self, first: Term, second: Term) -> bool:
+        """True if every message that satisfies the second satisfies the first; as complete as `model.implication`."""
+        if first.space == second.space != OTHER:
+            related = self._covering[first.mask][second.mask]
+            return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
+        if first.space == second.space:
+            known = self._covers.get((first.item, second.item))
+            if known is None:
+                known = self._covers[first.item, second.item] = covers(*self._both(first, second))
+            return known
+        return first.space == OTHER and self._across(first, second)[0]
+
+    def conflicts(self, first: Term, second: Term) -> bool:
+        """True if no message satisfies both."""
+        if first.space == second.space != OTHER:
+            related = self._conflicting[first.mask][second.mask]
+            return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
+        if first.space == second.space:
+            key = (min(first.item, second.item), max(first.item, second.item))
+            known = self._conflicts.get(key)
+            if known is None:
+                known = self._conflicts[key] = conflicts(*self._both(first, second))
+            return known
+        if OTHER not in (first.space, second.space):
+            return False  # of two coordinate systems, or of two attributes
+        return self._across(*sorted((first, second)))[1]
+
+    def _both(self, first: Term, second: Term) -> tuple[Constraint, Constraint]:
+        return self.others[first.item], self.others[second.item]
+
+    def _across(self, other: Term, spatial: Term) -> tuple[bool, bool]:
+        """Whether another constraint covers those of a space, and whether it conflicts with them."""
+        known = self._with_space.get((other.item, spatial.space))
+        if known is None:
+            both = self.others[other.item], self.constraint(spatial)
+            known = self._with_space[other.item, spatial.space] = covers(*both), conflicts(*both)
+        return known
+
+
+def _box(value: Value) -> NDArray[np.float64]:
+    box: NDArray[np.float64] = np.tile(value.column.xy[0], 2) if isinstance(value, Point) else value.column.bounds[0]
+    return box

@@ -1,0 +1,75 @@
+"""Filters that differ in one constraint only, and there by masks or ranges that one constraint can say, become one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from contrada.matching.ground import OTHER, Ground, Term, Terms
+from contrada.model.merging import is_mergeable, united
+
+Slot = tuple[Terms, Hashable]  # what two filters must have in common: all terms but one, and what that one is about
+
+
+def merged(ground: Ground, filters: Sequence[Terms]) -> tuple[list[Terms], list[Terms]]:
+    """The filters that stay as they are and those that became of others, in the order of their first parts."""
+    left: dict[int, Terms] = dict(enumerate(filters))
+    made: dict[int, Terms] = {}
+    buckets: dict[Slot, list[tuple[int, Term]]] = {}
+    for number, terms in enumerate(filters):
+        for slot, term in _slots(ground, terms):
+            buckets.setdefault(slot, []).append((number, term))
+    for (rest, _), bucket in buckets.items():
+        chosen = [(number, term) for number, term in bucket if number in left]
+        for numbers, term in _united(ground, chosen):
+            for number in numbers:
+                del left[number]
+            made[numbers[0]] = tuple(sorted({*rest, term}))
+    return list(left.values()), [made[number] for number in sorted(made)]
+
+
+def _slots(ground: Ground, terms: Terms) -> Iterator[tuple[Slot, Term]]:
+    """What a filter may share with others, for each of its terms that can be united."""
+    for at, term in enumerate(terms):
+        rest = terms[:at] + terms[at + 1 :]
+        if term.space != OTHER:
+            yield (rest, (term.space, term.item)), term
+        else:
+            constraint = ground.others[term.item]
+            if is_mergeable(constraint):
+                yield (rest, constraint.place), term
+
+
+def _united(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
+    """Several terms of a bucket that one can say, and that one."""
+    if len(bucket) < 2:
+        return
+    first = bucket[0][1]
+    if first.space != OTHER:
+        mask = 0
+        for _, term in bucket:
+            mask |= term.mask
+        yield [number for number, _ in bucket], Term(first.space, first.item, mask)
+        return
+    together = united([ground.others[term.item] for _, term in bucket])
+    if together is not None:
+        yield [number for number, _ in bucket], Term(OTHER, ground.other(together))
+        return
+    yield from _united_sets(ground, bucket)
+
+
+def _united_sets(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
+    """The constraints of a bucket that name values, as one; then pairs of neighbouring ranges."""
+    naming = [(number, term) for number, term in bucket if ground.others[term.item].operator in ("=", "in")]
+    if len(naming) > 1:
+        together = united([ground.others[term.item] for _, term in naming])
+        assert together is not None
+        yield [number for number, _ in naming], Term(OTHER, ground.other(together))
+    ranges = [(number, term) for number, term in bucket if ground.others[term.item].operator not in ("=", "in")]
+    while len(ranges) > 1:
+        number, term = ranges.pop(0)
+        for at, (other, another) in enumerate(ranges):
+            pair = united([ground.others[term.item], ground.others[another.item]])
+            if pair is not None:
+                del ranges[at]
+                yield [number, other], Term(OTHER, ground.other(pair))
+                break

@@ -1,0 +1,66 @@
+"""Two constraints on scalars or text as one: both of them, or either of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from contrada.model.constraint import Constraint
+from contrada.model.forms import BACKWARDS, PRESENT, is_text
+from contrada.model.operators import exact_operands
+from contrada.model.pieces import Piece, intersection, pieces_of, test_of_pieces, union
+from contrada.model.restore import constraint_of
+from contrada.model.values import BOOLEAN
+
+
+def is_mergeable(constraint: Constraint) -> bool:
+    """True for constraints that are pieces of the order of values: no patterns, prefixes, suffixes, numbers too long.
+
+    >>> [is_mergeable(Constraint("x", *asked)) for asked in (("<", 5), ("in", ("a", "b")), ("prefix", "a"))]
+    [True, True, False]
+    """
+    if constraint.kind is not None or constraint.columns or exact_operands(constraint.value):
+        return False
+    test = constraint.test
+    if test.form == PRESENT or test.form >= BACKWARDS:
+        return False
+    ends = (test.low, test.high)
+    return not (is_text(test.form) and None not in ends and any(end is not None and end.is_open for end in ends))
+
+
+def intersected(first: Constraint, second: Constraint) -> Constraint | None:
+    """The constraint that both together come down to; None if no single one says it.
+
+    >>> print(intersected(Constraint("x", ">=", 3), Constraint("x", "<=", 5)))
+    x BETWEEN 3 AND 5
+    >>> print(intersected(Constraint("x", "in", (1, 4, 5)), Constraint("x", ">", 3)))
+    x IN (4, 5)
+    """
+    if first.attribute != second.attribute or not is_mergeable(first) or not is_mergeable(second):
+        return None
+    if first.place != second.place:
+        return None
+    return _made(first, intersection(pieces_of(first.test), pieces_of(second.test)))
+
+
+def united(constraints: Sequence[Constraint]) -> Constraint | None:
+    """The constraint that any of several of one place comes down to; None if no single one says it.
+
+    >>> print(united([Constraint("x", "=", "a"), Constraint("x", "in", ("b", "c"))]))
+    x IN ('a', 'b', 'c')
+    >>> print(united([Constraint("x", "<", 5), Constraint("x", ">=", 5)]))
+    None
+    """
+    return _made(constraints[0], union([piece for constraint in constraints for piece in pieces_of(constraint.test)]))
+
+
+def _made(like: Constraint, pieces: list[Piece]) -> Constraint | None:
+    """The constraint of these pieces on the place of another one."""
+    test = test_of_pieces(like.test.form, pieces)
+    if test is None or (test.form == BOOLEAN and len(pieces) > 1):
+        return None
+    return constraint_of(like.attribute, test, _no_long_numbers)
+
+
+def _no_long_numbers(key: int, rest: int) -> Fraction:
+    raise AssertionError("numbers that are too long for their tests are not merged")

@@ -1,0 +1,104 @@
+"""Pieces: what tests that are no patterns hold of, as pieces of the order of values, and the way back from them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from contrada.model.forms import INTERVAL, NOT, SET, Bound, Operand, Test
+from contrada.model.values import BOOLEAN
+
+# A cut is a place between operands: below or above one of them, or at either end of all.
+Cut = tuple[int] | tuple[int, Operand, int]
+Piece = tuple[Cut, Cut]  # what lies between two cuts
+BEGIN: Cut = (0,)
+END: Cut = (2,)
+
+
+def pieces_of(test: Test) -> list[Piece]:
+    """What a test that is no pattern holds of, in order: pieces with something between them."""
+    low, high = _cut(test.low, 0, BEGIN), _cut(test.high, 1, END)
+    pieces = [(low, high)] if low < high else []
+    if test.asks & ~NOT == SET:
+        pieces = [_point(member) for member in test.members]
+    if test.asks & NOT:
+        edges = [BEGIN, *(cut for piece in pieces for cut in piece), END]
+        pieces = [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high]
+    if test.form == BOOLEAN:  # there are two of them
+        pieces = [_point(value) for value in ((0, 0), (1, 0)) if lie_in([_point(value)], pieces)]
+    return pieces
+
+
+def _point(operand: Operand) -> Piece:
+    return (1, operand, 0), (1, operand, 1)
+
+
+def _cut(bound: Bound | None, closed_above: int, without: Cut) -> Cut:
+    """Where an interval begins (0) or ends (1): a closed one begins below its bound and ends above it."""
+    return without if bound is None else (1, bound.operand, closed_above ^ bound.is_open)
+
+
+def lie_in(inner: list[Piece], outer: list[Piece]) -> bool:
+    """True if every piece of one lies in a piece of the other."""
+    return all(any(low <= piece[0] and piece[1] <= high for low, high in outer) for piece in inner)
+
+
+def have_common(first: list[Piece], second: list[Piece]) -> bool:
+    """True if something lies in both."""
+    return any(max(a[0], b[0]) < min(a[1], b[1]) for a in first for b in second)
+
+
+def intersection(first: list[Piece], second: list[Piece]) -> list[Piece]:
+    """What lies in both, in order."""
+    common = [(max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second]
+    return sorted(piece for piece in common if piece[0] < piece[1])
+
+
+def union(pieces: list[Piece]) -> list[Piece]:
+    """The same with pieces that overlap or touch made one, in order."""
+    united: list[Piece] = []
+    for low, high in sorted(pieces):
+        if united and low <= united[-1][1]:
+            united[-1] = united[-1][0], max(united[-1][1], high)
+        else:
+            united.append((low, high))
+    return united
+
+
+def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
+    """The one test that holds of these pieces; None if no operator says that.
+
+    A closed interval, one with one end, a set, or all but a set; there is none for two sides of which one is open.
+    """
+    if pieces and all(_is_point(piece) for piece in pieces):
+        members = tuple(_operand(low) for low, _ in pieces)
+        if len(members) > 1:
+            return Test(form, SET, members=members)
+        return Test(form, INTERVAL, Bound(members[0], False), Bound(members[0], False))
+    if len(pieces) == 1:
+        low, high = _bound(pieces[0][0], 1), _bound(pieces[0][1], 0)
+        has_open_side = any(bound is not None and bound.is_open for bound in (low, high))
+        if (low is None and high is None) or (low is not None and high is not None and has_open_side):
+            return None
+        return Test(form, INTERVAL, low, high)
+    gaps = [(before[1], after[0]) for before, after in pairwise(pieces)]
+    if len(pieces) < 2 or (pieces[0][0], pieces[-1][1]) != (BEGIN, END) or not all(map(_is_point, gaps)):
+        return None
+    left_out = tuple(_operand(low) for low, _ in gaps)
+    if len(left_out) > 1:
+        return Test(form, SET | NOT, members=left_out)
+    return Test(form, INTERVAL | NOT, Bound(left_out[0], False), Bound(left_out[0], False))
+
+
+def _is_point(piece: Piece) -> bool:
+    low, high = piece
+    return len(low) == len(high) == 3 and low[1] == high[1]
+
+
+def _operand(cut: Cut) -> Operand:
+    assert len(cut) == 3
+    return cut[1]
+
+
+def _bound(cut: Cut, open_above: int) -> Bound | None:
+    """The bound that a cut stands for: above an operand a low one is open, below it a high one."""
+    return None if len(cut) == 1 else Bound(cut[1], cut[2] == open_above)
