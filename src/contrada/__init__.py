@@ -22,7 +22,7 @@ from contrada.geometry import (
     relate_sampled,
 )
 from contrada.language import parse
-from contrada.matching import Explanation, ForwardingTable
+from contrada.matching import Explanation, ForwardingTable, Simplification, simplify
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "RegionError",
     "Relation",
     "RelationSet",
+    "Simplification",
     "UnknownKeyError",
     "ValueType",
     "compose",
@@ -54,4 +55,5 @@ __all__ = [
     "register_type",
     "relate",
     "relate_sampled",
+    "simplify",
 ]

@@ -136,6 +136,9 @@ class _Group:
         self._ground, self._originals = ground, originals
         self._before = list(filters)
         self._rules = dict.fromkeys(RULES, 0)
+        repeated = sum(map(len, originals)) - sum(map(len, filters))  # constraints of a filter that are equal
+        self._rules["intersected"] = repeated
+        self._has_changed = repeated > 0
         self._false: Terms | None = None
         self.filters = self._reduced(filters)
 
@@ -170,7 +173,7 @@ class _Group:
             assert self._false is not None
             self.filters = [self._false]
             self._rules["false"] -= 1
-        changed = self.filters != self._before
+        changed = self._has_changed or self.filters != self._before
         before, after = list(self._originals), list(self._originals)
         if changed:
             after = [Filter(map(self._ground.constraint, terms)) for terms in self.filters]

@@ -1,0 +1,291 @@
+"""Simplification: for every message a predicate says what it said before, and nothing redundant is left that shows."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contrada import Constraint, Filter, Point, Predicate, Region, RegionArray, Relation, RelationSet, relate, simplify
+from contrada.geometry import composition
+from contrada.matching import redundancy
+from contrada.matching.conjunctions import reduced
+from contrada.matching.ground import Ground
+from contrada.matching.redundancy import filter_covers, uncovered
+from contrada.matching.simplification import conflict_in, simplified_groups
+from contrada.model.implication import conflicts, covers
+from contrada.testing import scalars
+from contrada.testing.plain import holds, predicate_holds
+from contrada.testing.strategies import mosaic, relation_sets, relations, shapes
+
+ATTRIBUTES = ("x", "y", "area")
+SQUARE, FAR = Region.box(0, 0, 4, 4), Region.box(10, 10, 14, 14)
+RING = Region.from_wkt("POLYGON((0 0, 6 0, 6 6, 0 6, 0 0), (2 2, 4 2, 4 4, 2 4, 2 2))")
+
+
+def operands_of(predicate):
+    """Values that sit on the edges of what a predicate asks, by attribute."""
+    for part in predicate:
+        for constraint in part:
+            many = constraint.value if type(constraint.value) is tuple else (constraint.value,)
+            yield from ((constraint.attribute, value) for value in many if value is not None)
+
+
+def spots(shape):
+    """Regions and points on the edges, at the corners and in the holes of a region."""
+    geometry = shape.to_shapely()
+    found = [Point(*xy) for xy in shapely.get_coordinates(geometry)[:6]]
+    for polygon in getattr(geometry, "geoms", [geometry]):
+        rings = [polygon.exterior, *polygon.interiors]
+        found += [Region.from_shapely(shapely.Polygon(ring)) for ring in rings]  # a hole filled to its edge
+        found.append(Point.from_shapely(polygon.representative_point()))
+        middle = shapely.get_coordinates(polygon.exterior)[:2].mean(axis=0)
+        found.append(Point(*middle))
+        xmin, ymin, xmax, ymax = polygon.bounds
+        found += [Region.box(xmin, ymin, xmax, ymax), Region.box(xmax, ymin, xmax + 1, ymax)]
+    return found
+
+
+def assert_same(predicate, simpler, messages):
+    for message in messages:
+        assert predicate_holds(simpler, message) == predicate_holds(predicate, message), (message, str(simpler))
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(scalars.filters(ATTRIBUTES), min_size=1, max_size=6), st.lists(scalars.messages(ATTRIBUTES), max_size=8)
+)
+def test_predicates_of_every_type_say_what_they_said(filters, messages):
+    predicate = Predicate(filters)
+    edges = [{**message, name: value} for name, value in operands_of(predicate) for message in (*messages[:2], {})]
+    assert_same(predicate, simplify(predicate), [*messages, *edges])
+
+
+@st.composite
+def spatial_predicates(draw):
+    """Predicates over regions of one mosaic, which share edges and corners, and a few others; and further values."""
+    cells = mosaic(draw(st.integers(1, 3)), draw(st.integers(0, 3)))
+    masks = st.lists(st.booleans(), min_size=len(cells), max_size=len(cells)).filter(any)
+    drawn = np.array([draw(masks) for _ in range(draw(st.integers(2, 5)))])
+    pool = [Region.from_shapely(shape) for shape in [*cells.regions(drawn), draw(shapes())]] + [Point(1, 1)]
+    operators = relations() | relation_sets()
+    constraint = st.builds(Constraint, st.just("area"), operators, st.sampled_from(pool))
+    parts = st.lists(st.lists(constraint, min_size=1, max_size=3).map(Filter), min_size=1, max_size=16)
+    further = np.array([draw(masks) for _ in range(3)])
+    return Predicate(draw(parts)), [*pool, *map(Region.from_shapely, cells.regions(further))]
+
+
+@settings(max_examples=250)
+@given(spatial_predicates())
+def test_predicates_over_regions_say_what_they_said(drawn):
+    predicate, values = drawn
+    simpler = simplify(predicate)
+    values = [*values, *(spot for value in values if isinstance(value, Region) for spot in spots(value))]
+    assert_same(predicate, simpler, [{"area": value} for value in values])
+    assert simplify(simpler) == simpler
+
+
+@settings(max_examples=150)
+@given(spatial_predicates(), st.lists(scalars.filters(ATTRIBUTES), max_size=20))
+def test_indexes_find_what_a_scan_finds(drawn, others):
+    both = [Filter([*one, *other]) for one, other in zip(drawn[0], others, strict=False)]
+    ground = Ground([*drawn[0], *others, *both])
+    filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
+    found = redundancy.Redundancy(ground, list(dict.fromkeys(filters))).left()
+    for part in found:
+        assert not any(filter_covers(ground, other, part) for other in found if other is not part)
+    for part in filters:
+        assert part in found or any(filter_covers(ground, other, part) for other in found)
+
+
+def witnesses():
+    """For relations p of x to y and q of y to z, and every r of x to z that can follow, regions x, y, z."""
+    sides = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3), (0, 4), (1, 4), (3, 4))
+    pool = [Region.box(a, c, b, d) for a, b in sides for c, d in ((0, 4), (1, 3), (1, 2), (0, 2))]
+    pool += [Region.box(-1, -1, 5, 5), Region.box(9, 9, 10, 10), Region.box(-2, 1, 2, 3), Region.box(2, -1, 7, 6)]
+    pool += [Region.box(0.2, 1.2, 0.8, 1.8), Region.box(2.2, 1.2, 2.8, 1.8), Region.box(0.5, 1.1, 3.5, 1.9)]
+    pool += [Region.box(0, 4, 1, 5), Region.box(6, 1, 8, 2), Region.box(5.5, 0, 9, 3)]
+    codes = [relate(region, RegionArray.from_regions(pool)).tolist() for region in pool]
+    found = {}
+    for x, y, z in product(range(len(pool)), repeat=3):
+        found.setdefault((codes[x][y], codes[y][z], codes[x][z]), (pool[x], pool[y], pool[z]))
+    return found
+
+
+def contradiction(found):
+    """Relations that the composition table, as it is, gets wrong for a message, or of which it says too little."""
+    for (p, q, r), (x, y, z) in found.items():
+        asked = [Constraint("area", Relation(r), z), Constraint("area", Relation(p), y)]
+        if conflicts(*asked) or not predicate_holds(simplify(Filter(asked)), {"area": x}):
+            return p, q, r
+    for p, q in product(Relation, repeat=2):
+        those = [known for known in found if known[:2] == (p, q)]
+        if those:
+            _, y, z = found[those[0]]
+            all_of_them = RelationSet(*(Relation(r) for _, _, r in those))
+            for more in Relation:  # equal constraints need no table
+                asked = [Constraint("area", all_of_them | more, z), Constraint("area", p, y)]
+                if not covers(*asked) or len(simplify(Filter(asked)).filters[0]) != 1:
+                    return p, q
+    return None
+
+
+def test_every_cell_of_the_composition_table_matters(monkeypatch):
+    """With any cell broken, by one relation more or less, simplification is wrong or misses something that shows."""
+    found = witnesses()
+    assert contradiction(found) is None
+    right = composition.TABLE
+    for p, q, relation in product(range(8), range(8), Relation):
+        broken = right.copy()
+        broken[p, q] ^= 1 << relation
+        monkeypatch.setattr(composition, "TABLE", broken)
+        forget()
+        few = {key: value for key, value in found.items() if key[:2] == (p, q)}
+        assert contradiction(few) is not None, (p, q, relation)
+    monkeypatch.setattr(composition, "TABLE", right)
+    forget()
+
+
+def forget():
+    for table in (composition.mask_table, composition.covering_relations, composition.conflicting_relations):
+        table.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("x != 0 AND x > 10", "x > 10"),  # the example of the paper
+        ("x > 3 AND x < 2", "x > 3 AND x < 2"),  # never: it stays as it is
+        ("x >= 3 AND x <= 5", "x BETWEEN 3 AND 5"),
+        ("x > 3 AND x < 5", "x > 3 AND x < 5"),  # no operator says this
+        ("x IN (1, 2, 3) AND x > 1", "x IN (2, 3)"),
+        ("x <> 1 AND x <> 2", "x NOT IN (1, 2)"),
+        ("x = 1 OR x = 2 OR x = 5", "x IN (1, 2, 5)"),
+        ("x <= 3 OR x BETWEEN 3 AND 8", "x <= 8"),
+        ("x < 3 OR x >= 3", "x < 3 OR x >= 3"),  # a test of presence and type, which has no other form
+        ("x > 3 AND y = 1 OR x > 2", "x > 2"),
+        ("x IS NOT NULL AND x > 3", "x > 3"),
+        ("x IS NOT NULL OR x > 3", "x IS NOT NULL"),
+        ("name LIKE 'a%' AND name LIKE 'ab%'", "name LIKE 'ab%'"),
+        ("name LIKE 'a%' OR name LIKE 'ab%c'", "name LIKE 'a%'"),
+        ("x = 1 AND y = 2 OR x = 3 AND y = 2 OR y = 5 AND x = 1", "x IN (1, 3) AND y = 2 OR y = 5 AND x = 1"),
+    ],
+)
+def test_worked_examples(asked, expected):
+    from contrada import parse
+
+    assert simplify(asked) == parse(expected), str(simplify(asked))
+
+
+def test_masks_of_equal_regions_are_made_one():
+    other = Region([(4, 4), (0, 4), (0, 0), (2, 0), (4, 0)])  # another start, and a vertex more
+    both = Filter(
+        [
+            Constraint("area", Relation.MEETS | Relation.OVERLAPS, SQUARE),
+            Constraint("area", ~RelationSet.S_TOUCHES, other),
+        ]
+    )
+    assert simplify(both) == Predicate([Filter([Constraint("area", Relation.OVERLAPS, SQUARE)])])
+    either = Predicate(
+        [Filter([Constraint("area", Relation.MEETS, SQUARE)]), Filter([Constraint("area", Relation.INSIDE, other)])]
+    )
+    (only,) = simplify(either).filters
+    assert only.constraints[0].operator == Relation.MEETS | Relation.INSIDE
+
+
+def test_the_conflict_of_the_paper_is_none():
+    """Section 4.2: covered-by A and disjoint from B, where A overlaps B, can both hold."""
+    a, b = Region.box(0, 0, 4, 4), Region.box(2, 0, 6, 4)
+    asked = Filter([Constraint("x", Relation.COVERED_BY, a), Constraint("x", Relation.DISJOINT, b)])
+    assert predicate_holds(simplify(asked), {"x": Region.box(0, 0, 1, 1)})
+    assert conflict_in(asked) is None
+
+
+def test_all_eight_relations_are_a_test_of_presence():
+    asked = Filter([Constraint("area", RelationSet.ALL, SQUARE)])
+    assert simplify(asked) == Predicate([asked])
+    assert not predicate_holds(simplify(asked), {"area": 5})
+    parts = [Filter([Constraint("area", mask, SQUARE)]) for mask in (RelationSet.S_INTERSECTS, RelationSet.S_DISJOINT)]
+    assert simplify(Predicate(parts)) == Predicate([asked])
+
+
+def test_what_never_holds_keeps_two_constraints_that_say_so():
+    asked = Predicate(
+        [
+            Filter(
+                [
+                    Constraint("x", ">", 1),
+                    Constraint("area", Relation.INSIDE, SQUARE),
+                    Constraint("area", Relation.INSIDE, FAR),
+                ]
+            ),
+            Filter([Constraint("x", "between", (5, 3))]),
+        ]
+    )
+    (left,) = simplify(asked).filters
+    assert {constraint.value for constraint in left} == {SQUARE, FAR}
+    assert conflict_in(asked.filters[1]) == (asked.filters[1].constraints[0],) * 2
+
+
+def test_rings_and_holes():
+    """A square that fills the hole of a ring meets it; inside both is impossible, to meet both is not told."""
+    hole = Region.box(2, 2, 4, 4)
+    assert conflict_in(Filter([Constraint("x", Relation.INSIDE, RING), Constraint("x", Relation.INSIDE, hole)]))
+    assert not conflict_in(Filter([Constraint("x", Relation.MEETS, RING), Constraint("x", Relation.EQUALS, hole)]))
+
+
+def test_groups_do_not_touch_each_other_and_reports_add_up():
+    groups = [[Filter([Constraint("x", ">", n)])] * (n + 1) for n in range(3)]
+    done = list(simplified_groups(groups))
+    assert [len(one.filters) for one in done] == [1, 1, 1]
+    assert [one.report.rules["covered"] for one in done] == [0, 1, 2]
+    total = done[0].report.plus(done[2].report)
+    assert (total.filters_before, total.filters_after, total.constraints_before) == (4, 2, 4)
+    assert "covers" in str(total)
+
+
+def test_coordinate_systems_stay_apart():
+    here, there = Region.box(0, 0, 1, 1, crs="EPSG:4326"), Region.box(5, 5, 6, 6, crs="EPSG:3857")
+    asked = Filter([Constraint("x", Relation.INSIDE, here), Constraint("x", Relation.INSIDE, there)])
+    assert simplify(asked) == Predicate([asked])
+
+
+def test_large_groups_of_every_kind():
+    """Hundreds of filters, found through every kind of head."""
+    rng = np.random.default_rng(3)
+    parts = []
+    for _ in range(300):
+        x, y = rng.integers(0, 30, 2).tolist()
+        region = Region.box(x, y, x + int(rng.integers(1, 9)), y + int(rng.integers(1, 9)))
+        choice = [
+            Constraint("area", RelationSet.from_mask(int(rng.integers(1, 256))), region),
+            Constraint("x", rng.choice([">", "<=", "!=", "="]), int(rng.integers(0, 9))),
+            Constraint("name", rng.choice(["=", "prefix", "contains", "!="]), "ab"[: int(rng.integers(1, 3))])
+            if rng.random() < 0.7
+            else Constraint("name", "is not null"),
+        ]
+        parts.append(Filter([choice[k] for k in rng.permutation(3)[: int(rng.integers(1, 4))]]))
+    ground = Ground(parts)
+    filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
+    found = uncovered(ground, filters)
+    assert 0 < len(found) < 250
+    for part in filters:
+        is_covered = any(filter_covers(ground, other, part) for other in found if other != part)
+        assert (part in found) != is_covered
+    simpler = simplify(Predicate(parts))
+    for _ in range(200):
+        x, y = rng.integers(0, 36, 2).tolist()
+        message = {
+            "area": Region.box(x, y, x + 2, y + 3),
+            "x": int(rng.integers(0, 9)),
+            "name": str(rng.choice(["a", "ab", "cab"])),
+        }
+        assert predicate_holds(simpler, message) == any(all(holds(c, message) is True for c in part) for part in parts)
