@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, CrsError
 from contrada.geometry import Rejection
+from contrada.geometry.crs import common_crs
+from contrada.geometry.mixed import Part, is_null, parts_of
 from contrada.language.rows import attributes_of, rows_of
 from contrada.matching.level import Place
 from contrada.matching.together import Checked
@@ -47,3 +49,14 @@ def as_table(messages: Any, asked: Collection[str]) -> Any:
 def asked_columns(table: Any, asked: Container[str]) -> list[str]:
     """The columns that subscriptions have asked for; others are never read, so their values cannot be bad."""
     return [name for name in table.column_names if name in asked]
+
+
+def checked_column(table: Any, name: str, crs: str | None) -> tuple[list[Part], list[Rejection]]:
+    """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
+    parts, bad = parts_of(table.column(name))
+    for part in parts:
+        try:
+            common_crs(crs, part.column.crs)
+        except CrsError as error:
+            raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
+    return parts, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad if not is_null(item)]

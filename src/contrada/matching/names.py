@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.errors import FilterError
+
 Name = str | int
 FEW = 1024  # names that are listed one by one, even if they come at once
 LIMIT = 1 << 62  # numbers from here on are never given by default
@@ -101,6 +103,18 @@ class Names:
             rows = np.maximum(rows, listed)
         return rows
 
+    def rows_of(self, names: Any) -> NDArray[np.int32]:
+        """The rows of the names of an Arrow array, in which they may repeat, or of a range; new ones are added."""
+        encoded = None if isinstance(names, range) else names.dictionary_encode()
+        distinct = names if encoded is None else encoded.dictionary
+        rows = self.rows(distinct)
+        new = rows < 0
+        if new.any():
+            first = self.extend(distinct if new.all() else as_arrow(distinct).filter(new))
+            rows[new] = np.arange(first, len(self))
+        chosen = rows if encoded is None else rows[np.asarray(encoded.indices)]
+        return chosen.astype(np.int32)
+
     def _row_in(self, k: int, name: Name) -> int | None:
         """The row of a name in segment k, a range or an Arrow array."""
         segment = self._segments[k]
@@ -117,6 +131,12 @@ class Names:
                 return self._starts[k] + int(order[at])
             at += 1
         return None
+
+
+def check_name(what: str, name: object) -> None:
+    """Raise unless a key or a subscriber is named by text or a number."""
+    if not isinstance(name, (str, int)) or isinstance(name, bool):
+        raise FilterError(f"a {what} is a str or int, not {name!r}")
 
 
 def names_in(names: Any) -> Any:

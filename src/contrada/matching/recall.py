@@ -28,6 +28,7 @@ from contrada.index.raw import (
 from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import Scanned
+from contrada.matching.checks import Constraints
 from contrada.matching.level import Level
 from contrada.matching.message import Places
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
@@ -46,6 +47,63 @@ def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Crs | None =
     """
     numbers = filters_of(snapshot, row)
     return Predicate([Filter(_constraints(snapshot, places, number, crs or {})) for number in numbers])
+
+
+class Recollection:
+    """All filters of one level, given back in bulk: what takes O(n) for one filter is done once for all.
+
+    Regions are views, which keep the columns of the level in memory, and equal ones of a tree are one object.
+    """
+
+    def __init__(self, level: Level, places: Places, crs: Crs) -> None:
+        self._places, self._crs = places, crs
+        self._parts = [
+            (attribute, part, *_by_filter(part.filters))
+            for (attribute, _), indexed in (*level.trees.items(), *level.checks.items())
+            for part in [level.part_of(indexed)]
+        ]
+        self._raw = None if level.scalars is None else _sorted_raw(level.scalars)
+
+    def filters(self, numbers: NDArray[np.int64]) -> list[Filter]:
+        """The filters of these numbers, which are sorted."""
+        found: dict[int, list[Constraint]] = {number: [] for number in numbers.tolist()}
+        for attribute, part, sorted_filters, order in self._parts:
+            for at, entry in zip(*_hits(sorted_filters, order, numbers), strict=True):
+                found[at].append(self._constraint(attribute, part, entry))
+        if self._raw is not None:
+            owners = self._raw.records[:, FILTER]
+            for at, row in zip(*_hits(owners, np.arange(len(owners)), numbers), strict=True):
+                record = self._raw.records[row].tolist()
+                attribute, form = self._places.place(record[PLACE])
+                found[at].append(constraint_of(attribute, _test(self._raw, record, form), self._places.exact))
+        return [Filter(constraints) for constraints in found.values()]
+
+    def _constraint(self, attribute: str, part: Constraints | OwnConstraints, entry: int) -> Constraint:
+        if isinstance(part, OwnConstraints):
+            return Constraint(attribute, *part.asked[entry])
+        relations, crs = RelationSet.from_mask(int(part.masks[entry])), self._crs.get(attribute)
+        if isinstance(part.column, PointArray):
+            return Constraint(attribute, relations, _value(part.column, entry, crs))
+        return Constraint(
+            attribute, relations, Region.from_column(RegionArray(part.column[entry : entry + 1].arrays, crs))
+        )
+
+
+def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Filters in order, and where each stood."""
+    order = np.argsort(filters, kind="stable")
+    return filters[order], order
+
+
+def _hits(owners: NDArray[Any], order: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """The numbers that are among the sorted owners, as often as they are, and what stands there."""
+    starts, stops = np.searchsorted(owners, numbers), np.searchsorted(owners, numbers, side="right")
+    return np.repeat(numbers, stops - starts).tolist(), order[runs(starts, stops)].tolist()
+
+
+def _sorted_raw(scalars: ScalarIndex | Scanned) -> Raw:
+    raw = scalars.raw() if isinstance(scalars, Scanned) else raw_of(scalars)
+    return raw._replace(records=raw.records[np.argsort(raw.records[:, FILTER], kind="stable")])
 
 
 def filters_of(snapshot: Snapshot, row: int) -> range:

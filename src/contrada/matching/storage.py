@@ -29,7 +29,7 @@ from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 4
+VERSION = 5
 CHUNK = 1 << 24
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
@@ -47,6 +47,7 @@ class Saved(NamedTuple):
     rows: int
     filters: int
     several_filters: bool
+    has_keys: bool
 
 
 def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
@@ -66,6 +67,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
             "rows": saved.rows,
             "filters": saved.filters,
             "several_filters": saved.several_filters,
+            "has_keys": saved.has_keys,
             "crs": saved.crs,
             "places": saved.places,
             "reached": saved.level.filters,
@@ -97,7 +99,7 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         return Saved(
             level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
             arrays.get("filter_subscription"), arrays.get("subscription_subscriber"),
-            header["rows"], header["filters"], header["several_filters"],
+            header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, TableError):

@@ -10,22 +10,25 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import CrsError, FilterError, KeyInUseError, UnknownKeyError
+from contrada.errors import CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
-from contrada.geometry.mixed import Part, is_null, parts_of
+from contrada.geometry.mixed import Part
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.asked import Asked, asked_predicate
-from contrada.matching.batch import as_table, asked_columns, messages_of
+from contrada.matching.batch import as_table, asked_columns, checked_column, messages_of
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
-from contrada.matching.level import EMPTY, Message, Place, renumbered
+from contrada.matching.level import EMPTY, Message, Place
 from contrada.matching.message import Places
-from contrada.matching.names import Name, Names, as_arrow, names_in
+from contrada.matching.names import Name, Names, check_name, names_in
+from contrada.matching.packing import packed
 from contrada.matching.recall import predicate_of
+from contrada.matching.simplification import Simplification
 from contrada.matching.snapshot import Snapshot
-from contrada.matching.storage import Saved, names_from, open_table, save_table, verify_table
-from contrada.matching.store import LEVELS, Store, extended, grown
+from contrada.matching.storage import names_from, open_table, save_table, verify_table
+from contrada.matching.store import LEVELS, Store, grown
+from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
 from contrada.matching.together import match_together
 from contrada.model import Predicate
@@ -60,6 +63,7 @@ class ForwardingTable:
         self._subscribers = Names()
         self._crs: dict[str, str | None] = {}
         self._live = 0
+        self._has_keys = True  # not after simplifying across subscriptions
 
     # Updates
 
@@ -69,13 +73,14 @@ class ForwardingTable:
         What it asks is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
         """
         predicate = asked_predicate(what)
-        _check_name("subscriber", subscriber)
+        self._need_keys()
+        check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
             if key is None:
                 key, old = self._free_key(), None
             else:
-                _check_name("key", key)
+                check_name("key", key)
                 old = self._row_of(key)
                 if old is not None and not replace:
                     raise KeyInUseError(f"a subscription with the key {key!r} exists already")
@@ -95,6 +100,7 @@ class ForwardingTable:
         `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this table, or
         to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
         """
+        self._need_keys()
         bound = bind_template(rows, asked_predicate(template))
         with self._store.lock:
             keys, subscribers = bound.names(self._free_key())
@@ -106,7 +112,7 @@ class ForwardingTable:
             self._crs.update(crs)
             first = self._keys.extend(keys)
             snapshot = self._store.snapshot
-            draft = grown(snapshot, self._subscriber_rows(subscribers), bound.filters)
+            draft = grown(snapshot, self._subscribers.rows_of(subscribers), bound.filters)
             self._live += bound.rows
             added = bound.split(snapshot.filters, self._store.places)
             self._store.append_many(draft, added, bound.rows * bound.filters)
@@ -114,12 +120,35 @@ class ForwardingTable:
 
     def unsubscribe(self, key: Name) -> None:
         """Remove a subscription; an unknown key is an error."""
+        self._need_keys()
         with self._store.updating(waits=False):
             row = self._row_of(key)
             if row is None:
                 raise UnknownKeyError(f"no subscription has the key {key!r}")
             self._live -= 1
             self._store.remove(row)
+
+    def simplify(self, across: bool = False, progress: Progress | None = None) -> Simplification:
+        """Drop what is redundant within each subscription: for every message the answers stay what they were.
+
+        With `across` also between the subscriptions of one subscriber: only answers by subscriber stay then. The keys
+        are gone, whatever needs one is an error, and so is subscribing: keep the table itself for that. Readers go on,
+        writers wait. `progress` is told how many subscriptions are done, and of how many.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3 OR severity >= 5 AND kind = 'flood'")
+        >>> report = table.simplify()
+        >>> report.filters_before, report.filters_after
+        (2, 1)
+        """
+        self._need_keys()
+        with self._store.lock:
+            self._store.pack()
+            self._has_keys = not across
+            report = simplify_table(self._store, self._keys, self._crs, across, progress)
+            self._live = len(self._living())
+            self._store.pack()
+        return report
 
     def pack(self) -> None:
         """Pack all levels into one, without what is dead; readers go on, writers wait. Updates pack bit by bit."""
@@ -137,6 +166,7 @@ class ForwardingTable:
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """The keys of the subscriptions that a message satisfies."""
+        self._need_keys()
         return Matches(self._store.asked().subscriptions(self._checked(message)), self._keys)
 
     def explain(self, message: Mapping[str, Any], key: Name) -> Explanation:
@@ -149,6 +179,7 @@ class ForwardingTable:
         >>> table.explain({"severity": 4}, "k17").truth
         True
         """
+        self._need_keys()
         self._objects(message)
         with self._store.lock:  # a name is there before its subscription is
             row, snapshot = self._row_of(key), self._store.snapshot
@@ -167,6 +198,8 @@ class ForwardingTable:
         """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on."""
         if by not in ("subscription", "subscriber"):
             raise ValueError(f'by is "subscription" or "subscriber", not {by!r}')
+        if by == "subscription":
+            self._need_keys()
         snapshot = self._store.asked()
         if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
@@ -185,6 +218,7 @@ class ForwardingTable:
         >>> table.keys_of(table.match_keys({"severity": 4}).rows)
         ['k17']
         """
+        self._need_keys()
         return _listed(self._keys.chosen(rows))
 
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
@@ -199,7 +233,7 @@ class ForwardingTable:
         columns: dict[str, list[Part]] = {}
         rejected: dict[int, Rejection] = {}
         for name in asked_columns(table, self._crs):
-            columns[name], bad = self._checked_column(table, name)
+            columns[name], bad = checked_column(table, name, self._crs.get(name))
             rejected.update({item.row: item for item in bad})
         if rejected:  # a message with one bad attribute is rejected whole
             good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
@@ -217,19 +251,9 @@ class ForwardingTable:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return ManyMatches(offsets, answer, tuple(rejected))
 
-    def _checked_column(self, table: Any, name: str) -> tuple[list[Part], list[Rejection]]:
-        """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
-        parts, bad = parts_of(table.column(name))
-        for part in parts:
-            try:
-                common_crs(self._crs.get(name), part.column.crs)
-            except CrsError as error:
-                raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
-        return parts, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad if not is_null(item)]
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a new directory of plain arrays; keys are kept, rows are numbered anew."""
-        save_table(self._packed(), path)
+        save_table(packed(self._store, self._crs, self._keys, self._subscribers, self._has_keys), path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ForwardingTable:
@@ -238,7 +262,7 @@ class ForwardingTable:
         table = cls()
         table._crs = dict(saved.crs)
         table._keys, table._subscribers = names_from(saved.keys), names_from(saved.subscribers)
-        table._live = saved.rows
+        table._live, table._has_keys = saved.rows, saved.has_keys
         owners = (saved.filter_subscription, saved.subscription_subscriber)
         levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
         snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
@@ -249,24 +273,6 @@ class ForwardingTable:
     def verify(path: str | os.PathLike[str]) -> None:
         """Read a saved table against its checksums; a damaged file is an error that names it."""
         verify_table(path)
-
-    def _packed(self) -> Saved:
-        """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on."""
-        with self._store.lock:
-            snapshot = self._store.snapshot
-            rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
-            filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
-            packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
-            level = snapshot.levels[0] if packed else self._store.merged(snapshot)
-            owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
-            whose = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
-            named, to_subscriber = np.unique(whose.astype(np.int64), return_inverse=True)
-            return Saved(
-                renumbered(level, filters), dict(self._crs), self._store.places.saved(),
-                self._keys.chosen(rows), self._subscribers.chosen(named),
-                extended(None, 0, np.searchsorted(rows, owners)), extended(None, 0, to_subscriber),
-                len(rows), len(filters), snapshot.several_filters,
-            )  # fmt: skip
 
     def stats(self) -> Stats:
         """Sizes, for people."""
@@ -295,16 +301,28 @@ class ForwardingTable:
         return self._live
 
     def __contains__(self, key: object) -> bool:
+        self._need_keys()
         with self._store.lock:  # a name is there before its subscription is
             return self._row_of(key) is not None
 
     def __iter__(self) -> Iterator[Name]:
         """The keys of the living subscriptions, oldest first."""
-        snapshot = self._store.snapshot
-        rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
-        return (self._keys[int(row)] for row in rows)
+        self._need_keys()
+        return (self._keys[int(row)] for row in self._living())
 
     # Inside
+
+    def _need_keys(self) -> None:
+        if not self._has_keys:
+            raise KeysGoneError(
+                "the keys are gone: `simplify(across=True)` joined the subscriptions of each subscriber; ask this "
+                "table by subscriber, and keep what it was made from for keys and updates"
+            )
+
+    def _living(self) -> NDArray[np.int64]:
+        """The rows of the subscriptions that are alive."""
+        snapshot = self._store.snapshot
+        return np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """A message as levels take it."""
@@ -371,24 +389,6 @@ class ForwardingTable:
         if len(used):
             key = names_in(keys)[int(used[0])]
             raise KeyInUseError(f"a subscription with the key {key!r} exists already")
-
-    def _subscriber_rows(self, subscribers: Any) -> NDArray[np.int32]:
-        """Rows of subscribers, an Arrow array or a range; new ones are added."""
-        is_range = isinstance(subscribers, range)
-        encoded = None if is_range else subscribers.dictionary_encode()
-        names = subscribers if encoded is None else encoded.dictionary
-        rows = self._subscribers.rows(names)
-        new = rows < 0
-        if new.any():
-            first = self._subscribers.extend(names if new.all() else as_arrow(names).filter(new))
-            rows[new] = np.arange(first, len(self._subscribers))
-        chosen = rows if encoded is None else rows[np.asarray(encoded.indices)]
-        return chosen.astype(np.int32)
-
-
-def _check_name(what: str, name: object) -> None:
-    if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise FilterError(f"a {what} is a str or int, not {name!r}")
 
 
 def _listed(names: Any) -> list[Name]:
