@@ -170,6 +170,7 @@ def restored():
         ("x <> 1 AND x <> 2", "x NOT IN (1, 2)"),
         ("x = 1 OR x = 2 OR x = 5", "x IN (1, 2, 5)"),
         ("x <= 3 OR x BETWEEN 3 AND 8", "x <= 8"),
+        ("x = TRUE OR x = FALSE OR x = 3 OR x = 4", "x = TRUE OR x = FALSE OR x IN (3, 4)"),
         ("x < 3 OR x >= 3", "x < 3 OR x >= 3"),  # a test of presence and type, which has no other form
         ("x > 3 AND y = 1 OR x > 2", "x > 2"),
         ("x IS NOT NULL AND x > 3", "x > 3"),

@@ -60,9 +60,8 @@ def _united(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[li
 def _united_sets(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
     """The constraints of a bucket that name values, as one; then pairs of neighbouring ranges."""
     naming = [(number, term) for number, term in bucket if ground.others[term.item].operator in ("=", "in")]
-    if len(naming) > 1:
-        together = united([ground.others[term.item] for _, term in naming])
-        assert together is not None
+    together = united([ground.others[term.item] for _, term in naming]) if len(naming) > 1 else None
+    if together is not None:  # true or false is no set of its own
         yield [number for number, _ in naming], Term(OTHER, ground.other(together))
     ranges = [(number, term) for number, term in bucket if ground.others[term.item].operator not in ("=", "in")]
     while len(ranges) > 1:
