@@ -1,5 +1,6 @@
 """Content-based publish/subscribe in which a 2D region is a value like any other."""
 
+from contrada.covering import CoveringIndex
 from contrada.errors import (
     ContradaError,
     CrsError,
@@ -32,6 +33,7 @@ __all__ = [
     "Column",
     "Constraint",
     "ContradaError",
+    "CoveringIndex",
     "CrsError",
     "Explanation",
     "Filter",

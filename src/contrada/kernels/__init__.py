@@ -41,6 +41,9 @@ _MODULES = {
     "insert_constraint": "crtree",
     "delete_constraint": "crtree",
     "search_constraints": "crtree",
+    "add_candidate": "candidates",
+    "drop_candidate": "candidates",
+    "find_candidates": "candidates",
 }
 
 

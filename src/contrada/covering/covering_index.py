@@ -1,0 +1,226 @@
+"""CoveringIndex: which subscriptions need not be forwarded because another one covers them, live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.errors import KeyInUseError, UnknownKeyError
+from contrada.matching.asked import Asked, asked_predicate
+from contrada.matching.names import Name, check_name
+from contrada.matching.simplification import simplify
+from contrada.model import Filter, Predicate
+
+Key = Name
+
+
+class Subscribed(NamedTuple):
+    """What to do after a subscription came: forward it if nothing covers it, and take back what it made superfluous."""
+
+    forward: bool
+    covered_by: tuple[Key, ...] = ()
+    withdraw: tuple[Key, ...] = ()
+
+
+class Unsubscribed(NamedTuple):
+    """What to do after a subscription left: forward these, and then withdraw it if it had been forwarded."""
+
+    forward: tuple[Key, ...] = ()
+    withdraw: bool = False
+
+
+class _Member:
+    """A subscription: its filters, its edges, and whether neighbours know of it."""
+
+    __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
+
+    def __init__(self, key: Key, arrival: int, parts: tuple[Filter, ...], numbers: range) -> None:
+        self.key, self.arrival, self.parts, self.numbers = key, arrival, parts, numbers
+        self.parents: dict[_Member, None] = {}
+        self.children: dict[_Member, None] = {}
+        self.forwarded = False
+
+    def covers(self, parts: tuple[Filter, ...]) -> bool:
+        """True if each of some filters is covered by one of this subscription's."""
+        return all(any(filter_covers(own, part) for own in self.parts) for part in parts)
+
+
+class CoveringIndex:
+    """The relation graph G_k of [COVER] over predicates of mixed filters: numbers, times, text, presence, regions.
+
+    A predicate covers another if each filter of the other is covered by one of its own: sound always, and complete as
+    far as `contrada.model.implication` is. Of subscriptions that cover each other only the earlier covers the later, so
+    that one of them is always forwarded. With `withdraw` a new subscription takes back the forwarded ones it covers.
+
+    >>> index = CoveringIndex()
+    >>> index.subscribe("wide", "severity >= 3")
+    Subscribed(forward=True, covered_by=(), withdraw=())
+    >>> index.subscribe("narrow", "severity >= 5 AND kind = 'flood'")
+    Subscribed(forward=False, covered_by=('wide',), withdraw=())
+    >>> index.unsubscribe("wide")
+    Unsubscribed(forward=('narrow',), withdraw=True)
+    """
+
+    def __init__(self, k: int = 1, withdraw: bool = False) -> None:
+        """An empty index; up to k covers are kept for each subscription."""
+        if k < 1:
+            raise ValueError(f"k is 1 or more, not {k}")
+        self.k = k
+        self._withdraws = withdraw
+        self._members: dict[Key, _Member] = {}
+        self._owners: dict[int, _Member] = {}  # of filters
+        self._index = FilterIndex()
+        self._arrivals = 0
+        self._numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._members
+
+    @property
+    def forwarded(self) -> set[Key]:
+        """The keys that neighbours know of."""
+        return {key for key, member in self._members.items() if member.forwarded}
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Nodes visited and points compared by all searches so far."""
+        return self._index.work
+
+    def subscribe(self, key: Key, what: Asked) -> Subscribed:
+        """Add a subscription; a key in use is an error."""
+        check_name("key", key)
+        if key in self._members:
+            raise KeyInUseError(f"a subscription with the key {key!r} exists already")
+        member = self._new_member(key, _plain(asked_predicate(what)).filters)
+        covers = self._some_covers(member, set())
+        self._add(member)
+        self._link(member, covers)
+        withdrawn = [] if covers or not self._withdraws else self._withdraw_under(member)
+        return Subscribed(not covers, _keys(covers), _keys(withdrawn))
+
+    def unsubscribe(self, key: Key) -> Unsubscribed:
+        """Remove a subscription; what it alone covered is looked at again, and forwarded if nothing covers it now."""
+        member = self._members.get(key)
+        if member is None:
+            raise UnknownKeyError(f"no subscription has the key {key!r}")
+        del self._members[key]
+        for number in member.numbers:
+            self._index.remove(number)
+            del self._owners[number]
+        for parent in member.parents:
+            del parent.children[member]
+        orphans: dict[_Member, None] = {}
+        for child in member.children:
+            del child.parents[member]
+            if not child.parents:
+                orphans[child] = None
+        while orphans:
+            self._settle(next(iter(orphans)), orphans, set())
+        found = [orphan for orphan in sorted(member.children, key=lambda one: one.arrival) if orphan.forwarded]
+        return Unsubscribed(_keys(found), member.forwarded)
+
+    def _new_member(self, key: Key, parts: tuple[Filter, ...]) -> _Member:
+        member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
+        self._arrivals += 1
+        self._numbers += len(parts)
+        return member
+
+    def _add(self, member: _Member) -> None:
+        self._members[member.key] = member
+        for number, part in zip(member.numbers, member.parts, strict=True):
+            self._index.add(number, part)
+            self._owners[number] = member
+
+    @staticmethod
+    def _link(member: _Member, covers: list[_Member]) -> None:
+        """Add edges into a subscription; without any it is forwarded."""
+        for cover in covers:
+            member.parents[cover] = None
+            cover.children[member] = None
+        member.forwarded = not covers
+
+    def _settle(self, orphan: _Member, orphans: dict[_Member, None], waiting: set[_Member]) -> None:
+        """Find new covers for a subscription that lost all of them, or forward it.
+
+        What stands under one that waits for this one to be settled is no cover: otherwise some could be left that only
+        cover each other in turn.
+        """
+        waiting.add(orphan)
+        covers: list[_Member] = []
+        for cover in self._covers_of(orphan, waiting):
+            above = _ancestors(cover)
+            if above & waiting:
+                continue
+            for other in sorted(above & orphans.keys(), key=lambda one: one.arrival):
+                if other in orphans:
+                    self._settle(other, orphans, waiting)
+            covers.append(cover)
+            if len(covers) == self.k:
+                break
+        waiting.discard(orphan)
+        del orphans[orphan]
+        self._link(orphan, covers)
+
+    def _some_covers(self, member: _Member, without: set[_Member]) -> list[_Member]:
+        covers = []
+        for cover in self._covers_of(member, without):
+            covers.append(cover)
+            if len(covers) == self.k:
+                break
+        return covers
+
+    def _covers_of(self, member: _Member, without: set[_Member]) -> Iterator[_Member]:
+        """The subscriptions that cover one; of those that it covers as well, only earlier ones."""
+        pivot = min(member.parts, key=len)  # of the fewest constraints: hardest to cover
+        seen = {member, *without}
+        for number in self._index.covering(pivot):
+            owner = self._owners[number]
+            if owner in seen:
+                continue
+            seen.add(owner)
+            if len(member.parts) > 1 and not owner.covers(member.parts):
+                continue
+            if owner.arrival < member.arrival or not member.covers(owner.parts):
+                yield owner
+
+    def _withdraw_under(self, member: _Member) -> list[_Member]:
+        """Forwarded subscriptions that a new one covers: from now on its children."""
+        found: dict[_Member, None] = {}
+        for part in member.parts:
+            for number in self._index.covered(part):
+                owner = self._owners[number]
+                if owner is not member and owner.forwarded and member.covers(owner.parts):
+                    found[owner] = None
+        for owner in found:
+            owner.parents[member] = None
+            member.children[owner] = None
+            owner.forwarded = False
+        return list(found)
+
+
+def _ancestors(member: _Member) -> set[_Member]:
+    """A subscription and all that stand above it."""
+    found, todo = {member}, [member]
+    while todo:
+        for parent in todo.pop().parents:
+            if parent not in found:
+                found.add(parent)
+                todo.append(parent)
+    return found
+
+
+def _plain(predicate: Predicate) -> Predicate:
+    """A predicate as it is filed: simplified unless there is nothing to simplify in it."""
+    if len(predicate) == 1:
+        part = predicate.filters[0]
+        if len(part) == 1 or len({constraint.attribute for constraint in part}) == len(part):
+            return predicate
+    return simplify(predicate)
+
+
+def _keys(members: list[_Member]) -> tuple[Key, ...]:
+    return tuple(member.key for member in members)

@@ -1,0 +1,234 @@
+"""FilterIndex: which filters of a live set cover one, and which does it cover, found through attributes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.covering.slots import (
+    EQUAL,
+    FAR,
+    NEAR,
+    NOWHERE,
+    OTHER,
+    RANGE,
+    Box,
+    Described,
+    Offer,
+    Signature,
+    described,
+    offered,
+)
+from contrada.geometry import Relation
+from contrada.geometry.composition import covering_relations
+from contrada.geometry.relate import BOX_RELATIONS
+from contrada.model import Filter
+from contrada.model.implication import covers
+
+LEAF_ROWS = 32
+FIRST_OUT = 8  # candidates that are asked for first; then eight times as many
+ANYTHING = np.inf
+
+
+def filter_covers(first: Filter, second: Filter) -> bool:
+    """True if every message that satisfies the second filter satisfies the first: each constraint covers one of its.
+
+    >>> from contrada import Constraint
+    >>> few = Filter([Constraint("x", ">", 3), Constraint("kind", "=", "flood")])
+    >>> filter_covers(Filter([Constraint("x", ">", 2)]), few), filter_covers(few, few)
+    (True, True)
+    """
+    return all(
+        any(one.attribute == other.attribute and covers(one, other) for other in second.constraints)
+        for one in first.constraints
+    )
+
+
+class CandidateTree:
+    """The filters of one signature as points, in arrays that grow."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        equal = 2 * sum(slot[0] == EQUAL for slot in signature)
+        ranges = 2 * sum(slot[0] == RANGE for slot in signature)
+        near = 4 * any(slot[0] == NEAR for slot in signature)
+        self.dimensions = equal + ranges + near
+        self.has_region = any(slot[0] in (NEAR, FAR) for slot in signature)
+        self.live = 0
+        self._equal = equal
+        self._arrays = self._empty(2, 4)
+        self._scratch = np.empty(LEAF_ROWS)
+
+    def _empty(self, nodes: int, leaves: int) -> tuple[NDArray[Any], ...]:
+        d, rows = self.dimensions, LEAF_ROWS
+        state = np.array([0, 0, -1, self._equal, 0], np.int64)
+        return (
+            np.zeros(nodes, np.int32), np.zeros(nodes), np.zeros((nodes, 2), np.int32), np.zeros(nodes, np.int32),
+            np.zeros((nodes, d)), np.zeros((nodes, d)),
+            np.zeros(leaves, np.int32), np.zeros(leaves, np.int32), np.zeros((leaves, rows, d)),
+            np.zeros((leaves, rows), np.int64), np.zeros((leaves, rows), np.uint8),
+            np.zeros((leaves, rows, 4 if self.has_region else 0)), state,
+        )  # fmt: skip
+
+    def add(self, number: int, what: Described) -> None:
+        """Add a filter under its number."""
+        box = np.array(what.box)
+        for point in what.points:
+            while not kernels.add_candidate(*self._arrays, np.array(point), number, what.mask, box, self._scratch):
+                self._grow()
+        self.live += 1
+
+    def remove(self, number: int, what: Described) -> None:
+        """Remove a filter."""
+        for point in what.points:
+            assert kernels.drop_candidate(*self._arrays, np.array(point), number), "a filter is not where it was put"
+        self.live -= 1
+
+    def _grow(self) -> None:
+        old = self._arrays
+        self._arrays = self._empty(2 * len(old[0]), 2 * len(old[6]))
+        for kept, array in zip(old[:-1], self._arrays[:-1], strict=True):
+            array[: len(kept)] = kept
+        self._arrays[-1][:] = old[-1]
+
+    def find(
+        self, query: list[float], admitted: NDArray[np.uint8], box: Box, reverse: bool, counters: NDArray[np.int64]
+    ) -> Iterator[int]:
+        """The numbers of filters that may cover, or be covered, as many as are asked for; some may come again."""
+        wanted, said = FIRST_OUT, 0
+        point, corners = np.array(query), np.array(box)
+        stack = np.empty(2 * len(self._arrays[0]), np.int32)
+        while True:
+            out = np.empty(wanted, np.int64)
+            count = kernels.find_candidates(
+                *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, stack, out, counters
+            )
+            yield from out[said:count].tolist()  # the same come first again
+            if count < wanted:
+                return
+            wanted, said = 8 * wanted, count
+
+
+class FilterIndex:
+    """A live set of filters under numbers."""
+
+    def __init__(self) -> None:
+        self._filters: dict[int, Filter] = {}
+        self._trees: dict[Signature, CandidateTree] = {}
+        self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
+        self._counters = np.zeros(2, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Nodes visited and points compared by all searches so far."""
+        visited, compared = self._counters.tolist()
+        return visited, compared
+
+    def filter(self, number: int) -> Filter:
+        """The filter of a number."""
+        return self._filters[number]
+
+    def add(self, number: int, part: Filter) -> None:
+        """Add a filter."""
+        what = described(part)
+        tree = self._trees.get(what.signature)
+        if tree is None:
+            tree = self._trees[what.signature] = CandidateTree(what.signature)
+            self._led_by.setdefault(what.signature[0][1], []).append(tree)
+        tree.add(number, what)
+        self._filters[number] = part
+
+    def remove(self, number: int) -> None:
+        """Remove a filter."""
+        what = described(self._filters.pop(number))
+        tree = self._trees[what.signature]
+        tree.remove(number, what)
+        if not tree.live:
+            del self._trees[what.signature]
+            self._led_by[what.signature[0][1]].remove(tree)
+
+    def covering(self, part: Filter) -> Iterator[int]:
+        """The numbers of the filters that cover one."""
+        offer, seen = offered(part), set[int]()
+        for attribute in sorted(offer.attributes):
+            for tree in list(self._led_by.get(attribute, ())):
+                for number in self._may_cover(tree, offer):
+                    if number not in seen and filter_covers(self._filters[number], part):
+                        seen.add(number)
+                        yield number
+
+    def _may_cover(self, tree: CandidateTree, offer: Offer) -> Iterator[int]:
+        query: list[float] = []
+        regions: list[tuple[int, Box]] = [(0, NOWHERE)]
+        is_near = False
+        for kind, attribute, form in tree.signature:
+            if kind == EQUAL:
+                value = offer.values.get((attribute, form))
+                if value is None:
+                    return
+                query += (-value, value)
+            elif kind == RANGE:
+                ends = offer.ranges.get((attribute, form))
+                if ends is None:
+                    return
+                query += (-ends[0], ends[1])
+            elif kind == OTHER:
+                if attribute not in offer.attributes:
+                    return
+            else:
+                regions, is_near = offer.regions.get(attribute, []), kind == NEAR
+        for mask, box in regions:
+            corners = [-box[2], -box[3], box[0], box[1]] if is_near else []
+            yield from tree.find([*query, *corners], COVERS[mask], box, False, self._counters)
+
+    def covered(self, part: Filter) -> Iterator[int]:
+        """The numbers of the filters that one covers."""
+        what, seen = described(part), set[int]()
+        needed = {attribute for _, attribute, _ in what.signature}
+        for tree in list(self._trees.values()):
+            if needed <= {attribute for _, attribute, _ in tree.signature}:
+                for number in self._may_be_covered(tree, what):
+                    if number not in seen and filter_covers(part, self._filters[number]):
+                        seen.add(number)
+                        yield number
+
+    def _may_be_covered(self, tree: CandidateTree, what: Described) -> Iterator[int]:
+        """Filters of a tree that lie below a point of another: whatever that does not speak of may be anything."""
+        at, asked = 0, dict[tuple[int, str, int], int]()
+        for slot in what.signature:
+            if slot[0] in (EQUAL, RANGE):
+                asked[slot] = at
+                at += 2
+        region = next((slot[1] for slot in what.signature if slot[0] in (NEAR, FAR)), None)
+        theirs = next((slot[1] for slot in tree.signature if slot[0] in (NEAR, FAR)), None)
+        is_same = region is not None and region == theirs
+        admitted = COVERED[what.mask] if is_same else EVERYTHING
+        for point in what.points:
+            query: list[float] = []
+            for slot in tree.signature:
+                if slot[0] in (EQUAL, RANGE):
+                    query += point[asked[slot] : asked[slot] + 2] if slot in asked else (ANYTHING, ANYTHING)
+            query += [ANYTHING] * (tree.dimensions - len(query))
+            box = what.box if is_same else NOWHERE
+            yield from tree.find(query, admitted, box, True, self._counters)
+
+
+def _box_masks() -> NDArray[np.uint8]:
+    """For every mask of relations of regions, the mask of the relations that their boxes can be in."""
+    masks = np.zeros(256, np.uint8)
+    for relation in Relation:
+        masks[np.arange(256) >> relation & 1 == 1] |= BOX_RELATIONS[relation]
+    return masks
+
+
+BOX_MASKS = _box_masks()
+COVERS = [covering_relations()[:, mask].copy() for mask in range(256)]  # of a region with this mask, by the other's
+COVERED = [covering_relations()[mask].copy() for mask in range(256)]  # by a region with this mask, of the other's
+EVERYTHING = np.full(256, 255, np.uint8)

@@ -1,0 +1,248 @@
+"""CoveringIndex: forwarded subscriptions together match what all match, whatever comes and goes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import contrada as ct
+from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
+from contrada.covering.covering_index import _plain
+from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.matching.simplification import conflict_in
+from contrada.testing import scalars
+from contrada.testing.plain import predicate_holds
+from contrada.testing.strategies import relation_sets, relations
+
+ATTRIBUTES = ("x", "name", "area")
+
+
+def few_regions():
+    side = st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 4), (1, 3), (6, 8)])
+    return st.builds(lambda x, y: Region.box(x[0], y[0], x[1], y[1]), side, side)
+
+
+@st.composite
+def coarse_constraints(draw):
+    """Few values, so that much is covered: ranges, values, prefixes and patterns, presence, regions and points."""
+    kind = draw(st.sampled_from(["number", "number", "text", "text", "region", "region", "flag", "null", "any"]))
+    if kind == "number":
+        operator = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "in", "between"]))
+        few = st.integers(0, 4)
+        value = draw(st.tuples(few, few).map(sorted) if operator in ("in", "between") else few)
+        return Constraint("x", operator, value)
+    if kind == "text":
+        operator = draw(st.sampled_from(["=", "in", "prefix", "suffix", "contains", "like", "not prefix", "<="]))
+        texts = st.sampled_from(["a", "ab", "abc", "b", "Ab", "bab"])
+        value = draw(st.lists(texts, min_size=1, max_size=3) if operator == "in" else texts)
+        if operator == "like":
+            value = draw(st.sampled_from(["a%b", "ab%c", "%b", "a_%", "abc", "%"]))
+        return Constraint("name", operator, value, casei=draw(st.integers(0, 3)) == 0)
+    if kind == "region":
+        value = draw(few_regions() | st.sampled_from([ct.Point(1, 1), ct.Point(2, 2)]))
+        return Constraint("area", draw(relations() | relation_sets()), value)
+    if kind == "flag":
+        return Constraint("flag", draw(st.sampled_from(["=", "!="])), draw(st.booleans()))
+    if kind == "null":
+        return Constraint(draw(st.sampled_from(ATTRIBUTES)), draw(st.sampled_from(["is null", "is not null"])))
+    return draw(scalars.constraints(ATTRIBUTES))
+
+
+# What never holds is covered by anything, and found to be so only if a constraint of it is.
+FILTERS = st.lists(coarse_constraints(), min_size=1, max_size=3).map(Filter).filter(lambda f: not conflict_in(f))
+PREDICATES = st.lists(FILTERS, min_size=1, max_size=2).map(Predicate)
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "x": st.integers(-1, 5) | st.just(1.5),
+        "name": st.sampled_from(["a", "ab", "abc", "b", "AB", "bab", "axb"]),
+        "area": few_regions() | st.sampled_from([ct.Point(1, 1), ct.Point(0, 0), ct.Point(0.5, 0.5)]),
+        "flag": st.booleans(),
+    },
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(FILTERS, min_size=1, max_size=25), FILTERS, st.sets(st.integers(0, 39)))
+def test_filters_are_found_as_by_a_scan(filters, asked, gone):
+    index = FilterIndex()
+    live = dict(enumerate(filters))
+    for number, part in live.items():
+        index.add(number, part)
+    for number in gone & live.keys():
+        index.remove(number)
+        del live[number]
+    for part in (asked, *filters[:3]):
+        assert sorted(index.covering(part)) == [n for n, other in live.items() if filter_covers(other, part)]
+        assert sorted(index.covered(part)) == [n for n, other in live.items() if filter_covers(part, other)]
+
+
+class Forwarding(RuleBasedStateMachine):
+    """Subscriptions come and go; the model knows all pairs."""
+
+    @initialize(k=st.integers(1, 3), withdraw=st.booleans())
+    def begin(self, k, withdraw):
+        self.index = CoveringIndex(k=k, withdraw=withdraw)
+        self.live, self.parts, self.known = {}, {}, {}
+        self.forwarded = set()
+        self.count = 0
+
+    def covers(self, first, second):
+        if (first, second) not in self.known:
+            ours, theirs = self.parts[first], self.parts[second]
+            self.known[first, second] = all(any(filter_covers(one, other) for one in ours) for other in theirs)
+        return self.known[first, second]
+
+    @rule(predicate=PREDICATES)
+    def subscribe(self, predicate):
+        key, self.count = self.count, self.count + 1
+        self.live[key], self.parts[key] = predicate, _plain(predicate).filters
+        covers = {other for other in self.live if other != key and self.covers(other, key)}
+        answer = self.index.subscribe(key, predicate)
+        assert answer.forward == (not covers)
+        assert set(answer.covered_by) <= covers
+        assert len(answer.covered_by) == min(len(covers), self.index.k)
+        assert all(other in self.forwarded and self.covers(key, other) for other in answer.withdraw)
+        if self.index._withdraws and answer.forward:
+            assert set(answer.withdraw) == {other for other in self.forwarded if self.covers(key, other)}
+        else:
+            assert not answer.withdraw
+        self.forwarded = (self.forwarded | ({key} if answer.forward else set())) - set(answer.withdraw)
+
+    @precondition(lambda self: self.live)
+    @rule(data=st.data())
+    def subscribe_again(self, data):
+        """An equal one: of equals at most one is forwarded."""
+        self.subscribe(self.live[data.draw(st.sampled_from(sorted(self.live)))])
+
+    @precondition(lambda self: self.live)
+    @rule(data=st.data())
+    def unsubscribe(self, data):
+        key = data.draw(st.sampled_from(sorted(self.live)))
+        answer = self.index.unsubscribe(key)
+        assert answer.withdraw == (key in self.forwarded)
+        assert not set(answer.forward) & self.forwarded
+        del self.live[key]
+        before = self.forwarded - {key}
+        self.forwarded = before | set(answer.forward)
+        for new in answer.forward:  # none newly when another one covers it strictly
+            strictly = {o for o in self.live if o != new and self.covers(o, new) and not self.covers(new, o)}
+            assert not strictly & before
+
+    @invariant()
+    def what_is_not_forwarded_is_covered_by_what_is(self):
+        if not hasattr(self, "index"):
+            return
+        assert self.index.forwarded == self.forwarded
+        for key in self.live:
+            assert key in self.forwarded or self.forwarded & self.above(key), key
+        for first in self.forwarded:
+            equals = [o for o in self.forwarded if o != first and self.covers(o, first) and self.covers(first, o)]
+            assert not equals
+
+    def above(self, key):
+        """All that cover a subscription, by chains of covers."""
+        found, todo = set(), [key]
+        while todo:
+            below = todo.pop()
+            new = {other for other in self.live if other not in found and self.covers(other, below)}
+            found |= new
+            todo += new
+        return found
+
+    @precondition(lambda self: self.live)
+    @rule(message=VALUES)
+    def match(self, message):
+        everyone = any(predicate_holds(predicate, message) for predicate in self.live.values())
+        assert any(predicate_holds(self.live[key], message) for key in self.forwarded) == everyone
+
+
+Forwarding.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestForwarding = Forwarding.TestCase
+
+
+def test_equal_subscriptions_whose_cover_leaves():
+    """The erratum: a and b are equal, u covers both and leaves; a is forwarded, and b is not."""
+    index = CoveringIndex()
+    index.subscribe("u", "x > 0")
+    assert not index.subscribe("a", "x > 5").forward
+    assert not index.subscribe("b", "x > 5").forward
+    assert index.unsubscribe("u") == (("a",), True)
+    assert index.unsubscribe("a") == (("b",), True)
+
+
+def test_regions_cover_by_their_relation_and_their_masks():
+    """`S_INTERSECTS R1` covers `contains R2` wherever the two intersect; `disjoint R1` covers `inside R2` if apart."""
+    index = CoveringIndex()
+    one, two, far = Region.box(0, 0, 4, 4), Region.box(3, 3, 8, 8), Region.box(20, 20, 21, 21)
+    index.subscribe("intersects", Constraint("area", RelationSet.S_INTERSECTS, one))
+    assert index.subscribe("contains", Constraint("area", Relation.CONTAINS, two)).covered_by == ("intersects",)
+    assert index.subscribe("away", Constraint("area", Relation.CONTAINS, far)).forward
+    index.subscribe("disjoint", Constraint("area", Relation.DISJOINT, one))
+    assert index.subscribe("inside", Constraint("area", Relation.INSIDE, far)).covered_by == ("disjoint",)
+
+
+def test_disjunctions():
+    index = CoveringIndex()
+    index.subscribe("either", "x > 5 OR kind = 'flood'")
+    assert index.subscribe("both", "x > 6 AND y = 1 OR kind = 'flood' AND x < 3").covered_by == ("either",)
+    assert index.subscribe("more", "x > 6 OR kind = 'fire'").forward
+
+
+def test_withdrawing():
+    index = CoveringIndex(withdraw=True)
+    for n in range(3):
+        index.subscribe(n, f"x > {n + 5}" if n == 0 else f"x > 5 AND y = {n}")
+    answer = index.subscribe("all", "x > 1")
+    assert answer == (True, (), (0,))
+    assert index.forwarded == {"all"}
+    assert index.unsubscribe("all") == ((0,), True)
+
+
+def test_errors_name_the_key():
+    index = CoveringIndex()
+    index.subscribe("k", "x > 5")
+    with pytest.raises(ct.KeyInUseError, match="'k'"):
+        index.subscribe("k", "x > 6")
+    with pytest.raises(ct.UnknownKeyError, match="'other'"):
+        index.unsubscribe("other")
+    with pytest.raises(ct.FilterError, match="a key is a str or int"):
+        index.subscribe(True, "x > 1")
+    with pytest.raises(ct.LanguageError):
+        index.subscribe("bad", "x >")
+    assert len(index) == 1
+    assert "k" in index
+    assert "bad" not in index
+
+
+def test_many_of_each_kind_against_a_scan():
+    """Trees that have split, on every dimension, with many equal points, and after many were removed."""
+    rng = np.random.default_rng(7)
+
+    def some():
+        low, high = np.sort(rng.integers(0, 40, 2)).tolist()
+        constraints = [Constraint("x", "between", (low, high)), Constraint("kind", "=", str(rng.integers(0, 5)))]
+        if rng.random() < 0.5:
+            x, y = rng.integers(0, 50, 2).tolist()
+            box = Region.box(x, y, x + int(rng.integers(1, 12)), y + int(rng.integers(1, 12)))
+            constraints.append(Constraint("area", RelationSet.from_mask(int(rng.integers(1, 256))), box))
+        if rng.random() < 0.2:
+            return Filter([Constraint("x", "between", (3, 30)), Constraint("kind", "=", "1")])
+        return Filter([constraints[k] for k in rng.permutation(len(constraints))[: int(rng.integers(1, 4))]])
+
+    index, live = FilterIndex(), {}
+    for number in range(1500):
+        live[number] = some()
+        index.add(number, live[number])
+        if number % 3 == 2:
+            gone = int(rng.choice(list(live)))
+            index.remove(gone)
+            del live[gone]
+    for _ in range(60):
+        asked = some()
+        assert sorted(index.covering(asked)) == [n for n, other in live.items() if filter_covers(other, asked)]
+        assert sorted(index.covered(asked)) == [n for n, other in live.items() if filter_covers(asked, other)]
+    for number in list(live):
+        index.remove(number)
+    assert len(index) == 0
