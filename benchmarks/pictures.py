@@ -3,7 +3,7 @@
     python benchmarks/pictures.py
 
 The relations in the first picture are computed, not assumed; those of speed show what is in
-build/bench/relate.json and match.json.
+build/bench/relate.json, match.json and simplify.json.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import shapely
+import simplify_picture
 from command import result_of
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, PathPatch
@@ -204,6 +205,8 @@ def main() -> None:
         print(f"no {match_pictures.RESULT.relative_to(ROOT)}: run benchmarks/match.py first for match_speed.png")
     if match_paper_picture.has_figure():
         save(match_paper_picture.draw_figure_4a(), "match_paper.png")
+    if simplify_picture.has_figure():
+        save(simplify_picture.draw_figure_4b(), "figure4b.png")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import shapely
 from rich.console import Console
@@ -68,6 +68,14 @@ class Accuracy:
     paper: float | None  # the share that [SPATIAL] reports
 
 
+class Shown(NamedTuple):
+    """A table as texts."""
+
+    title: str
+    headings: Sequence[str]
+    lines: list[list[str]]
+
+
 @dataclass
 class Report:
     """Everything one run found."""
@@ -102,6 +110,14 @@ class Report:
                 fields = {name: value for name, value in row.items() if name not in ("bar", "passed")}
                 self.rows.insert(0, Row(**fields | {"commit": row.get("commit") or saved["commit"]}))
         self.skipped = [*dict.fromkeys([*saved["skipped"], *self.skipped])]
+
+    def tables(self) -> Iterator[Shown]:
+        """What is printed and stands in the docs."""
+        for section in dict.fromkeys(row.section for row in self.rows):
+            yield Shown(section, HEADINGS, [cells(row) for row in self.rows if row.section == section])
+        if self.accuracy:
+            lines = [accuracy_cells(row) for row in self.accuracy]
+            yield Shown("Error rate of the sampled relation", ACCURACY_HEADINGS, lines)
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
@@ -196,24 +212,15 @@ def accuracy_cells(row: Accuracy) -> list[str]:
 
 
 def show(report: Report) -> None:
-    """Print both tables."""
+    """Print the tables."""
     console = Console(width=max(Console().width, 150))
-    for title, headings, lines in tables(report):
+    for title, headings, lines in report.tables():
         table = Table(*headings, title=title)
         for line in lines:
             table.add_row(*line)
         console.print(table)
     for reason in report.skipped:
         print(f"skipped: {reason}", file=sys.stderr)
-
-
-def tables(report: Report) -> Iterable[tuple[str, tuple[str, ...], list[list[str]]]]:
-    """Title, headings and lines of each table."""
-    for section in dict.fromkeys(row.section for row in report.rows):
-        yield section, HEADINGS, [cells(row) for row in report.rows if row.section == section]
-    if report.accuracy:
-        lines = [accuracy_cells(row) for row in report.accuracy]
-        yield "Error rate of the sampled relation", ACCURACY_HEADINGS, lines
 
 
 def markdown(report: Report) -> str:
@@ -227,7 +234,7 @@ def markdown(report: Report) -> str:
         + ".",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in found["versions"].items()) + ".",
     ]
-    for title, headings, rows in tables(report):
+    for title, headings, rows in report.tables():
         lines += ["", f"### {title}", ""]
         if other := {row.commit for row in report.rows if row.section == title and row.commit}:
             lines += [f"Measured at commit {', '.join(sorted(other))}.", ""]

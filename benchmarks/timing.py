@@ -7,8 +7,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+Name = TypeVar("Name")
 STARTED = time.perf_counter()
 
 
@@ -19,10 +20,10 @@ class Timed(NamedTuple):
     answer: Any
 
 
-def take_turns(contenders: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, Timed]:
+def take_turns(contenders: Mapping[Name, Callable[[], Any]], repeats: int) -> dict[Name, Timed]:
     """Call each contender once to warm up, then `repeats` times in turn, each time from another one on."""
     answers = {name: call() for name, call in contenders.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    seconds: dict[Name, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
     collecting = gc.isenabled()
     gc.disable()

@@ -1,0 +1,71 @@
+"""What simplification gains: figure 4b and scenario 2 of Table 3 of [SPATIAL], with and without it, in one run.
+
+    python benchmarks/simplify.py [--quick] [--only figure,sets] [--seed 7] [--write-docs]
+
+Every message is answered by the table and by the counting matcher, before simplification and after, in turns and on one
+thread, from a ready-made region to the subscribers; all four answers are compared. Writes build/bench/simplify.json.
+Real polygons are read from the directory that CONTRADA_DATA names. With --write-docs the tables replace those of
+docs/performance.md, so that no number is typed by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from command import finish, parsed, parser_of, shown_at_least
+from match_large import synthetic_set
+from match_sets import read_set
+from report import Row
+from simplify_report import FIGURE, FIGURE_REMOVED, SETS, SETS_REMOVED, SimplifyReport
+from simplify_work import Section, constraints_of, measure, messages_of, predicates_of, synthetic_messages
+
+PREDICATES = (5, 15, 25)
+SIZES = (1_000, 2_500, 5_000, 7_500, 10_000)
+
+
+def figure(report: SimplifyReport) -> Iterator[Row]:
+    """N synthetic constraints over few predicates."""
+    polygons = synthetic_set(report.seed)
+    constraints = constraints_of(polygons, report.seed)
+    messages = synthetic_messages(polygons, *settings(report))
+    section = Section(FIGURE, FIGURE_REMOVED, 5 if report.quick else 11, 1 if report.quick else 3)
+    works = {
+        f"{count} predicates, N = {size:,}": predicates_of(constraints[:size], count)
+        for count in PREDICATES
+        for size in (SIZES[:2] if report.quick else SIZES)
+    }
+    yield from measure(section, works, messages)
+
+
+def sets(report: SimplifyReport) -> Iterator[Row]:
+    """All polygons of a real set over 25 predicates."""
+    section = Section(SETS, SETS_REMOVED, 5 if report.quick else 11, 1 if report.quick else 3)
+    for name in ("London", "Rhône-Alpes") if report.quick else ("London", "Rhône-Alpes", "SoCal"):
+        polygons = read_set(name, report)
+        if polygons is not None:
+            predicates = predicates_of(constraints_of(polygons, report.seed), PREDICATES[-1])
+            works = {f"{name}, N = {len(polygons.shapes):,}": predicates}
+            yield from measure(section, works, messages_of(polygons, *settings(report)))
+
+
+def settings(report: SimplifyReport) -> tuple[int, int]:
+    """Messages of each kind, and the seed."""
+    return 6 if report.quick else 30, report.seed
+
+
+SECTIONS: dict[str, Callable[[SimplifyReport], Iterator[Row]]] = {"figure": figure, "sets": sets}
+
+
+def main() -> None:
+    """Measure, print, save."""
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
+    report = SimplifyReport(arguments.seed, arguments.quick)
+    with shown_at_least(report):
+        for name, run in SECTIONS.items():
+            if name in chosen:
+                report.rows.extend(run(report))
+    finish(report, "simplify", arguments.write_docs, chosen == set(SECTIONS))
+
+
+if __name__ == "__main__":
+    main()
