@@ -10,6 +10,7 @@ import contrada as ct
 from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
 from contrada.covering.covering_index import _plain
 from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.covering.slots import Profile
 from contrada.matching.simplification import conflict_in
 from contrada.testing import scalars
 from contrada.testing.plain import predicate_holds
@@ -69,13 +70,13 @@ def test_filters_are_found_as_by_a_scan(filters, asked, gone):
     index = FilterIndex()
     live = dict(enumerate(filters))
     for number, part in live.items():
-        index.add(number, part)
+        index.add(number, Profile(part))
     for number in gone & live.keys():
         index.remove(number)
         del live[number]
     for part in (asked, *filters[:3]):
-        assert sorted(index.covering(part)) == [n for n, other in live.items() if filter_covers(other, part)]
-        assert sorted(index.covered(part)) == [n for n, other in live.items() if filter_covers(part, other)]
+        assert sorted(index.covering(Profile(part))) == [n for n, other in live.items() if filter_covers(other, part)]
+        assert sorted(index.covered(Profile(part))) == [n for n, other in live.items() if filter_covers(part, other)]
 
 
 class Forwarding(RuleBasedStateMachine):
@@ -234,15 +235,15 @@ def test_many_of_each_kind_against_a_scan():
     index, live = FilterIndex(), {}
     for number in range(1500):
         live[number] = some()
-        index.add(number, live[number])
+        index.add(number, Profile(live[number]))
         if number % 3 == 2:
             gone = int(rng.choice(list(live)))
             index.remove(gone)
             del live[gone]
     for _ in range(60):
         asked = some()
-        assert sorted(index.covering(asked)) == [n for n, other in live.items() if filter_covers(other, asked)]
-        assert sorted(index.covered(asked)) == [n for n, other in live.items() if filter_covers(asked, other)]
+        assert sorted(index.covering(Profile(asked))) == [n for n, other in live.items() if filter_covers(other, asked)]
+        assert sorted(index.covered(Profile(asked))) == [n for n, other in live.items() if filter_covers(asked, other)]
     for number in list(live):
         index.remove(number)
     assert len(index) == 0

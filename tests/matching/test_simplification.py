@@ -91,7 +91,7 @@ def test_predicates_over_regions_say_what_they_said(drawn):
 @given(spatial_predicates(), st.lists(scalars.filters(ATTRIBUTES), max_size=20))
 def test_indexes_find_what_a_scan_finds(drawn, others):
     both = [Filter([*one, *other]) for one, other in zip(drawn[0], others, strict=False)]
-    ground = Ground([*drawn[0], *others, *both])
+    ground = Ground([[*drawn[0], *others, *both]])
     filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
     found = redundancy.Redundancy(ground, list(dict.fromkeys(filters))).left()
     for part in found:
@@ -253,6 +253,16 @@ def test_groups_do_not_touch_each_other_and_reports_add_up():
     assert "covers" in str(total)
 
 
+def test_what_a_group_becomes_does_not_depend_on_others():
+    """Not even which of equal regions stays, or which of two constraints that say the same."""
+    a, b = SQUARE, Region([(4, 4), (0, 4), (0, 0), (2, 0), (4, 0)])  # equal, with a vertex more
+    first = [Filter([Constraint("area", RelationSet.ALL, a), Constraint("area", RelationSet.ALL, FAR)])]
+    others = [[Filter([Constraint("area", Relation.INSIDE, region)])] for region in (FAR, b, a)]
+    (alone,) = simplified_groups([first])
+    *_, last = simplified_groups([*others, first])
+    assert alone.filters == last.filters
+
+
 def test_coordinate_systems_stay_apart():
     here, there = Region.box(0, 0, 1, 1, crs="EPSG:4326"), Region.box(5, 5, 6, 6, crs="EPSG:3857")
     asked = Filter([Constraint("x", Relation.INSIDE, here), Constraint("x", Relation.INSIDE, there)])
@@ -274,7 +284,7 @@ def test_large_groups_of_every_kind():
             else Constraint("name", "is not null"),
         ]
         parts.append(Filter([choice[k] for k in rng.permutation(3)[: int(rng.integers(1, 4))]]))
-    ground = Ground(parts)
+    ground = Ground([parts])
     filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
     found = uncovered(ground, filters)
     assert 0 < len(found) < 250

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.covering.slots import Profile
 from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.names import Name, check_name
@@ -35,15 +36,15 @@ class _Member:
 
     __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
 
-    def __init__(self, key: Key, arrival: int, parts: tuple[Filter, ...], numbers: range) -> None:
+    def __init__(self, key: Key, arrival: int, parts: list[Profile], numbers: range) -> None:
         self.key, self.arrival, self.parts, self.numbers = key, arrival, parts, numbers
         self.parents: dict[_Member, None] = {}
         self.children: dict[_Member, None] = {}
         self.forwarded = False
 
-    def covers(self, parts: tuple[Filter, ...]) -> bool:
+    def covers(self, parts: list[Profile]) -> bool:
         """True if each of some filters is covered by one of this subscription's."""
-        return all(any(filter_covers(own, part) for own in self.parts) for part in parts)
+        return all(any(filter_covers(own.part, other.part) for own in self.parts) for other in parts)
 
 
 class CoveringIndex:
@@ -123,7 +124,8 @@ class CoveringIndex:
         found = [orphan for orphan in sorted(member.children, key=lambda one: one.arrival) if orphan.forwarded]
         return Unsubscribed(_keys(found), member.forwarded)
 
-    def _new_member(self, key: Key, parts: tuple[Filter, ...]) -> _Member:
+    def _new_member(self, key: Key, filters: Iterable[Filter]) -> _Member:
+        parts = [Profile(part) for part in filters]
         member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
         self._arrivals += 1
         self._numbers += len(parts)
@@ -175,7 +177,7 @@ class CoveringIndex:
 
     def _covers_of(self, member: _Member, without: set[_Member]) -> Iterator[_Member]:
         """The subscriptions that cover one; of those that it covers as well, only earlier ones."""
-        pivot = min(member.parts, key=len)  # of the fewest constraints: hardest to cover
+        pivot = min(member.parts, key=lambda profile: len(profile.part))  # of the fewest constraints: hardest to cover
         seen = {member, *without}
         for number in self._index.covering(pivot):
             owner = self._owners[number]

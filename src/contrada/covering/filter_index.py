@@ -9,20 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.covering.slots import (
-    EQUAL,
-    FAR,
-    NEAR,
-    NOWHERE,
-    OTHER,
-    RANGE,
-    Box,
-    Described,
-    Offer,
-    Signature,
-    described,
-    offered,
-)
+from contrada.covering.slots import EQUAL, FAR, NEAR, NOWHERE, OTHER, RANGE, SEVERAL, Box, Described, Profile, Signature
 from contrada.geometry import Relation
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_RELATIONS
@@ -117,13 +104,13 @@ class FilterIndex:
     """A live set of filters under numbers."""
 
     def __init__(self) -> None:
-        self._filters: dict[int, Filter] = {}
+        self._profiles: dict[int, Profile] = {}
         self._trees: dict[Signature, CandidateTree] = {}
         self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
         self._counters = np.zeros(2, np.int64)
 
     def __len__(self) -> int:
-        return len(self._filters)
+        return len(self._profiles)
 
     @property
     def work(self) -> tuple[int, int]:
@@ -131,71 +118,67 @@ class FilterIndex:
         visited, compared = self._counters.tolist()
         return visited, compared
 
-    def filter(self, number: int) -> Filter:
-        """The filter of a number."""
-        return self._filters[number]
-
-    def add(self, number: int, part: Filter) -> None:
+    def add(self, number: int, profile: Profile) -> None:
         """Add a filter."""
-        what = described(part)
+        what = profile.described
         tree = self._trees.get(what.signature)
         if tree is None:
             tree = self._trees[what.signature] = CandidateTree(what.signature)
             self._led_by.setdefault(what.signature[0][1], []).append(tree)
         tree.add(number, what)
-        self._filters[number] = part
+        self._profiles[number] = profile
 
     def remove(self, number: int) -> None:
         """Remove a filter."""
-        what = described(self._filters.pop(number))
+        what = self._profiles.pop(number).described
         tree = self._trees[what.signature]
         tree.remove(number, what)
         if not tree.live:
             del self._trees[what.signature]
             self._led_by[what.signature[0][1]].remove(tree)
 
-    def covering(self, part: Filter) -> Iterator[int]:
+    def covering(self, profile: Profile) -> Iterator[int]:
         """The numbers of the filters that cover one."""
-        offer, seen = offered(part), set[int]()
-        for attribute in sorted(offer.attributes):
+        seen = set[int]()
+        for attribute in sorted(profile.attributes):
             for tree in list(self._led_by.get(attribute, ())):
-                for number in self._may_cover(tree, offer):
-                    if number not in seen and filter_covers(self._filters[number], part):
+                for number in self._may_cover(tree, profile):
+                    if number not in seen and filter_covers(self._profiles[number].part, profile.part):
                         seen.add(number)
                         yield number
 
-    def _may_cover(self, tree: CandidateTree, offer: Offer) -> Iterator[int]:
+    def _may_cover(self, tree: CandidateTree, profile: Profile) -> Iterator[int]:
         query: list[float] = []
         regions: list[tuple[int, Box]] = [(0, NOWHERE)]
         is_near = False
         for kind, attribute, form in tree.signature:
             if kind == EQUAL:
-                value = offer.values.get((attribute, form))
+                value = profile.value((attribute, form))
                 if value is None:
                     return
                 query += (-value, value)
             elif kind == RANGE:
-                ends = offer.ranges.get((attribute, form))
+                ends = profile.ends((attribute, form))
                 if ends is None:
                     return
                 query += (-ends[0], ends[1])
             elif kind == OTHER:
-                if attribute not in offer.attributes:
+                if attribute not in profile.attributes:
                     return
             else:
-                regions, is_near = offer.regions.get(attribute, []), kind == NEAR
+                regions, is_near = profile.regions.get(attribute, []), kind == NEAR
         for mask, box in regions:
             corners = [-box[2], -box[3], box[0], box[1]] if is_near else []
             yield from tree.find([*query, *corners], COVERS[mask], box, False, self._counters)
 
-    def covered(self, part: Filter) -> Iterator[int]:
+    def covered(self, profile: Profile) -> Iterator[int]:
         """The numbers of the filters that one covers."""
-        what, seen = described(part), set[int]()
+        what, seen = profile.described, set[int]()
         needed = {attribute for _, attribute, _ in what.signature}
         for tree in list(self._trees.values()):
             if needed <= {attribute for _, attribute, _ in tree.signature}:
                 for number in self._may_be_covered(tree, what):
-                    if number not in seen and filter_covers(part, self._filters[number]):
+                    if number not in seen and filter_covers(profile.part, self._profiles[number].part):
                         seen.add(number)
                         yield number
 
@@ -208,7 +191,7 @@ class FilterIndex:
                 at += 2
         region = next((slot[1] for slot in what.signature if slot[0] in (NEAR, FAR)), None)
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (NEAR, FAR)), None)
-        is_same = region is not None and region == theirs
+        is_same = region is not None and region == theirs and (OTHER, theirs, SEVERAL) not in tree.signature
         admitted = COVERED[what.mask] if is_same else EVERYTHING
         for point in what.points:
             query: list[float] = []

@@ -9,20 +9,22 @@ exact comparison. What is kept of an interval are two doubles that keep the orde
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+import re
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
 from contrada.geometry import Point, Relation, RelationSet
 from contrada.model import Constraint, Filter
-from contrada.model.forms import BACKWARDS, LIKE, NOT, PATTERN, PRESENT, TEXT, Operand, Test, folding
-from contrada.model.operators import exact_operands
+from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, NOT, PATTERN, PRESENT, TEXT, Operand, Test, folding
+from contrada.model.operators import NULLS, exact_operands
 from contrada.model.pieces import BEGIN, END, Cut, Piece, intersection, pieces_of
 from contrada.model.restore import decode_text
-from contrada.model.text import WILDCARD_BYTES, encode_text, fold
+from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, NUMBER, number_of_bits
 
 EQUAL, RANGE, NEAR, FAR, OTHER = range(5)
+SEVERAL = 1  # the form of an OTHER slot: there are more regions of the attribute than the one it is filed under
 APART = 1 << Relation.DISJOINT
 MOST_VALUES = 16  # that a filter is filed under; one with more is looked for by the smallest and the largest
 KEPT_BYTES = 6  # of a text: as many as a double holds exactly
@@ -42,45 +44,102 @@ class Described(NamedTuple):
     box: Box
 
 
-class Offer(NamedTuple):
-    """What a filter offers to those that may cover it."""
+class Profile:
+    """What a filter says, as one that may cover others and as one that others may cover."""
 
-    attributes: frozenset[str]
-    values: dict[Place, float]  # one of the values that it allows
-    ranges: dict[Place, tuple[float, float]]
-    regions: dict[str, list[tuple[int, Box]]]
+    def __init__(self, part: Filter) -> None:
+        self.part = part
+        self.regions: dict[str, list[tuple[int, Box]]] = {}
+        self.attributes: set[str] = set()
+        self._pieces: dict[Place, list[Piece] | None] = {}  # None: no pieces of an order, left to the comparison
+        self._patterns: dict[Place, list[Test]] = {}
+        for constraint in part.constraints:
+            self._take(constraint)
 
-
-def described(part: Filter) -> Described:
-    """A filter that may cover others."""
-    equal: list[tuple[Slot, list[float]]] = []
-    ranges: list[tuple[Slot, tuple[float, float]]] = []
-    others: set[Slot] = set()
-    region: tuple[Slot, int, Box] | None = None
-    for (attribute, form), constraints in _by_place(part):
-        if form is None:
-            for constraint in constraints:
-                mask = constraint.relations.mask
-                slot = (FAR if mask & APART else NEAR, attribute, 0)
-                if region is None or slot < region[0]:
-                    region = slot, mask, _box(constraint)
-            others.add((OTHER, attribute, 0))
-            continue
-        pieces = _pieces(constraints)
-        values = _values(pieces) if pieces is not None and (form == BOOLEAN or TEXT <= form < BACKWARDS) else None
-        if values is not None and len(values) <= MOST_VALUES:
-            equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))
-        elif pieces and form != BOOLEAN and (pieces[0][0], pieces[-1][1]) != (BEGIN, END):
-            ranges.append(((RANGE, attribute, form), (_height(form, pieces[0][0]), _height(form, pieces[-1][1]))))
+    def _take(self, constraint: Constraint) -> None:
+        attribute = constraint.attribute
+        self.attributes.add(attribute)
+        if isinstance(constraint.operator, RelationSet):
+            self.regions.setdefault(attribute, []).append((constraint.operator.mask, _box(constraint)))
+            return
+        if constraint.kind is not None or constraint.operator in NULLS:
+            self._pieces[attribute, PRESENT] = None
+            return
+        test = constraint.test
+        place = attribute, test.form
+        if test.form >= PATTERN:
+            self._patterns.setdefault(place, []).append(test)
+        if test.form >= PATTERN or (test.form == NUMBER and exact_operands(constraint.value)):
+            self._pieces[place] = None
+        elif place not in self._pieces:
+            self._pieces[place] = pieces_of(test)
         else:
-            others.add((OTHER, attribute, 0))
-    if region is not None:
-        others.discard((OTHER, region[0][1], 0))
-    slots = [*equal, *ranges, *([(region[0], ())] if region else []), *((slot, ()) for slot in others)]
-    signature = tuple(slot for slot, _ in sorted(slots, key=lambda pair: pair[0]))
-    return Described(
-        signature, _points(equal, ranges, region), region[1] if region else 0, region[2] if region else NOWHERE
-    )
+            before = self._pieces[place]
+            self._pieces[place] = None if before is None else intersection(before, pieces_of(test))
+
+    @cached_property
+    def described(self) -> Described:
+        """The filter as one that may cover others."""
+        equal: list[tuple[Slot, list[float]]] = []
+        ranges: list[tuple[Slot, tuple[float, float]]] = []
+        others: set[Slot] = set()
+        for (attribute, form), pieces in self._pieces.items():
+            values = _values(pieces) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
+            if values is not None and len(values) <= MOST_VALUES:
+                equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))
+            elif pieces and form != BOOLEAN and (pieces[0][0], pieces[-1][1]) != (BEGIN, END):
+                ranges.append(((RANGE, attribute, form), _ends(form, pieces)))
+            else:
+                others.add((OTHER, attribute, 0))
+        region = self._first_region()
+        others |= {(OTHER, attribute, 0) for attribute in self.regions if region and attribute != region[0][1]}
+        if region and len(self.regions[region[0][1]]) > 1:
+            others.add((OTHER, region[0][1], SEVERAL))
+        slots = [slot for slot, _ in (*equal, *ranges)] + ([region[0]] if region else []) + list(others)
+        _, mask, box = region or (None, 0, NOWHERE)
+        return Described(tuple(sorted(slots)), _points(equal, ranges, region), mask, box)
+
+    def _first_region(self) -> tuple[Slot, int, Box] | None:
+        """The region that a filter is filed under: one that holds of nothing far apart, if there is one."""
+        slots = [
+            ((FAR if mask & APART else NEAR, attribute, 0), mask, box)
+            for attribute, regions in self.regions.items()
+            for mask, box in regions
+        ]
+        return min(slots) if slots else None
+
+    def value(self, place: Place) -> float | None:
+        """The code of a value that the filter allows at a place, one of few; None if it does not name them."""
+        attribute, form = place
+        values = _values(self._pieces.get(place))
+        if values is not None:
+            return _code(form, values[0])
+        folded = self._folded(attribute, form)
+        return None if folded is None else _code(form, folded[0])
+
+    def ends(self, place: Place) -> tuple[float, float] | None:
+        """Between what the values that the filter allows at a place lie; None if it does not say."""
+        attribute, form = place
+        pieces = self._pieces.get(place)
+        if pieces:
+            return _ends(form, pieces)
+        folded = self._folded(attribute, form)
+        if folded is not None:
+            return _text_height(folded[0]), _text_height(folded[-1])
+        ends = [_pattern_ends(test, form) for test in self._patterns.get((attribute, PATTERN + folding(form)), ())]
+        lows, highs = zip(*(pair for pair in ends if pair is not None), strict=True) if any(ends) else ((), ())
+        return (max(lows), min(highs)) if lows else None
+
+    def _folded(self, attribute: str, form: int) -> list[bytes] | None:
+        """The texts that the filter names, in another form: folded, or read backwards."""
+        if form < TEXT:
+            return None
+        named = _values(self._pieces.get((attribute, TEXT)))
+        if named is None:
+            return None
+        texts = [decode_text(value) for value in named if isinstance(value, bytes)]
+        codes = [encode_text(fold(text, bool(form & CASEI), bool(form & ACCENTI))) for text in texts]
+        return sorted(code[::-1] if form >= BACKWARDS else code for code in codes)
 
 
 def _points(
@@ -97,82 +156,12 @@ def _points(
     return [[*(coordinate for value in values for coordinate in (-value, value)), *tail] for values in chosen]
 
 
-def offered(part: Filter) -> Offer:
-    """A filter that others may cover."""
-    values: dict[Place, float] = {}
-    ranges: dict[Place, tuple[float, float]] = {}
-    regions: dict[str, list[tuple[int, Box]]] = {}
-    for (attribute, form), constraints in _by_place(part):
-        if form is None:
-            regions.setdefault(attribute, []).extend((c.relations.mask, _box(c)) for c in constraints)
-            continue
-        pieces = _pieces(constraints)
-        if pieces:
-            ranges[attribute, form] = _height(form, pieces[0][0]), _height(form, pieces[-1][1])
-            named = _values(pieces)
-            if named is not None:
-                values[attribute, form] = _code(form, named[0])
-                if form == TEXT:
-                    _offer_folded(attribute, [decode_text(value) for value in named], values, ranges)  # type: ignore[arg-type]
-        elif form >= PATTERN:
-            for constraint in constraints:
-                _offer_ends(attribute, constraint.test, ranges)
-    return Offer(frozenset(c.attribute for c in part), values, ranges, regions)
-
-
-def _offer_folded(
-    attribute: str, texts: list[str], values: dict[Place, float], ranges: dict[Place, tuple[float, float]]
-) -> None:
-    """Texts in all forms in which others may ask for them: folded, and read backwards."""
-    for fold_by in range(4):
-        codes = sorted(encode_text(fold(text, bool(fold_by & 1), bool(fold_by & 2))) for text in texts)
-        if fold_by:
-            values.setdefault((attribute, TEXT + fold_by), _code(TEXT, codes[0]))
-            ranges.setdefault((attribute, TEXT + fold_by), (_text_height(codes[0]), _text_height(codes[-1])))
-        back = sorted(code[::-1] for code in codes)
-        ranges.setdefault((attribute, BACKWARDS + fold_by), (_text_height(back[0]), _text_height(back[-1])))
-
-
-def _offer_ends(attribute: str, test: Test, ranges: dict[Place, tuple[float, float]]) -> None:
-    """What all texts of a pattern begin and end with."""
-    if test.asks & NOT or test.asks & ~NOT != LIKE:
-        return
-    runs = test.pattern
-    for wildcard in WILDCARD_BYTES.values():
-        runs = runs.replace(wildcard, b"\xff")
-    head, tail = runs.split(b"\xff", 1)[0], runs.rsplit(b"\xff", 1)[-1][::-1]
-    for form, text in ((TEXT, head), (BACKWARDS, tail)):
-        if text:
-            place = attribute, form + folding(test.form)
-            low, high = ranges.get(place, (-math.inf, math.inf))
-            ranges[place] = max(low, _text_height(text)), min(high, _text_height(text[:-1] + bytes([text[-1] + 1])))
-
-
-def _by_place(part: Filter) -> Iterator[tuple[tuple[str, int | None], list[Constraint]]]:
-    """The constraints of a filter by attribute and form; regions and points, and types that were added, have none."""
-    found: dict[tuple[str, int | None], list[Constraint]] = {}
-    for constraint in part:
-        if isinstance(constraint.operator, RelationSet):
-            found.setdefault((constraint.attribute, None), []).append(constraint)
-        elif constraint.kind is not None:
-            found.setdefault((constraint.attribute, PRESENT), []).append(constraint)
-        else:
-            found.setdefault(constraint.place, []).append(constraint)
-    return iter(found.items())
-
-
-def _pieces(constraints: Iterable[Constraint]) -> list[Piece] | None:
-    """What all of these hold of; None if one of them is no piece of an order, or its numbers are too long for that."""
-    common: list[Piece] | None = None
-    for constraint in constraints:
-        if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
-            return None
-        test = constraint.test
-        if test.form >= PATTERN or exact_operands(constraint.value):
-            return None
-        pieces = pieces_of(test)
-        common = pieces if common is None else intersection(common, pieces)
-    return common
+def _pattern_ends(test: Test, form: int) -> tuple[float, float] | None:
+    """Between what all texts of a pattern lie, read forwards or backwards, by what they begin with."""
+    if test.asks & NOT or form >= PATTERN:
+        return None
+    head = re.split(b"[\xfe\xff]", test.pattern[::-1] if form >= BACKWARDS else test.pattern, maxsplit=1)[0]
+    return (_text_height(head), _text_height(head[:-1] + bytes([head[-1] + 1]))) if head else None
 
 
 def _values(pieces: list[Piece] | None) -> list[Operand] | None:
@@ -190,6 +179,10 @@ def _values(pieces: list[Piece] | None) -> list[Operand] | None:
 def _code(form: int, value: Operand) -> float:
     """A number for a value: equal for equal ones, and hardly ever for others."""
     return float(hash((form, value)) & 0xFFFFFFFFFFFF)
+
+
+def _ends(form: int, pieces: list[Piece]) -> tuple[float, float]:
+    return _height(form, pieces[0][0]), _height(form, pieces[-1][1])
 
 
 def _height(form: int, cut: Cut) -> float:

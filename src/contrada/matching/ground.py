@@ -38,8 +38,9 @@ Terms = tuple[Term, ...]  # of one filter, each once, sorted
 class Space:
     """The different regions and points that constraints on one attribute name, in one coordinate system."""
 
-    def __init__(self, attribute: str, values: Sequence[Value]) -> None:
+    def __init__(self, attribute: str, values: Sequence[Value], groups: Sequence[int]) -> None:
         self.attribute = attribute
+        self._groups = np.array(groups, np.float64)
         self.boxes = np.array([_box(value) for value in values]).reshape(-1, 4)
         self._is_point = np.array([isinstance(value, Point) for value in values], bool)
         self._local = np.where(self._is_point, np.cumsum(self._is_point), np.cumsum(~self._is_point)) - 1
@@ -53,9 +54,9 @@ class Space:
         self._tree: shapely.STRtree | None = None
 
     def _items(self) -> Items:
-        """For every value the first that equals it: values of one box are compared, the rest differ."""
+        """For every value the first of its group that equals it: values of one box are compared, the rest differ."""
         first = np.arange(len(self.boxes))
-        _, group = np.unique(self.boxes, axis=0, return_inverse=True)
+        _, group = np.unique(np.column_stack([self._groups, self.boxes]), axis=0, return_inverse=True)
         todo = np.argsort(group, kind="stable")
         while True:
             is_head = np.diff(group[todo], prepend=-1) != 0
@@ -102,42 +103,46 @@ class Space:
 
 
 class Ground:
-    """All constraints of some filters."""
+    """All constraints of some groups of filters; what is equal is one within a group, so that no group sees another."""
 
-    def __init__(self, filters: Iterable[Filter]) -> None:
+    def __init__(self, groups: Iterable[Iterable[Filter]]) -> None:
+        self.group = 0  # that further constraints belong to
         self.others: list[Constraint] = []
-        self._other_of: dict[Constraint, int] = {}
+        self._other_of: dict[tuple[int, Constraint], int] = {}
         self._known: dict[tuple[int, int, int], int] = {}  # relations of items of a space
         self._covers: dict[tuple[int, int], bool] = {}
         self._conflicts: dict[tuple[int, int], bool] = {}
         self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
         self.spaces: list[Space] = []
         self._space_of: dict[tuple[str, str | None], int] = {}
-        self.filters = self._interned([tuple(part) for part in filters])
+        self.filters = self._interned(groups)
         self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
 
-    def _interned(self, filters: list[tuple[Constraint, ...]]) -> list[Terms]:
+    def _interned(self, groups: Iterable[Iterable[Filter]]) -> list[Terms]:
         """The filters as terms."""
         values: list[list[Value]] = []
-        number_of: dict[tuple[int, int], int] = {}  # by space and identity of a value
+        whose: list[list[int]] = []  # the group of each value
+        number_of: dict[tuple[int, int, int], int] = {}  # by space, group and identity of a value
         drafts: list[list[Term]] = []
-        for constraints in filters:
-            draft = []
-            for constraint in constraints:
-                if not isinstance(constraint.operator, RelationSet):
-                    draft.append(Term(OTHER, self.other(constraint)))
-                    continue
-                value = constraint.value
-                space = self._space_of.setdefault((constraint.attribute, value.crs), len(values))
-                if space == len(values):
-                    values.append([])
-                number = number_of.setdefault((space, id(value)), len(values[space]))
-                if number == len(values[space]):
-                    values[space].append(value)
-                draft.append(Term(space, number, constraint.operator.mask))
-            drafts.append(draft)
-        names = sorted(self._space_of, key=lambda name: self._space_of[name])
-        self.spaces = [Space(name[0], those) for name, those in zip(names, values, strict=True)]
+        for self.group, filters in enumerate(groups):
+            for part in filters:
+                drafts.append([])
+                for constraint in part:
+                    if not isinstance(constraint.operator, RelationSet):
+                        drafts[-1].append(Term(OTHER, self.other(constraint)))
+                        continue
+                    value = constraint.value
+                    space = self._space_of.setdefault((constraint.attribute, value.crs), len(values))
+                    if space == len(values):
+                        values.append([])
+                        whose.append([])
+                    number = number_of.setdefault((space, self.group, id(value)), len(values[space]))
+                    if number == len(values[space]):
+                        values[space].append(value)
+                        whose[space].append(self.group)
+                    drafts[-1].append(Term(space, number, constraint.operator.mask))
+        names = [attribute for attribute, _ in self._space_of]
+        self.spaces = [Space(*those) for those in zip(names, values, whose, strict=True)]
         items = [space.item_of.tolist() for space in self.spaces]
         return [
             tuple(sorted({t if t.space == OTHER else Term(t.space, items[t.space][t.item], t.mask) for t in draft}))
@@ -146,7 +151,7 @@ class Ground:
 
     def other(self, constraint: Constraint) -> int:
         """The number of a constraint on no region or point."""
-        number = self._other_of.setdefault(constraint, len(self.others))
+        number = self._other_of.setdefault((self.group, constraint), len(self.others))
         if number == len(self.others):
             self.others.append(constraint)
         return number

@@ -110,17 +110,17 @@ def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
     >>> print(*conflict, sep=", ")
     x < 1, x > 1
     """
-    ground = Ground([part])
+    ground = Ground([[part]])
     found = reduced(ground, ground.filters[0]).conflict
     return None if found is None else (ground.constraint(found[0]), ground.constraint(found[1]))
 
 
 def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], None] | None) -> Iterable[Simplified]:
-    ground = Ground(part for group in groups for part in group)
+    ground = Ground(groups)
     learn_filters(ground, ground.filters)
     drafts, at = [], 0
-    for group in groups:
-        drafts.append(_Group(ground, group, ground.filters[at : at + len(group)]))
+    for number, group in enumerate(groups):
+        drafts.append(_Group(ground, number, group, ground.filters[at : at + len(group)]))
         at += len(group)
     learn_few(ground, (draft.filters for draft in drafts if len(draft.filters) <= FEW))
     for draft in drafts:
@@ -132,8 +132,9 @@ def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], 
 class _Group:
     """The filters of one `or`, on their way."""
 
-    def __init__(self, ground: Ground, originals: Sequence[Filter], filters: Sequence[Terms]) -> None:
-        self._ground, self._originals = ground, originals
+    def __init__(self, ground: Ground, number: int, originals: Sequence[Filter], filters: Sequence[Terms]) -> None:
+        self._ground, self._number, self._originals = ground, number, originals
+        ground.group = number
         self._before = list(filters)
         self._rules = dict.fromkeys(RULES, 0)
         repeated = sum(map(len, originals)) - sum(map(len, filters))  # constraints of a filter that are equal
@@ -144,6 +145,7 @@ class _Group:
 
     def simplified(self) -> Simplified:
         """The rules to a fixed point."""
+        self._ground.group = self._number
         while True:
             left = uncovered(self._ground, self.filters)
             self._rules["covered"] += len(self.filters) - len(left)
