@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import contrada as ct
+from contrada.cli import conflicts
 from contrada.cli.main import app
 
 ASKED = "NOT (kind = 'storm' OR severity < 3) AND (overlaps(area, BBOX(0, 0, 4, 4)) OR is_open)"
@@ -90,6 +91,75 @@ def test_a_file_for_a_template(tmp_path):
     result = run("--file", tmp_path / "s.csv", "--template", "severity >= $least")
     assert result.exit_code == 1
     assert f"{tmp_path / 's.csv'}:3: column 'least': no value" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x > 3 AND y = 1 AND x < 3", ["this filter can never match: x > 3 and x < 3 exclude each other"]),
+        ("x BETWEEN 5 AND 3", ["this filter can never match: no value satisfies x BETWEEN 5 AND 3"]),
+        ("relation(a, POINT(1 2))", ["this filter can never match: no value satisfies relation(a, POINT (1 2))"]),
+        ("x = 1 OR x = 1 AND x = 2", ["filter 2 of 2 can never match: x = 1 and x = 2 exclude each other"]),
+        ("disjoint(a, POINT(1 2)) AND equals(a, POINT(1 2))", ["disjoint(a, POINT (1 2)) and equals(a, POINT (1 2))"]),
+        ("x >= 3 AND x <= 5 AND x IN (1, 9)", ["x IN (1, 9) and x BETWEEN 3 AND 5 exclude each other"]),
+        ("x IS NULL AND x > 1", ["x IS NULL and x > 1 exclude each other"]),
+        ("x > 3 AND x < 5 AND y <> x2", []),
+        ("x < 1 AND x > 2 AND overlaps(a, $g)", ["x < 1 and x > 2 exclude each other"]),
+        ("x < $low AND x > $high", []),
+    ],
+)
+def test_filters_that_can_never_match_are_worth_a_warning(text, told):
+    result = run(text.replace("y <> x2", "y <> 'x2'"))
+    assert result.exit_code == 0
+    found = [line for line in result.stdout.splitlines() if line.startswith("warning:")]
+    assert len(found) == len(told)
+    for line, part in zip(found, told, strict=True):
+        assert part in line
+    assert "warning" not in run(text.replace("y <> x2", "y <> 'x2'"), "--json").stdout
+
+
+def test_warnings_of_a_file_say_where_and_whose(tmp_path, monkeypatch):
+    monkeypatch.setattr(conflicts, "AT_ONCE", 2)
+    path = tmp_path / "s.ndjson"
+    rows = [
+        {"key": 7, "filter": "x > 3 AND x < 3"},
+        {"key": "fine", "filter": "x > 3 AND x < 5 AND S_INTERSECTS(a, BBOX(0, 0, 1, 1))"},
+        {"subscriber": "ops", "filter": "y = 1 OR inside(a, BBOX(0, 0, 1, 1)) AND disjoint(a, BBOX(0, 0, 2, 2))"},
+        {"key": "k", "filter": "x BETWEEN 5 AND 3 OR x BETWEEN 3 AND 5 OR flag = TRUE AND flag <> TRUE"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = run("--file", path)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert [line.partition(" can never match: ")[0] for line in lines] == [
+        f"{path}:1: warning: the subscription 7",
+        f"{path}:3: warning: filter 2 of 2 of this subscription",
+        f"{path}:4: warning: filter 1 of 3 of the subscription 'k'",
+        f"{path}:4: warning: filter 3 of 3 of the subscription 'k'",
+    ]
+    assert "4 good subscriptions, 0 bad, 4 filters that can never match" in result.stderr
+
+
+def test_a_column_without_a_template_is_bad(tmp_path):
+    (tmp_path / "s.ndjson").write_text('{"key": 1, "filter": "x >= $least"}')
+    result = run("--file", tmp_path / "s.ndjson")
+    assert result.exit_code == 1
+    assert "$least is a column of a template" in result.stdout
+
+
+def test_rows_that_make_a_template_impossible(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("key,low,high\na,1,2\nb,3,2\nc,,1\nd,5,1\n")
+    asked = "x BETWEEN $low AND $high AND y = 1 OR z < 3 AND z > 4 AND x = $low"
+    result = run("--file", path, "--template", asked)
+    assert result.exit_code == 1, "a row has no value"
+    assert [line.partition(": no value satisfies ")[2] for line in result.stdout.splitlines()[1:]] == [
+        "x BETWEEN 3 AND 2", "x BETWEEN 5 AND 1",
+    ]  # fmt: skip
+    assert f"{path}:3: warning: filter 1 of 2 of the subscription 'b'" in result.stdout
+    assert result.stderr.count("warning: filter 2 of 2 can never match") == 1
+    path.write_text("key,low,high\n")
+    assert run("--file", path, "--template", asked).exit_code == 0
 
 
 def test_usage(tmp_path):

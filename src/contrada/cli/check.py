@@ -6,17 +6,18 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from contrada.cli.ending import FAULTS, errors_told
-from contrada.errors import ContradaError, FilterError, FormatError
+from contrada.errors import FilterError, FormatError
 from contrada.geometry import Relation
-from contrada.model import Constraint, Predicate
+from contrada.model import Constraint, Filter, Predicate
 
 if TYPE_CHECKING:
     from contrada.language.records import Rejected
+    from contrada.language.subscription_rows import SubscriptionTable
 
 # Bare words of ours that OGC uses for more: the word, the union that OGC means, and where the word is false.
 STRICT = {
@@ -35,7 +36,8 @@ Show what a filter in CQL2 means: the filters it becomes, each on a line.
 
 FILTER is text, JSON, @FILE or - for standard input. The word contains is strict here, and so are covers, inside and \
 covered_by: each is one of eight relations that exclude each other. What OGC calls contains is S_CONTAINS, and what it \
-calls within is S_WITHIN; where such a word stands a note says so.
+calls within is S_WITHIN; where such a word stands a note says so. A filter that no message can satisfy is worth a \
+warning, which names the two constraints that exclude each other.
 
 \b
 What does it become?
@@ -49,7 +51,7 @@ The rows of a file for a template:
 
 \b
 Exit codes:
-  0  all is good
+  0  all is good; warnings do not count
   1  the filter does not parse, or a subscription is bad
   2  it could not run: usage, a file that is not there
 """
@@ -95,9 +97,29 @@ def check_filter(text: str, as_json: bool) -> int:
             typer.echo(f"  {part}")
         if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
             typer.echo(f"a template: it takes {', '.join(columns)} from the rows of a table")
-    for note in notes(predicate):
-        typer.echo(note, err=as_json)
+    for line in (*warnings(predicate), *notes(predicate)):
+        typer.echo(line, err=as_json)
     return 0
+
+
+def warnings(predicate: Predicate) -> Iterator[str]:
+    """Which filters can never match, whatever rows a template is given.
+
+    >>> from contrada import parse
+    >>> list(warnings(parse("severity >= 5 AND severity < 3 AND area = $area")))
+    ['warning: this filter can never match: severity >= 5 and severity < 3 exclude each other']
+    """
+    for number, reason in _never(predicate).items():
+        which = "this filter" if len(predicate) == 1 else f"filter {number} of {len(predicate)}"
+        yield f"warning: {which} can never match: {reason}"
+
+
+def _never(predicate: Predicate) -> dict[int, str]:
+    """The filters that can never match, by their numbers from 1 on, as far as columns of a template do not matter."""
+    from contrada.cli.conflicts import never_satisfied
+
+    fixed = ((k, [one for one in part if not one.columns]) for k, part in enumerate(predicate, 1))
+    return dict(never_satisfied((k, Filter(constraints)) for k, constraints in fixed if constraints))
 
 
 def notes(predicate: Predicate) -> Iterator[str]:
@@ -121,51 +143,68 @@ def _strict_relation(constraint: Constraint) -> Relation | None:
     return next((one for one in STRICT if asked in (one | one, ~one)), None)
 
 
+class Warned(NamedTuple):
+    """A filter that no message satisfies: where, whose, which of how many from 1 on, and why."""
+
+    source: str
+    number: int
+    key: str | int | None
+    part: int
+    parts: int
+    reason: str
+
+    def __str__(self) -> str:
+        whose = "this subscription" if self.key is None else f"the subscription {self.key!r}"
+        which = whose if self.parts == 1 else f"filter {self.part} of {self.parts} of {whose}"
+        return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
+
+
 def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
-    """Print each bad subscription of a file; returns the exit code."""
-    good, bad = 0, 0
+    """Print each bad subscription of a file and each filter that can never match; returns the exit code."""
+    good, bad, never = 0, 0, 0
     for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
         if isinstance(item, int):
             good += item
         elif isinstance(item, str):
             typer.echo(item, err=True)
+        elif isinstance(item, Warned):
+            never += 1
+            typer.echo(str(item))
         else:
             bad += 1
             typer.echo(f"{item.source}:{item.number}: {item.reason}")
-    typer.echo(f"{_counted(good, 'good subscription')}, {bad:,} bad", err=True)
+    warned = f", {_counted(never, 'filter')} that can never match" if never else ""
+    typer.echo(f"{_counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
 
 
-def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | str | int]:
-    """Of each subscription a rejection, or 1; at last notes."""
-    from contrada.cli.subscribing import rejected_subscription
-    from contrada.language import parse
+def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
+    """Of each subscription a rejection, or 1; warnings now and then, and at last notes."""
+    from contrada.cli.conflicts import AT_ONCE, is_doubtful, never_satisfied
+    from contrada.cli.subscribing import Asking, parsed_subscriptions
     from contrada.language.records import Rejected
-    from contrada.language.subscriptions import read_subscriptions
 
-    keys: set[str | int] = set()
     found: dict[str, str] = {}
-    for item in read_subscriptions(str(file), format):
+    doubtful: list[tuple[tuple[str, int, str | int | None, int, int], Filter]] = []
+    for item in parsed_subscriptions(Asking(file, format, None, {})):
         if isinstance(item, Rejected):
             yield item
             continue
-        try:
-            predicate = parse(item.filter)
-            if item.key in keys:
-                raise FilterError(f"the key {item.key!r} was there before")
-        except ContradaError as error:
-            yield rejected_subscription(item, error)
-            continue
-        if item.key is not None:
-            keys.add(item.key)
-        for note in notes(predicate):
+        for note in notes(item.predicate):
             found.setdefault(note, f"{note} (first: {item.source}, {item.unit} {item.number})")
+        for part, asked in enumerate(item.predicate, 1):
+            if is_doubtful(asked):
+                doubtful.append(((item.source, item.number, item.key, part, len(item.predicate)), asked))
+        if len(doubtful) >= AT_ONCE:
+            yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
+            doubtful.clear()
         yield 1
+    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
     yield from found.values()
 
 
-def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | str | int]:
-    """Of each row for a template a rejection, and the number of the others; at last notes."""
+def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
+    """Of each row for a template a rejection, and the number of the others; then warnings, and at last notes."""
     from contrada.language import parse
     from contrada.language.subscriptions import read_subscription_table
 
@@ -173,7 +212,30 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
     found = read_subscription_table(str(file), predicate, format, key=key)
     yield from found.rejected
     yield found.table.num_rows
+    yield from warnings(predicate)
+    yield from _warned_rows(predicate, found)
     yield from notes(predicate)
+
+
+def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
+    """Warnings of what the values of rows make of a template; what no row can help is told once, of the template."""
+    from contrada.cli.conflicts import never_satisfied, undecided
+    from contrada.language.instances import Instances
+
+    rows, known = found.table, _never(template)
+    asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}
+    parts = {part: constraints for part, constraints in asked.items() if constraints}
+    if not parts or not rows.num_rows:
+        return
+    keys = rows.column("key").to_pylist() if "key" in rows.schema.names else [None] * rows.num_rows
+    made = Instances(Predicate(map(Filter, parts.values())), rows)
+    filters = (
+        ((origin[0], origin[2], key, part, len(template)), bound)
+        for origin, key, predicate in zip(found.origins, keys, made, strict=True)
+        if isinstance(predicate, Predicate)
+        for part, bound in zip(parts, predicate, strict=True)
+    )
+    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(filters))
 
 
 def _text(filter: str) -> str:

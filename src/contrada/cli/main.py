@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli import check, demo, ingest, match
+from contrada.cli import check, demo, ingest, match, simplify
 
 app = typer.Typer(
     name="contrada",
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 app.command(help=match.HELP)(match.match)
 app.command(help=check.HELP)(check.check)
+app.command(help=simplify.HELP)(simplify.simplify)
 app.command(help=demo.HELP)(demo.demo)
 app.command(help=ingest.HELP)(ingest.ingest)
 

@@ -183,14 +183,14 @@ def match(
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
     if (master or artifacts) and not spark:
         raise typer.BadParameter("--master and --artifacts are for --spark")
-    _check_paths([messages, subscriptions, zones], [output, reject])
+    check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
         from contrada.cli.flow import Plan, run
         from contrada.cli.intake import Reading
         from contrada.cli.subscribing import Asking
         from contrada.language.reading import read_zones
 
-        read = {"times": _names(times), "to_crs": to_crs}
+        read = {"times": names_in(times), "to_crs": to_crs}
         around_messages = None if buffer_of is Buffered.subscriptions else buffer
         around_rows = None if buffer_of is Buffered.messages else buffer
         known = None if zones is None else read_zones(zones)
@@ -209,11 +209,12 @@ def match(
         raise typer.Exit(run(plan))
 
 
-def _names(text: str | None) -> list[str]:
+def names_in(text: str | None) -> list[str]:
+    """The names in a list with commas."""
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _check_paths(inputs: list[Path | None], outputs: list[Path | None]) -> None:
+def check_paths(inputs: list[Path | None], outputs: list[Path | None]) -> None:
     """Refuse what is not there, to write over what is read, and to write two things to one file."""
     for path in inputs:
         if path is not None and str(path) != "-" and not path.exists():

@@ -33,6 +33,7 @@ SUFFIXES = {
     ".parquet": ResultFormat.parquet, ".arrow": ResultFormat.arrow, ".feather": ResultFormat.arrow,
     ".arrows": ResultFormat.arrow,
 }  # fmt: skip
+BINARY = (ResultFormat.parquet, ResultFormat.arrow)
 
 
 def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
@@ -42,14 +43,20 @@ def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFor
     return SUFFIXES.get(output.suffix.lower(), ResultFormat.ndjson)
 
 
+def opened_sink(output: Path | None, format: ResultFormat) -> Any:
+    """Where results go: a new file, or standard output."""
+    if output is not None:
+        return output.open("wb")
+    if sys.stdout is None:
+        raise FormatError("there is no standard output")
+    if format in BINARY and sys.stdout.isatty():
+        raise FormatError(f"{format} is not for terminals: name a file, --output, or a pipe")
+    return sys.stdout.buffer
+
+
 def open_results(output: Path | None, format: ResultFormat, table: ForwardingTable, by: By) -> Lines | Tables:
     """A writer of matches to a file, or to standard output."""
-    is_binary = format in (ResultFormat.parquet, ResultFormat.arrow)
-    if output is None and sys.stdout is None:
-        raise FormatError("there is no standard output")
-    if output is None and is_binary and sys.stdout.isatty():
-        raise FormatError(f"{format} is not for terminals: name a file, --output, or a pipe")
-    sink: Any = sys.stdout.buffer if output is None else output.open("wb")
+    sink, is_binary = opened_sink(output, format), format in BINARY
     if is_binary:
         return Tables(sink, output is not None, table, by, format)
     return Lines(sink, output is not None, table, by, format)
@@ -72,7 +79,7 @@ class Lines:
         lines: list[bytes] = []
         start = 0
         for id, count in zip(ids, counts.tolist(), strict=True):
-            head = _csv_line([id])[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
+            head = csv_line([id])[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
             lines += [head + end for end in ends[start : start + count]]
             start += count
         self._sink.write(b"".join(lines))
@@ -88,7 +95,7 @@ class Lines:
             columns["key"] = self._table.keys_of(new)
         for row, *names in zip(new.tolist(), *columns.values(), strict=True):
             if self._is_csv:
-                self._ends[row] = _csv_line(names)
+                self._ends[row] = csv_line(names)
             else:
                 self._ends[row] = _json(dict(zip(columns, names, strict=True)))[1:] + b"\n"
 
@@ -103,7 +110,8 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _csv_line(values: list[Any]) -> bytes:
+def csv_line(values: list[Any]) -> bytes:
+    """A line of CSV."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(values)
     return line.getvalue().encode("utf-8", "replace")
@@ -117,11 +125,11 @@ class Tables:
 
         self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
         everyone = np.arange(len(table))
-        fields = [("message", pa.string()), ("subscriber", _type_of(table.subscribers_of(everyone, "subscription")))]
+        fields = [("message", pa.string()), ("subscriber", type_of(table.subscribers_of(everyone, "subscription")))]
         if by == "subscription":
-            fields.append(("key", _type_of(table.keys_of(everyone))))
+            fields.append(("key", type_of(table.keys_of(everyone))))
         self._schema = pa.schema(fields)
-        self._writer = _writer(_Counted(sink), self._schema, format)
+        self._writer = writer_of(sink, self._schema, format)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: of message k so many of the rows."""
@@ -148,17 +156,20 @@ class Tables:
             self._sink.close()
 
 
-def _writer(sink: Any, schema: Any, format: ResultFormat) -> Any:
+def writer_of(sink: Any, schema: Any, format: ResultFormat) -> Any:
+    """A writer of tables, Parquet or Arrow."""
+    counted = _Counted(sink)
     import pyarrow as pa
 
     if format is ResultFormat.arrow:
-        return pa.ipc.new_stream(sink, schema)  # a stream can be read while it is written
+        return pa.ipc.new_stream(counted, schema)  # a stream can be read while it is written
     import pyarrow.parquet as pq
 
-    return pq.ParquetWriter(sink, schema)
+    return pq.ParquetWriter(counted, schema)
 
 
-def _type_of(names: list[str | int]) -> Any:
+def type_of(names: list[str | int]) -> Any:
+    """The Arrow type of names: integers if all of them are, else text."""
     import pyarrow as pa
 
     fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)

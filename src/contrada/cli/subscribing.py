@@ -1,17 +1,18 @@
-"""Subscriptions of a file in a table; what is bad is rejected and the rest go on."""
+"""Subscriptions of a file, in a table or one by one; what is bad is rejected and the rest go on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseError
 from contrada.language import parse
 from contrada.language.records import Rejected
 from contrada.language.subscriptions import Subscription, read_subscription_table, read_subscriptions
 from contrada.matching import ForwardingTable
+from contrada.model import Predicate
 
 Reject = Callable[[Rejected], None]
 
@@ -67,6 +68,68 @@ def _subscribe_rows(asking: Asking, table: ForwardingTable, reject: Reject) -> N
         reject(item)
     if found.table.num_rows:
         table.subscribe_many(found.table, template)
+
+
+class Parsed(NamedTuple):
+    """A good subscription: where it stood, its names, and what it asks."""
+
+    source: str
+    unit: str
+    number: int
+    key: str | int | None
+    subscriber: str | int
+    predicate: Predicate
+
+
+def parsed_subscriptions(asking: Asking, found_crs: dict[str, str | None] | None = None) -> Iterator[Parsed | Rejected]:
+    """The subscriptions that `table_of` takes, one by one; of those for a template `found_crs` is told the CRS."""
+    if asking.template is None:
+        yield from _parsed_each(asking)
+    else:
+        yield from _parsed_rows(asking, {} if found_crs is None else found_crs)
+
+
+def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
+    keys: set[str | int] = set()
+    for item in read_subscriptions(str(asking.source), asking.format):
+        if isinstance(item, Rejected):
+            yield item
+            continue
+        try:
+            predicate = parse(item.filter)
+            for column in (column for part in predicate for one in part for column in one.columns):
+                raise FilterError(f"{column} is a column of a template, and there is none")
+            if item.key in keys:
+                raise KeyInUseError(f"the key {item.key!r} was there before")
+        except ContradaError as error:
+            yield rejected_subscription(item, error)
+            continue
+        if item.key is not None:
+            keys.add(item.key)
+        yield Parsed(*item[:5], predicate)
+
+
+def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
+    """The rows for a template; keys are numbers if there are none, as in a table, and subscribers keys."""
+    from contrada.language.instances import Instances
+    from contrada.language.rowfiles import row_text
+
+    assert asking.template is not None
+    template = parse(asking.template)
+    rows = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
+    yield from rows.rejected
+    if not rows.table.num_rows:
+        return
+    made = Instances(template, rows.table)
+    found_crs.update(made.crs)
+    there = [name for name in ("key", "subscriber") if name in rows.table.column_names]
+    names = {name: rows.table.column(name).to_pylist() for name in there}
+    keys = names.get("key", range(rows.table.num_rows))
+    for row, (origin, predicate) in enumerate(zip(rows.origins, made, strict=True)):
+        if isinstance(predicate, ContradaError):
+            yield Rejected(*origin, str(predicate), row_text(rows.table, row))
+        else:
+            yield Parsed(*origin, keys[row], names.get("subscriber", keys)[row], predicate)
 
 
 def rejected_subscription(item: Subscription, error: ContradaError) -> Rejected:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.ingesting import Ingested, ingest
     from contrada.pipeline.matching import Matched, match
     from contrada.pipeline.report import write_report
+    from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
 
 __all__ = [
     "Artifact",
@@ -25,11 +26,13 @@ __all__ = [
     "Dataset",
     "Ingested",
     "Matched",
+    "SimplifiedSubscriptions",
     "compile",
     "ingest",
     "match",
     "publish",
     "read_dataset",
+    "simplify",
     "write_report",
 ]
 
@@ -40,11 +43,13 @@ _HOMES = {
     "Dataset": "dataset",
     "Ingested": "ingesting",
     "Matched": "matching",
+    "SimplifiedSubscriptions": "simplifying",
     "compile": "compiling",
     "ingest": "ingesting",
     "match": "matching",
     "publish": "artifacts",
     "read_dataset": "dataset",
+    "simplify": "simplifying",
     "write_report": "report",
 }
 

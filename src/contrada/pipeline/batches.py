@@ -117,7 +117,18 @@ def _names(names: Any, kind: str) -> Any:
     """Names as an Arrow array of a Spark type; text and integers together are text."""
     import pyarrow as pa
 
-    types = {"string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32()}
     if isinstance(names, list):
         names = pa.array([str(name) for name in names], pa.string())
-    return names.cast(types.get(kind, pa.int64()))
+    return names.cast(arrow_type(kind))
+
+
+def arrow_type(kind: str) -> Any:
+    """The Arrow type of names that have a Spark type.
+
+    >>> arrow_type("int")
+    DataType(int32)
+    """
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32()}
+    return types.get(kind, pa.int64())

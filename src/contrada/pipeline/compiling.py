@@ -22,7 +22,7 @@ from contrada.pipeline.artifacts import Artifact, publish, store_of
 from contrada.pipeline.edge import artifacts_place, attribute_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 NAMES = ("key", "subscriber")
 NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
@@ -64,15 +64,9 @@ def compile(
     from pyspark.sql.functions import monotonically_increasing_id
 
     predicate = None if template is None else asked_predicate(template)
-    wanted = [*(["filter"] if predicate is None else template_columns(predicate)), *NAMES]
     session = subscriptions.sparkSession
     place = artifacts_place(session, artifacts)
-    types = _name_types(subscriptions, wanted)
-    columns = attribute_columns(subscriptions, wanted)
-    for name in wanted:
-        if name not in columns and name not in NAMES:
-            who = "subscriptions without a template have" if predicate is None else "the template asks for"
-            raise FilterError(f"{who} the column {name!r}; there are {subscriptions.columns}")
+    columns, types = subscription_columns(subscriptions, predicate)
     # A coalesced task may begin with the partition that lies near: the sort puts the rows in order again.
     numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
         *(f"c{k}" for k in range(len(columns))), "row"
@@ -84,6 +78,20 @@ def compile(
         found = session.range(0, 1, 1, 1).mapInArrow(partial(build_empty, build=built), "about string").collect()
     about = json.loads(found[0]["about"])
     return Compiled(Artifact.of(about["artifact"]), session, about["rejected"])
+
+
+def subscription_columns(
+    subscriptions: DataFrame, template: Predicate | None
+) -> tuple[dict[str, Column], tuple[str, str]]:
+    """The columns of subscriptions that are asked for, by name, and the Spark types of keys and subscribers."""
+    wanted = [*(["filter"] if template is None else template_columns(template)), *NAMES]
+    types = _name_types(subscriptions, wanted)
+    columns = attribute_columns(subscriptions, wanted)
+    for name in wanted:
+        if name not in columns and name not in NAMES:
+            who = "subscriptions without a template have" if template is None else "the template asks for"
+            raise FilterError(f"{who} the column {name!r}; there are {subscriptions.columns}")
+    return columns, types
 
 
 def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:

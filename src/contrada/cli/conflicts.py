@@ -1,0 +1,100 @@
+"""Filters that no message satisfies, found among many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import TypeVar
+
+from contrada.geometry import RelationSet
+from contrada.matching.conjunctions import learn_filters, reduced
+from contrada.matching.ground import Ground
+from contrada.matching.simplification import conflict_in
+from contrada.model import Constraint, Filter
+from contrada.model.implication import conflicts
+
+AT_ONCE = 10_000  # filters that are decided together
+SHOWN = 80  # characters of a constraint: regions are long
+Owner = TypeVar("Owner")
+
+
+def never_satisfied(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[tuple[Owner, str]]:
+    """Whose filters no message satisfies, and why, in order.
+
+    Filters that name each attribute once are decided by a look at their constraints. Of the others regions relate in
+    bulk.
+
+    >>> from contrada import parse
+    >>> list(never_satisfied(enumerate(parse("x = 1 OR x > 3 AND y = 2 AND x < 3"))))
+    [(1, 'x > 3 and x < 3 exclude each other')]
+    """
+    held: list[tuple[Owner, Filter]] = []
+    for owner, part in filters:
+        held.extend([(owner, part)] if is_doubtful(part) else [])
+        if len(held) >= AT_ONCE:
+            yield from _decided(held)
+            held = []
+    yield from _decided(held)
+
+
+def undecided(part: Filter) -> list[Constraint]:
+    """The constraints of a template's filter that may conflict, depending on the row.
+
+    These are all but regions and points that are alone with their attribute.
+
+    >>> from contrada import parse
+    >>> print(*undecided(parse("overlaps(area, $geometry) AND severity BETWEEN $low AND $high").filters[0]))
+    severity BETWEEN $low AND $high
+    """
+    named = Counter(one.attribute for one in part)
+    found = [one for one in part if named[one.attribute] > 1 or not _is_spatial(one)]
+    return found if any(one.columns for one in found) else []
+
+
+def is_doubtful(part: Filter) -> bool:
+    """True if constraints of a filter may conflict: two are on one attribute, or no value satisfies one.
+
+    >>> from contrada import parse
+    >>> [is_doubtful(parse(text).filters[0]) for text in ("x > 1 AND y < 1", "x > 1 AND x < 5", "x BETWEEN 5 AND 3")]
+    [False, True, True]
+    """
+    names = [one.attribute for one in part]
+    return len(set(names)) < len(names) or any(map(_is_empty, part))
+
+
+def _is_empty(constraint: Constraint) -> bool:
+    """True if no value satisfies a constraint."""
+    return not constraint.relations if _is_spatial(constraint) else conflicts(constraint, constraint)
+
+
+def _is_spatial(constraint: Constraint) -> bool:
+    return isinstance(constraint.operator, RelationSet)
+
+
+def _decided(held: list[tuple[Owner, Filter]]) -> Iterator[tuple[Owner, str]]:
+    ground = Ground(part for _, part in held)
+    learn_filters(ground, ground.filters)
+    for (owner, part), terms in zip(held, ground.filters, strict=True):
+        if reduced(ground, terms).conflict is not None:
+            yield owner, reason_in(part)
+
+
+def reason_in(part: Filter) -> str:
+    """Why no message satisfies a filter: of two constraints as they were written, if two will do.
+
+    >>> from contrada import parse
+    >>> reason_in(parse("y = 1 AND x BETWEEN 5 AND 3").filters[0])
+    'no value satisfies x BETWEEN 5 AND 3'
+    """
+    for constraint in part:
+        if _is_empty(constraint):
+            return f"no value satisfies {_shown(constraint)}"
+    found = next((pair for pair in combinations(part, 2) if conflicts(*pair)), None) or conflict_in(part)
+    assert found is not None
+    return f"{_shown(found[0])} and {_shown(found[1])} exclude each other"
+
+
+def _shown(constraint: Constraint) -> str:
+    text = str(constraint)
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

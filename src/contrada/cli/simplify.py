@@ -1,0 +1,110 @@
+"""`contrada simplify`: subscriptions without what is redundant in them, from a file to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrada.cli.ending import errors_told
+from contrada.cli.match import (
+    WRITE,
+    Buffer,
+    Format,
+    Key,
+    Output,
+    Quiet,
+    RejectFile,
+    Strict,
+    Subscriber,
+    SubscriptionsCrs,
+    SubscriptionsFormat,
+    Template,
+    Times,
+    ToCrs,
+    check_paths,
+    names_in,
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Rows of key, subscriber and filter; with --template any rows. - for standard input.", show_default=False
+    ),
+]
+Across = Annotated[
+    bool,
+    typer.Option(
+        "--across", help="Make the subscriptions of a subscriber one; their keys are then gone.", rich_help_panel=WRITE
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="The report as a JSON object: on standard output if --output names a file, else on standard error.",
+        rich_help_panel=WRITE,
+    ),
+]
+
+HELP = """\
+Write subscriptions without what is redundant in them: every message matches as before.
+
+Filters that no message satisfies are dropped, and constraints that others imply, and filters that another one covers; \
+ranges, sets and relations are made one. Rows of key, subscriber and filter, in CQL2, go to standard output, one JSON \
+object to a line, or to --output; the report goes to standard error. Bad rows are counted and the rest go on. A \
+subscription that no message can match stays, as short as one can say that.
+
+\b
+Each subscription by itself; keys and subscribers stay:
+  contrada simplify subscriptions.ndjson --output shorter.ndjson
+All that a subscriber asks as one subscription; rows have subscriber and filter alone:
+  contrada simplify subscriptions.ndjson --across --output shorter.parquet
+The rows of a table, with what each of them asks:
+  contrada simplify facilities.geojson --key id --template 'S_INTERSECTS(area, $geometry) AND severity >= $least'
+How much was there to gain?
+  contrada simplify subscriptions.ndjson --output shorter.ndjson --json | jq .rules
+
+\b
+Exit codes:
+  0  done; rejected rows are in the report
+  1  something was rejected, with --strict
+  2  it could not run: usage, a file that is not there, no good subscription
+"""
+
+
+def simplify(
+    file: File,
+    template: Template = None,
+    key: Key = None,
+    subscriber: Subscriber = None,
+    subscriptions_format: SubscriptionsFormat = None,
+    times: Times = None,
+    subscriptions_crs: SubscriptionsCrs = None,
+    to_crs: ToCrs = None,
+    buffer: Buffer = None,
+    output: Output = None,
+    format: Format = None,
+    across: Across = False,
+    as_json: Json = False,
+    reject: RejectFile = None,
+    strict: Strict = False,
+    quiet: Quiet = False,
+) -> None:
+    """Simplify the subscriptions of a file; HELP says it to people."""
+    if template is None and (key or subscriber or subscriptions_crs or to_crs or buffer is not None or times):
+        raise typer.BadParameter(
+            "--key, --subscriber, --times, --subscriptions-crs, --to-crs and --buffer are for the rows of a --template"
+        )
+    check_paths([file], [output, reject])
+    with errors_told():
+        from contrada.cli.simplifying import Plan, run
+        from contrada.cli.subscribing import Asking
+
+        options = {
+            "key": key or "key", "subscriber": subscriber or "subscriber", "times": names_in(times),
+            "crs": subscriptions_crs, "to_crs": to_crs, "buffer": buffer,
+        }  # fmt: skip
+        asking = Asking(file, subscriptions_format, template, options)
+        raise typer.Exit(run(Plan(asking, across, output, format, as_json, reject, strict, quiet)))

@@ -1,0 +1,74 @@
+"""Instances of a template ask what the table asks that the template is bound to."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+import shapely
+
+import contrada as ct
+from contrada.geometry.arrow import with_crs
+from contrada.language.instances import Instances
+
+BOXES = [shapely.to_wkb(shapely.box(0, 0, k, 2)) for k in (1, 2, 3)]
+ROWS = pa.table(
+    {
+        "geometry": BOXES,
+        "spot": [shapely.to_wkb(shapely.Point(k, 1)) for k in range(3)],
+        "low": [1, 2, 3],
+        "high": [Decimal("1.5"), Decimal("0.1"), Decimal("9")],
+        "name": ["a%", "B", "é"],
+        "at": pa.array([1, 2, 10**18 + 1], pa.timestamp("ns", "UTC")),
+        "flag": [True, False, True],
+        "place": [{"code": 1}, {"code": 2}, {"code": 3}],
+    }
+)
+TEMPLATES = [
+    "S_INTERSECTS(area, $geometry)", "overlaps(area, $geometry) AND disjoint(area, $spot) OR size >= $low",
+    "size BETWEEN $low AND $high", "size IN ($low, 7, $high)", "name LIKE $name", "CASEI(name) = CASEI($name)",
+    "at > $at", "flag = $flag AND size IS NULL", "size <> $place.code", "meets(area, POINT(1 2)) AND size < $low",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEMPLATES)
+def test_instances_are_what_a_table_holds(text):
+    template = ct.parse(text)
+    table = ct.ForwardingTable()
+    table.subscribe_many(ROWS, template)
+    found = list(Instances(template, ROWS))
+    assert len(found) == ROWS.num_rows
+    for row, predicate in enumerate(found):
+        message = {"size": 2, "name": "b", "flag": True, "area": ct.Point(1, 1), "at": datetime(2001, 1, 1, tzinfo=UTC)}
+        alone = ct.ForwardingTable()
+        alone.subscribe("x", predicate, key=row)
+        assert (row in table.match_keys(message)) == (row in alone.match_keys(message))
+        assert constraints(table.explain(message, row)) == constraints(alone.explain(message, row))
+
+
+def constraints(explanation):
+    return [[str(one.constraint) for one in part.constraints] for part in explanation.filters]
+
+
+def test_bad_rows_are_errors_in_their_places():
+    bow_tie = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+    rows = pa.table({"geometry": [BOXES[0], bow_tie, None, BOXES[1]], "low": [1, 2, 3, None]})
+    found = list(Instances(ct.parse("S_INTERSECTS(area, $geometry) AND size > $low"), rows))
+    assert isinstance(found[0], ct.Predicate)
+    assert [isinstance(one, ct.FilterError) for one in found] == [False, True, True, True]
+    assert "column 'geometry'" in str(found[1])
+    assert "no value" in str(found[2])
+    assert str(found[3]) == "column 'low': no value"
+    (odd,) = Instances(ct.parse("flag < $flag"), pa.table({"flag": [True]}))
+    assert isinstance(odd, ct.FilterError)
+    with pytest.raises(ct.FilterError, match="the column 'high'"):
+        Instances(ct.parse("x < $high"), rows)
+
+
+def test_coordinate_systems_are_told_and_differences_refused():
+    columns = {name: with_crs(pa.chunked_array([BOXES]), crs) for name, crs in (("a", "EPSG:3035"), ("b", "EPSG:4326"))}
+    made = Instances(ct.parse("overlaps(area, $a) AND meets(other, $b) AND meets(area, POINT(1 2))"), pa.table(columns))
+    assert made.crs == {"area": "EPSG:3035", "other": "EPSG:4326"}
+    assert {one.value.crs for predicate in made for part in predicate for one in part} == {None}
+    with pytest.raises(ct.CrsError, match=r"attribute 'area'.*EPSG:3035 and EPSG:4326"):
+        Instances(ct.parse("overlaps(area, $a) OR meets(area, $b)"), pa.table(columns))
