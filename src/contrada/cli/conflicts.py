@@ -73,7 +73,7 @@ def _is_spatial(constraint: Constraint) -> bool:
 
 
 def _decided(held: list[tuple[Owner, Filter]]) -> Iterator[tuple[Owner, str]]:
-    ground = Ground(part for _, part in held)
+    ground = Ground([part] for _, part in held)
     learn_filters(ground, ground.filters)
     for (owner, part), terms in zip(held, ground.filters, strict=True):
         if reduced(ground, terms).conflict is not None:

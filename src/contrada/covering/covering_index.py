@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from contrada.covering.filter_index import FilterIndex, filter_covers
@@ -36,15 +37,15 @@ class _Member:
 
     __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
 
-    def __init__(self, key: Key, arrival: int, parts: list[Profile], numbers: range) -> None:
+    def __init__(self, key: Key, arrival: int, parts: tuple[Filter, ...], numbers: range) -> None:
         self.key, self.arrival, self.parts, self.numbers = key, arrival, parts, numbers
         self.parents: dict[_Member, None] = {}
         self.children: dict[_Member, None] = {}
         self.forwarded = False
 
-    def covers(self, parts: list[Profile]) -> bool:
+    def covers(self, parts: tuple[Filter, ...]) -> bool:
         """True if each of some filters is covered by one of this subscription's."""
-        return all(any(filter_covers(own.part, other.part) for own in self.parts) for other in parts)
+        return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
 
 
 class CoveringIndex:
@@ -97,8 +98,9 @@ class CoveringIndex:
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} exists already")
         member = self._new_member(key, _plain(asked_predicate(what)).filters)
-        covers = self._some_covers(member, set())
-        self._add(member)
+        profiles = [Profile(part) for part in member.parts]
+        covers = list(islice(self._covers_of(member, set(), profiles), self.k))
+        self._add(member, profiles)
         self._link(member, covers)
         withdrawn = [] if covers or not self._withdraws else self._withdraw_under(member)
         return Subscribed(not covers, _keys(covers), _keys(withdrawn))
@@ -124,17 +126,16 @@ class CoveringIndex:
         found = [orphan for orphan in sorted(member.children, key=lambda one: one.arrival) if orphan.forwarded]
         return Unsubscribed(_keys(found), member.forwarded)
 
-    def _new_member(self, key: Key, filters: Iterable[Filter]) -> _Member:
-        parts = [Profile(part) for part in filters]
+    def _new_member(self, key: Key, parts: tuple[Filter, ...]) -> _Member:
         member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
         self._arrivals += 1
         self._numbers += len(parts)
         return member
 
-    def _add(self, member: _Member) -> None:
+    def _add(self, member: _Member, profiles: list[Profile]) -> None:
         self._members[member.key] = member
-        for number, part in zip(member.numbers, member.parts, strict=True):
-            self._index.add(number, part)
+        for number, profile in zip(member.numbers, profiles, strict=True):
+            self._index.add(number, profile)
             self._owners[number] = member
 
     @staticmethod
@@ -153,7 +154,7 @@ class CoveringIndex:
         """
         waiting.add(orphan)
         covers: list[_Member] = []
-        for cover in self._covers_of(orphan, waiting):
+        for cover in self._covers_of(orphan, waiting, [Profile(part) for part in orphan.parts]):
             above = _ancestors(cover)
             if above & waiting:
                 continue
@@ -167,17 +168,9 @@ class CoveringIndex:
         del orphans[orphan]
         self._link(orphan, covers)
 
-    def _some_covers(self, member: _Member, without: set[_Member]) -> list[_Member]:
-        covers = []
-        for cover in self._covers_of(member, without):
-            covers.append(cover)
-            if len(covers) == self.k:
-                break
-        return covers
-
-    def _covers_of(self, member: _Member, without: set[_Member]) -> Iterator[_Member]:
+    def _covers_of(self, member: _Member, without: set[_Member], profiles: list[Profile]) -> Iterator[_Member]:
         """The subscriptions that cover one; of those that it covers as well, only earlier ones."""
-        pivot = min(member.parts, key=lambda profile: len(profile.part))  # of the fewest constraints: hardest to cover
+        pivot = min(profiles, key=lambda profile: len(profile.part))  # of the fewest constraints: hardest to cover
         seen = {member, *without}
         for number in self._index.covering(pivot):
             owner = self._owners[number]
@@ -193,7 +186,7 @@ class CoveringIndex:
         """Forwarded subscriptions that a new one covers: from now on its children."""
         found: dict[_Member, None] = {}
         for part in member.parts:
-            for number in self._index.covered(part):
+            for number in self._index.covered(Profile(part)):
                 owner = self._owners[number]
                 if owner is not member and owner.forwarded and member.covers(owner.parts):
                     found[owner] = None

@@ -104,13 +104,13 @@ class FilterIndex:
     """A live set of filters under numbers."""
 
     def __init__(self) -> None:
-        self._profiles: dict[int, Profile] = {}
+        self._filters: dict[int, Filter] = {}
         self._trees: dict[Signature, CandidateTree] = {}
         self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
         self._counters = np.zeros(2, np.int64)
 
     def __len__(self) -> int:
-        return len(self._profiles)
+        return len(self._filters)
 
     @property
     def work(self) -> tuple[int, int]:
@@ -126,11 +126,11 @@ class FilterIndex:
             tree = self._trees[what.signature] = CandidateTree(what.signature)
             self._led_by.setdefault(what.signature[0][1], []).append(tree)
         tree.add(number, what)
-        self._profiles[number] = profile
+        self._filters[number] = profile.part
 
     def remove(self, number: int) -> None:
         """Remove a filter."""
-        what = self._profiles.pop(number).described
+        what = Profile(self._filters.pop(number)).described
         tree = self._trees[what.signature]
         tree.remove(number, what)
         if not tree.live:
@@ -143,7 +143,7 @@ class FilterIndex:
         for attribute in sorted(profile.attributes):
             for tree in list(self._led_by.get(attribute, ())):
                 for number in self._may_cover(tree, profile):
-                    if number not in seen and filter_covers(self._profiles[number].part, profile.part):
+                    if number not in seen and filter_covers(self._filters[number], profile.part):
                         seen.add(number)
                         yield number
 
@@ -178,7 +178,7 @@ class FilterIndex:
         for tree in list(self._trees.values()):
             if needed <= {attribute for _, attribute, _ in tree.signature}:
                 for number in self._may_be_covered(tree, what):
-                    if number not in seen and filter_covers(profile.part, self._profiles[number].part):
+                    if number not in seen and filter_covers(profile.part, self._filters[number]):
                         seen.add(number)
                         yield number
 

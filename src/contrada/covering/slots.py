@@ -17,7 +17,7 @@ from typing import NamedTuple
 from contrada.geometry import Point, Relation, RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, NOT, PATTERN, PRESENT, TEXT, Operand, Test, folding
-from contrada.model.operators import NULLS, exact_operands
+from contrada.model.operators import NULLS
 from contrada.model.pieces import BEGIN, END, Cut, Piece, intersection, pieces_of
 from contrada.model.restore import decode_text
 from contrada.model.text import encode_text, fold
@@ -69,7 +69,7 @@ class Profile:
         place = attribute, test.form
         if test.form >= PATTERN:
             self._patterns.setdefault(place, []).append(test)
-        if test.form >= PATTERN or (test.form == NUMBER and exact_operands(constraint.value)):
+        if test.form >= PATTERN or constraint.long_numbers:
             self._pieces[place] = None
         elif place not in self._pieces:
             self._pieces[place] = pieces_of(test)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contrada.matching.ground import OTHER, Ground, Term, Terms
 from contrada.model import Constraint
 from contrada.model.forms import NOT, PATTERN, TEXT
-from contrada.model.operators import TEXTUAL, exact_operands
+from contrada.model.operators import TEXTUAL
 from contrada.model.pieces import Cut, pieces_of
 
 VALUES, RANGE, WIDE = 1, 2, 3  # how few a head finds
@@ -18,7 +18,7 @@ def rank_of(constraint: Constraint) -> int:
     """How few constraints one may cover, roughly: it names values, it is a range, or it may cover most."""
     if constraint.kind is not None or constraint.operator == "is null":
         return VALUES
-    if constraint.operator == "is not null" or exact_operands(constraint.value):
+    if constraint.operator == "is not null" or constraint.long_numbers:
         return WIDE
     test = constraint.test
     if test.form > TEXT or test.asks & NOT or constraint.operator in TEXTUAL:
@@ -52,7 +52,7 @@ class ScalarHeads:
         if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
             return
         test = constraint.test
-        if test.form >= PATTERN or exact_operands(constraint.value):
+        if test.form >= PATTERN or constraint.long_numbers:
             return
         pieces = pieces_of(test)
         if not pieces:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,7 @@ from contrada.model.operators import (
 )
 from contrada.model.text import parse_like
 from contrada.model.types import type_named, type_taking
-from contrada.model.values import scalar_of
+from contrada.model.values import NUMBER, scalar_of
 
 
 class Constraint:
@@ -93,6 +94,11 @@ class Constraint:
         assert isinstance(self.operator, str)
         return test_of(self.operator, self.value, self.casei, self.accenti)
 
+    @cached_property
+    def long_numbers(self) -> frozenset[Fraction]:
+        """The numbers among operands that are too long for tests to tell them apart."""
+        return exact_operands(self.value) if self.test.form == NUMBER else frozenset()
+
     @property
     def place(self) -> Place:
         """The attribute and the form of its value that a constraint on scalars or text asks about."""
@@ -129,7 +135,7 @@ class Constraint:
             return self.attribute, self.operator, alike, self.casei, self.accenti
         if self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
-        return self.attribute, self.test, exact_operands(self.value)  # the test has only so many bits of numbers
+        return self.attribute, self.test, self.long_numbers  # the test has only so many bits of numbers
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return _made, (self.attribute, self.operator, self.value, self.casei, self.accenti)

@@ -17,7 +17,6 @@ from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
 from contrada.model.forms import PATTERN, TEXT
-from contrada.model.operators import exact_operands
 from contrada.model.pieces import have_common, lie_in, pieces_of
 from contrada.model.text_implication import text_conflicts, text_covers
 
@@ -107,7 +106,7 @@ def _composed(first: Constraint, second: Constraint) -> RelationSet | None:
 def are_comparable(first: Constraint, second: Constraint) -> bool:
     """True for scalars and text of one kind that their tests tell apart."""
     for one in (first, second):
-        if one.kind is not None or exact_operands(one.value):
+        if one.kind is not None or one.long_numbers:
             return False
     return _kind(first.test.form) == _kind(second.test.form)
 

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from contrada.model.constraint import Constraint
 from contrada.model.forms import BACKWARDS, PRESENT, is_text
-from contrada.model.operators import exact_operands
 from contrada.model.pieces import Piece, intersection, pieces_of, test_of_pieces, union
 from contrada.model.restore import constraint_of
 from contrada.model.values import BOOLEAN
@@ -19,7 +18,7 @@ def is_mergeable(constraint: Constraint) -> bool:
     >>> [is_mergeable(Constraint("x", *asked)) for asked in (("<", 5), ("in", ("a", "b")), ("prefix", "a"))]
     [True, True, False]
     """
-    if constraint.kind is not None or constraint.columns or exact_operands(constraint.value):
+    if constraint.kind is not None or constraint.columns or constraint.long_numbers:
         return False
     test = constraint.test
     if test.form == PRESENT or test.form >= BACKWARDS:
