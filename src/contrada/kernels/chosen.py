@@ -10,6 +10,8 @@ from contrada.kernels.grid import build_grid, grid_size
 from contrada.kernels.nodes import STOPS, UNTIL_SETTLED, is_decided
 from contrada.kernels.relate import RELATION, box_bits, few_bits, gridded_bits, most_rings, relate_bits
 
+MANY = 100  # regions for which a grid pays off even where a message has few vertices
+
 
 @kernel
 def most_chosen_rings(regions, chosen):
@@ -37,7 +39,7 @@ def relate_chosen(
     a1 = np.int64(a_regions[1])
     work = make_work(most_rings(a_regions), most_chosen_rings(b_regions, chosen))
     few = a1 - a0 == 1 and a_rings[a1] - a_rings[a0] <= FEW
-    size = np.int64(0) if few else np.int64(grid_size(len(chosen)))
+    size = np.int64(0) if few and len(chosen) < MANY else np.int64(grid_size(len(chosen)))
     grid = build_grid(a.xy, a.rings, a0, a1 if size > 0 else a0, a_bounds, i, size)  # of no cells: without rings
     if size > 0 and a_chains[0] < 0:
         fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))

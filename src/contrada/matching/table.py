@@ -19,6 +19,7 @@ from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.batch import as_table, asked_columns, checked_column, messages_of
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
+from contrada.matching.front import Front
 from contrada.matching.level import EMPTY, Message, Place
 from contrada.matching.message import Places
 from contrada.matching.names import Name, Names, check_name, names_in
@@ -59,6 +60,7 @@ class ForwardingTable:
 
     def __init__(self) -> None:
         self._store = Store()
+        self._front = Front(self._store)
         self._keys = Names()
         self._subscribers = Names()
         self._crs: dict[str, str | None] = {}
@@ -162,7 +164,7 @@ class ForwardingTable:
 
     def match(self, message: Mapping[str, Any]) -> Matches:
         """The subscribers that a message goes to: those with a subscription that it satisfies."""
-        return Matches(self._store.asked().subscribers(self._checked(message)), self._subscribers)
+        return Matches(self._front.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """The keys of the subscriptions that a message satisfies."""
@@ -267,6 +269,7 @@ class ForwardingTable:
         levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
         snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
         table._store = Store(snapshot, Places.of_saved(saved.places))
+        table._front = Front(table._store)
         return table
 
     @staticmethod
