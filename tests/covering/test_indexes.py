@@ -113,6 +113,22 @@ def test_points_that_arrive_in_order(make):
         assert len(index.find_covers([sign * 350, 0], None)) == (350 if sign > 0 else 351)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_tree_that_order_made_deep_is_built_anew(sign):
+    tree = KdTree(2, overflow=4)
+    deepest = 0
+    for row in range(8000):
+        tree.add(row, [sign * row, sign * (row // 2)])
+        deepest = max(deepest, int(tree._arrays[6].max()))
+    assert deepest < 8000 / 4  # left alone, it grows by one for every second or third point
+    for row in range(0, 8000, 500):
+        expected = 8000 - row if sign > 0 else row + 1
+        assert len(tree.find_covers([sign * row, -np.inf], None)) == expected
+    for row in range(0, 8000, 7):
+        tree.remove(row)
+    assert len(tree.find_covers([-np.inf, -np.inf], None)) == len(tree) == 8000 - 1143
+
+
 @every_index
 def test_infinite_ends(make):
     index = make(2)

@@ -5,7 +5,7 @@ from contrada.covering.kd_tree import KdTree
 from contrada.covering.poset import StrictPoset
 from contrada.covering.rectangles import Range, rectangle_point
 from contrada.covering.relation_graph import RelationGraph
-from contrada.covering.replay import replay
+from contrada.covering.replay import Replayed, replay
 from contrada.covering.scan import Scan
 from contrada.covering.z_curve import ZCurve
 
@@ -14,6 +14,7 @@ __all__ = [
     "KdTree",
     "Range",
     "RelationGraph",
+    "Replayed",
     "Scan",
     "StrictPoset",
     "ZCurve",

@@ -20,8 +20,8 @@ class KdTree(PointIndex):
     """All points in buckets at the leaves; a bucket that overflows is split at the median of the next dimension.
 
     One that falls below the underflow limit is merged with its sibling if that is a leaf and both fit. Points that no
-    dimension tells apart stay together whatever their number. The tree is not balanced: points that arrive in order
-    make it deep.
+    dimension tells apart stay together whatever their number. A tree that points arriving in order have made deep is
+    built anew, at most once for each quarter of them.
 
     >>> tree = KdTree(2)
     >>> tree.add(0, [3, 1])
@@ -60,7 +60,7 @@ class KdTree(PointIndex):
             nobody(parts),
             nobody(room),
             nobody(room),
-            np.array([NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, FEWEST], np.int64),
+            np.array([NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, FEWEST, 0], np.int64),
             nobody(parts),
             np.zeros(parts, np.uint64),
             np.zeros(words, np.uint64),

@@ -19,6 +19,8 @@ from contrada.kernels.point_ranks import choose_thresholds, rank_point, write_ra
 ROOT, NODES_USED, NODES_FREE, BLOCKS_USED, BLOCKS_FREE = 0, 1, 2, 3, 4  # places in state
 OVERFLOW, UNDERFLOW = 5, 6  # the limits of a bucket
 LIVE, ROOM = 7, 8  # points, and how many may come before ranks are taken anew
+SINCE = 9  # points that came since the tree was built anew
+SHALLOW = 16  # a depth that is no reason to build a tree anew
 FEWEST = 64  # points worth ranks
 LEAF = -1  # the dimension of a node that has a bucket
 FIRST, LAST = 0, 1  # the children of an inner node; a leaf has its first block at FIRST
@@ -270,10 +272,47 @@ def rank_anew(t):
 
 
 @kernel
+def is_deep(t, depth):
+    """True if a leaf lies much deeper than in a balanced tree, and as many points came as pay for building it anew."""
+    limit = SHALLOW
+    size = t.state[LIVE] // t.state[OVERFLOW]
+    while size > 0:
+        limit += 2
+        size >>= 1
+    return depth > limit and 4 * t.state[SINCE] > t.state[LIVE]
+
+
+@kernel
+def build_anew(t):
+    """Put all points into one bucket and split that until none overflows; one may, for now, if nodes run out."""
+    count = 0
+    for row in range(len(t.blocks)):
+        if t.blocks[row] != NOBODY:
+            t.moving[count] = row
+            count += 1
+    t.state[NODES_USED], t.state[NODES_FREE] = 0, NOBODY
+    t.state[BLOCKS_USED], t.state[BLOCKS_FREE] = 0, NOBODY
+    t.state[SINCE] = 0
+    t.state[ROOT] = new_leaf(t, NOBODY, 0)
+    for at in range(count):
+        put(t, t.state[ROOT], t.moving[at])
+    t.stack[0] = t.state[ROOT]
+    height = 1
+    while height > 0 and kd_has_room(t):
+        height -= 1
+        leaf = np.int64(t.stack[height])
+        if t.sizes[leaf] > t.state[OVERFLOW]:
+            split_leaf(t, leaf)
+            if t.dimensions[leaf] != LEAF:
+                t.stack[height], t.stack[height + 1] = t.children[leaf, FIRST], t.children[leaf, LAST]
+                height += 2
+
+
+@kernel
 def add_to_kd(t, row):
     """Put a row into its leaf and split that if it overflows.
 
-    A bucket of equal points cannot be split; it is looked at again only when it has doubled or got another point.
+    A bucket of equal points cannot be split, and is looked at again only when it gets a point that differs.
     """
     if t.state[ROOT] == NOBODY:
         t.state[ROOT] = new_leaf(t, NOBODY, 0)
@@ -287,6 +326,9 @@ def add_to_kd(t, row):
     if size >= t.state[OVERFLOW] and (is_new or size == t.state[OVERFLOW]):
         split_leaf(t, node)
     t.state[LIVE] += 1
+    t.state[SINCE] += 1
+    if t.depths[node] > SHALLOW and is_deep(t, t.depths[node]):
+        build_anew(t)
     t.state[ROOM] -= 1
     if t.state[ROOM] <= 0:
         rank_anew(t)
