@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 from command import finish, parsed, parser_of, shown_at_least
-from cover_peers import numpy_search, row_scan
+from cover_peers import numpy_run, numpy_search, row_scan
 from numpy.typing import NDArray
 from report import Report, Row
 from timing import say, take_turns
@@ -28,7 +28,8 @@ COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15
 INDEXES: dict[str, Callable[[int], PointIndex]] = {"k-d tree": KdTree, "Z-curve": ZCurve}
 BARS = {"k-d tree": 8.0, "Z-curve": 3.0}
 NUMPY_BAR = 20.0
-NUMPY_QUERIES = 300  # a NumPy scan of all commands would take minutes: it answers some of the queries
+NUMPY_PLANS = {"one whole column": 1, "three whole columns": 3}
+NUMPY_QUERIES = 300
 
 
 def against_scan(report: Report) -> Iterator[Row]:
@@ -70,40 +71,46 @@ def forwarded(make: Callable[[int], PointIndex], points: NDArray[np.float64], st
 
 
 def against_numpy(report: Report) -> Iterator[Row]:
-    """Single queries at the load that half of the commands leave, called from Python, against NumPy."""
-    count = 2_000 if report.quick else COMMANDS // 2
-    steps, points = rectangle_commands(count, ATTRIBUTES, P, report.seed)
-    rows = np.setdiff1d(steps[steps >= 0], -1 - steps[steps < 0])
+    """Whole sequences of commands, and single queries called from Python at the load that half of them leave."""
+    section = "Covering: the k-d tree against NumPy"
+    commands = 2_000 if report.quick else COMMANDS
+    steps, points = rectangle_commands(commands, ATTRIBUTES, P, report.seed)
+    peers = {name: partial(numpy_run, points, steps, first) for name, first in NUMPY_PLANS.items()}
+    say(f"{commands:,} commands on {ATTRIBUTES} attributes, NumPy")
+    timed = take_turns({"ours": partial(forwarded, KdTree, points, steps)} | peers, 1)
+    ours = timed["ours"]
+    for name in peers:
+        yield Row(
+            section, f"{commands:,} commands, {2 * ATTRIBUTES} dimensions", f"NumPy, {name} and then what is left",
+            ours.seconds, timed[name].seconds, timed[name].seconds / ours.seconds, at_least=NUMPY_BAR,
+            compared=len(ours.answer), different=len(ours.answer ^ timed[name].answer),
+        )  # fmt: skip
+    half = steps[: commands // 2]
+    rows = np.setdiff1d(half[half >= 0], -1 - half[half < 0])
     queries = rectangle_commands(NUMPY_QUERIES, ATTRIBUTES, 0.0, report.seed + 1)[1]
     columns = np.ascontiguousarray(points[rows].T)
     index = KdTree(2 * ATTRIBUTES)
     for row in rows:
         index.add(row, points[row])
     say(f"{len(rows):,} live points, {len(queries)} queries from Python")
-    timed = take_turns(
-        {
-            "k-d tree": lambda: [len(index.find_covers(query)) for query in queries],
-            **{
-                name: (lambda first=first: [min(1, len(numpy_search(columns, query, first))) for query in queries])
-                for name, first in (("one", 1), ("three", 3))
-            },
-        },
-        3,
-    )
-    peer = min(("one", "three"), key=lambda name: timed[name].seconds)
-    different = sum(a != b for a, b in zip(timed["k-d tree"].answer, timed[peer].answer, strict=True))
-    for name in ("one", "three"):
+    singles = {
+        name: partial(numbers_found, partial(numpy_search, columns, len(rows), first=first), queries)
+        for name, first in NUMPY_PLANS.items()
+    }
+    timed = take_turns({"ours": partial(numbers_found, partial(index.find_covers, k=None), queries)} | singles, 3)
+    for name in singles:
+        different = sum(a != b for a, b in zip(timed["ours"].answer, timed[name].answer, strict=True))
         yield Row(
-            "Covering: the k-d tree against NumPy",
-            f"one query from Python, {len(rows):,} points, {2 * ATTRIBUTES} dimensions",
-            f"NumPy, {name} whole column{'s' if name != 'one' else ''} and then what is left",
-            timed["k-d tree"].seconds / len(queries),
-            timed[name].seconds / len(queries),
-            timed[name].seconds / timed["k-d tree"].seconds,
-            at_least=NUMPY_BAR if name == peer else None,
-            compared=len(queries) if name == peer else None,
-            different=different if name == peer else None,
-        )
+            section, f"one query for all covers, from Python, {len(rows):,} points, {2 * ATTRIBUTES} dimensions",
+            f"NumPy, {name} and then what is left",
+            timed["ours"].seconds / len(queries), timed[name].seconds / len(queries),
+            timed[name].seconds / timed["ours"].seconds, compared=len(queries), different=different,
+        )  # fmt: skip
+
+
+def numbers_found(find: Callable[..., NDArray[np.int64]], queries: NDArray[np.float64]) -> list[int]:
+    """How many covers each query has."""
+    return [len(find(query)) for query in queries]
 
 
 SECTIONS: dict[str, Callable[[Report], Iterator[Row]]] = {"scan": against_scan, "numpy": against_numpy}

@@ -67,14 +67,55 @@ def row_scan(points: NDArray[np.float64], steps: NDArray[np.int64]) -> set[int]:
     return set(np.flatnonzero(is_forwarded).tolist())
 
 
-def numpy_search(columns: NDArray[np.float64], query: NDArray[np.float64], first: int) -> NDArray[np.int64]:
-    """All points that are at least as large everywhere: some columns whole, then those left over column by column."""
-    is_left = columns[0] >= query[0]
+def numpy_search(
+    columns: NDArray[np.float64], live: int, query: NDArray[np.float64], first: int
+) -> NDArray[np.int64]:  # fmt: skip
+    """All live points that are at least as large everywhere: some columns whole, then what is left column by column."""
+    is_left = columns[0, :live] >= query[0]
     for i in range(1, first):
-        is_left &= columns[i] >= query[i]
+        is_left &= columns[i, :live] >= query[i]
     left = np.flatnonzero(is_left)
     for i in range(first, len(query)):
         if len(left) == 0:
             break
         left = left[columns[i].take(left) >= query[i]]
     return left
+
+
+def numpy_run(points: NDArray[np.float64], steps: NDArray[np.int64], first: int) -> set[int]:
+    """The rows that G_1 forwards at some time, on points without ties: live ones packed, covers found by NumPy."""
+    columns = np.empty((points.shape[1], len(points)))
+    rows: list[int] = []
+    places: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    children: dict[int, set[int]] = {}
+    forwarded: set[int] = set()
+
+    def attach(row: int) -> None:
+        found = numpy_search(columns, len(rows), points[row], first)
+        covers = [rows[place] for place in found.tolist() if rows[place] != row]
+        if covers:
+            parents[row] = covers[0]
+            children[covers[0]].add(row)
+        else:
+            forwarded.add(row)
+
+    for step in steps.tolist():
+        if step >= 0:
+            attach(step)
+            columns[:, len(rows)] = points[step]
+            places[step] = len(rows)
+            rows.append(step)
+            children[step] = set()
+            continue
+        row = -1 - step
+        place, last = places.pop(row), rows.pop()
+        if last != row:
+            rows[place], places[last] = last, place
+            columns[:, place] = points[last]
+        if row in parents:
+            children[parents.pop(row)].discard(row)
+        for orphan in children.pop(row):
+            del parents[orphan]
+            attach(orphan)
+    return forwarded

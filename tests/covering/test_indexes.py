@@ -179,8 +179,11 @@ def test_bad_input_is_refused(make):
     for row in (1, -1, 10**9):
         with pytest.raises(UnknownKeyError, match=str(row)):
             index.remove(row)
-    with pytest.raises(CoveringError, match="negative"):
-        index.add(-1, [1, 2])
+    for row in (-1, 2**31):
+        with pytest.raises(CoveringError, match=f"row {row} is not between"):
+            index.add(row, [1, 2])
+    with pytest.raises(CoveringError, match="k is 1 or more"):
+        index.find_covers([1, 2], k=0)
     assert len(index) == 1
     assert index.find_covers([1, 2]).tolist() == [0]
 

@@ -14,6 +14,7 @@ from contrada import kernels
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 
 MAX_DIMENSIONS = 64  # what kernels know of dimensions they keep in the bits of a word
+MAX_ROW = 2**31 - 2
 FIRST_ROOM = 64
 LAST = np.iinfo(np.int64).max
 NOBODY = -1
@@ -66,8 +67,8 @@ class PointIndex(ABC):
     def add(self, row: int, point: ArrayLike, arrival: int | None = None) -> None:
         """Add a point under a row number, small ones best; without an arrival it is the row."""
         row, checked = index(row), self.checked(point)
-        if row < 0:
-            raise CoveringError(f"row {row} is negative")
+        if not 0 <= row <= MAX_ROW:
+            raise CoveringError(f"row {row} is not between 0 and {MAX_ROW}")
         if row in self:
             raise KeyInUseError(f"row {row} is in the index already")
         if row >= len(self._live):
@@ -82,6 +83,7 @@ class PointIndex(ABC):
 
     def remove(self, row: int) -> None:
         """Remove a row."""
+        row = index(row)
         if row not in self:
             raise UnknownKeyError(f"row {row} is not in the index")
         self._call("drop", row)
@@ -90,6 +92,8 @@ class PointIndex(ABC):
 
     def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = LAST) -> NDArray[np.int64]:
         """At most k rows (all if k is None) whose points dominate a point, or equal it and arrived before `before`."""
+        if k is not None and k < 1:
+            raise CoveringError(f"k is 1 or more, not {k}")
         query = self.checked(point)[None]
         query.setflags(write=False)
         out = np.empty(self._count if k is None else min(k, self._count), np.int64)

@@ -110,19 +110,19 @@ def search_scan(s, queries, at, before, wanted, out, counters):
 SCAN = "f8[2]! i8[1]! f8[3]! i4[2]! i4[1]! i8[1]! i8[1]! "
 
 
-@entry(SCAN + "i8")
+@entry(SCAN + "i8", checked=False)
 def scan_add(points, arrivals, coordinates, rows, places, alive, state, row):
     """Add a row whose point and arrival are written already."""
     add_to_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
 
 
-@entry(SCAN + "i8")
+@entry(SCAN + "i8", checked=False)
 def scan_drop(points, arrivals, coordinates, rows, places, alive, state, row):
     """Drop a row."""
     drop_from_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
 
 
-@entry(SCAN + "f8[2] i8 i8[1]! i8[1]!")
+@entry(SCAN + "f8[2] i8 i8[1]! i8[1]!", checked=False)
 def scan_search(points, arrivals, coordinates, rows, places, alive, state, query, before, out, counters):
     """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
     s = Scan(points, arrivals, coordinates, rows, places, alive, state)

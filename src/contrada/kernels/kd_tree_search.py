@@ -135,7 +135,7 @@ TREE = (
 )
 
 
-@entry(TREE + "i8")
+@entry(TREE + "i8", checked=False)
 def kd_add(
     points, arrivals, dimensions, splits, children, parents, depths, sizes,
     signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
@@ -151,7 +151,7 @@ def kd_add(
     add_to_kd(t, row)
 
 
-@entry(TREE + "i8")
+@entry(TREE + "i8", checked=False)
 def kd_drop(
     points, arrivals, dimensions, splits, children, parents, depths, sizes,
     signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
@@ -167,7 +167,7 @@ def kd_drop(
     drop_from_kd(t, row)
 
 
-@entry(TREE + "f8[2] i8 i8[1]! i8[1]!")
+@entry(TREE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
 def kd_search(
     points, arrivals, dimensions, splits, children, parents, depths, sizes,
     signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,

@@ -171,7 +171,7 @@ def search_z(z, queries, at, before, wanted, out, counters):
 CURVE = "f8[2]! i8[1]! f8[1]! f8[1]! i4[1]! u8[3]! i4[2]! i4[1]! i4[1]! i4[1]! u8[3]! u8[1]! i8[2]! u8[1]! i8[1]! "
 
 
-@entry(CURVE + "i8")
+@entry(CURVE + "i8", checked=False)
 def z_add(
     points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
     row,
@@ -184,7 +184,7 @@ def z_add(
     add_to_z(z, row)
 
 
-@entry(CURVE + "i8")
+@entry(CURVE + "i8", checked=False)
 def z_drop(
     points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
     row,
@@ -197,7 +197,7 @@ def z_drop(
     drop_from_z(z, row)
 
 
-@entry(CURVE + "f8[2] i8 i8[1]! i8[1]!")
+@entry(CURVE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
 def z_search(
     points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
     query, before, out, counters,
