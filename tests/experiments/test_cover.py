@@ -77,6 +77,14 @@ def test_figures_from_the_command_line_and_again_from_the_file(tmp_path):
     assert all(plot.exists() for plot in plots)
 
 
+def test_without_matplotlib_nothing_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = run(app, ["experiment", "cover-figures", "--output", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "contrada[experiments]" in done.output
+    assert not any(tmp_path.iterdir())
+
+
 def test_plots_want_a_file_of_their_experiment(tmp_path):
     missing = run(app, ["experiment", "cover-figures", "--redraw", "--output", str(tmp_path)])
     assert missing.exit_code == 2

@@ -11,6 +11,7 @@ import typer
 
 from contrada.cli.ending import errors_told
 from contrada.cli.progress import Progress
+from contrada.errors import ContradaError
 
 app = typer.Typer(help="Measure the papers' tables and figures again.", no_args_is_help=True)
 
@@ -67,6 +68,7 @@ def cover_figures(
     from contrada.experiments import result_file
 
     with errors_told():
+        require_matplotlib()
         path = output / "cover_figures.json"
         if redraw:
             result = result_file.load(path, experiment.NAME)
@@ -80,6 +82,14 @@ def cover_figures(
             typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
         else:
             typer.echo("\n".join(str(written) for written in (path, *drawn)))
+
+
+def require_matplotlib() -> None:
+    """Raise an error with the command that installs Matplotlib, before minutes are spent on what could not be drawn."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise ContradaError("plots need Matplotlib: python -m pip install 'contrada[experiments]'")
 
 
 def _teller(progress: Progress) -> Callable[[str, int, int], None]:
