@@ -63,6 +63,10 @@ class LanguageError(FilterError):
         self.path = path
 
 
+class CoveringError(ContradaError, ValueError):
+    """A rectangle or a point cannot be indexed: the attribute or the dimension at fault is named."""
+
+
 class KeyInUseError(ContradaError, KeyError):
     """A subscription with this key exists already."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli import check, demo, ingest, match, simplify
+from contrada.cli import check, demo, experiment, ingest, match, simplify
 
 app = typer.Typer(
     name="contrada",
@@ -19,6 +19,7 @@ app.command(help=check.HELP)(check.check)
 app.command(help=simplify.HELP)(simplify.simplify)
 app.command(help=demo.HELP)(demo.demo)
 app.command(help=ingest.HELP)(ingest.ingest)
+app.add_typer(experiment.app, name="experiment")
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.covering.members import Subscribed, Unsubscribed
 from contrada.covering.slots import Profile
 from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.matching.asked import Asked, asked_predicate
@@ -15,21 +15,6 @@ from contrada.matching.simplification import simplify
 from contrada.model import Filter, Predicate
 
 Key = Name
-
-
-class Subscribed(NamedTuple):
-    """What to do after a subscription came: forward it if nothing covers it, and take back what it made superfluous."""
-
-    forward: bool
-    covered_by: tuple[Key, ...] = ()
-    withdraw: tuple[Key, ...] = ()
-
-
-class Unsubscribed(NamedTuple):
-    """What to do after a subscription left: forward these, and then withdraw it if it had been forwarded."""
-
-    forward: tuple[Key, ...] = ()
-    withdraw: bool = False
 
 
 class _Member:

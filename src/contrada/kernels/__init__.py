@@ -44,6 +44,18 @@ _MODULES = {
     "add_candidate": "candidates",
     "drop_candidate": "candidates",
     "find_candidates": "candidates",
+    "scan_add": "cover_scan",
+    "scan_drop": "cover_scan",
+    "scan_search": "cover_scan",
+    "scan_replay": "cover_scan",
+    "kd_add": "kd_tree_search",
+    "kd_drop": "kd_tree_search",
+    "kd_search": "kd_tree_search",
+    "kd_replay": "kd_tree_search",
+    "z_add": "z_curve_search",
+    "z_drop": "z_curve_search",
+    "z_search": "z_curve_search",
+    "z_replay": "z_curve_search",
 }
 
 

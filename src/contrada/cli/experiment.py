@@ -1,0 +1,120 @@
+"""`contrada experiment`: the papers' tables and figures, measured again on this machine."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from contrada.cli.ending import errors_told
+from contrada.cli.progress import Progress
+from contrada.errors import ContradaError
+
+app = typer.Typer(help="Measure the papers' tables and figures again.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
+OutputOption = Annotated[Path, typer.Option("--output", help="Directory for the files of results and the plots.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn at random.")]
+OUTPUT = Path("build/experiments")
+
+
+@app.command("cover-tables")
+def cover_tables(
+    json: JsonOption = False,
+    output: OutputOption = OUTPUT,
+    seed: SeedOption = 7,
+    commands: Annotated[int, typer.Option("--commands", min=1, help="Commands; the paper has 60,000.")] = 60_000,
+) -> None:
+    """Tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
+
+    For several bucket limits of the k-d tree, since the paper prints none. About half a minute.
+    """
+    from contrada.experiments import cover_tables as experiment
+    from contrada.experiments import result_file
+
+    with errors_told():
+        with Progress(is_wanted=True) as progress:
+            rows = list(experiment.measure(commands, seed, tell=_teller(progress)))
+        settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
+        result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
+        result["trends"] = experiment.trends(rows)
+        if json:
+            typer.echo(json_module.dumps(result))
+        else:
+            _show_tables(rows, result["trends"], experiment.COUNTS)
+
+
+@app.command("cover-figures")
+def cover_figures(
+    json: JsonOption = False,
+    output: OutputOption = OUTPUT,
+    seed: SeedOption = 7,
+    commands: Annotated[
+        int, typer.Option("--commands", min=10, help="The most commands; the paper has 100,000.")
+    ] = 100_000,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of which the best counts.")] = 3,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw from the file of an earlier run; measure nothing.")
+    ] = False,
+) -> None:
+    """Figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
+
+    A few minutes, most of them for the scan that the indexes are compared with.
+    """
+    from contrada.experiments import cover_figures as experiment
+    from contrada.experiments import result_file
+
+    with errors_told():
+        require_matplotlib()
+        path = output / "cover_figures.json"
+        if redraw:
+            result = result_file.load(path, experiment.NAME)
+        else:
+            with Progress(is_wanted=True) as progress:
+                rows = list(experiment.measure(commands, seed, repeats, _teller(progress)))
+            settings = {"seed": seed, "commands": commands, "repeats": repeats}
+            result = result_file.save(path, experiment.NAME, settings, rows)
+        drawn = experiment.draw(result["rows"], output)
+        if json:
+            typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
+        else:
+            typer.echo("\n".join(str(written) for written in (path, *drawn)))
+
+
+def require_matplotlib() -> None:
+    """Raise an error with the command that installs Matplotlib, before minutes are spent on what could not be drawn."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise ContradaError("plots need Matplotlib: python -m pip install 'contrada[experiments]'")
+
+
+def _teller(progress: Progress) -> Callable[[str, int, int], None]:
+    """How an experiment says how far it is."""
+    return lambda text, done, total: progress.tell(lambda: text, lambda: (done, total))
+
+
+def _show_tables(rows: list[dict[str, Any]], trends: list[dict[str, Any]], counts: tuple[str, ...]) -> None:
+    """Print counts in thousands, the paper's in brackets, and which trends hold."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=max(Console().width, 130))
+    for trend in trends:
+        chosen = [row for row in rows if (row["p"], row["overflow"]) == (trend["p"], trend["overflow"])]
+        limits = f"buckets of at most {trend['overflow']} points, merged below {chosen[0]['underflow']}"
+        table = Table(
+            "k", *counts, "queries_u", title=f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
+        )
+        for row in chosen:
+            ours = [f"{row[count] / 1000:,.0f} ({row['paper'][count] / 1000:,.0f})" for count in counts]
+            table.add_row(str(row["k"]), *ours, f"{row['queries_u']:,}")
+        console.print(table)
+        held = [name for name, holds in trend.items() if holds is True]
+        broken = [name for name, holds in trend.items() if holds is False]
+        console.print(
+            f"holds: {', '.join(held) or 'nothing'}" + (f"; does not hold: {', '.join(broken)}" if broken else "")
+        )

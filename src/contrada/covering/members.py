@@ -1,0 +1,101 @@
+"""The subscriptions of a graph: keys outside, rows inside, arrivals in order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+from contrada.errors import KeyInUseError, UnknownKeyError
+
+Key = Hashable
+
+
+class Subscribed(NamedTuple):
+    """What a new subscription leads to: whether to forward it, what was found to cover it, what to withdraw for it."""
+
+    forward: bool
+    covered_by: tuple[Key, ...] = ()
+    withdraw: tuple[Key, ...] = ()
+
+
+class Unsubscribed(NamedTuple):
+    """What a leaving subscription leads to: first those are forwarded that nothing covers now, then it is withdrawn."""
+
+    forward: tuple[Key, ...]
+    withdraw: bool
+
+
+class Member(NamedTuple):
+    """One subscription."""
+
+    key: Key
+    item: Any
+    arrival: int
+
+
+class Members:
+    """Live subscriptions by key and by row; rows of those that left are used again."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, int] = {}
+        self._members: list[Member | None] = []
+        self._free: list[int] = []
+        self._arrivals = 0
+        self.forwarded: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._rows
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._rows)
+
+    def __getitem__(self, row: int) -> Member:
+        member = self._members[row]
+        assert member is not None
+        return member
+
+    @property
+    def next_arrival(self) -> int:
+        """The arrival of the next one."""
+        return self._arrivals
+
+    def require_new(self, key: Key) -> None:
+        """Raise KeyInUseError if there is such a key."""
+        if key in self._rows:
+            raise KeyInUseError(f"a subscription with key {key!r} exists already")
+
+    def add(self, key: Key, item: Any) -> int:
+        """The row of a new subscription."""
+        member = Member(key, item, self._arrivals)
+        self._arrivals += 1
+        if self._free:
+            row = self._free.pop()
+            self._members[row] = member
+        else:
+            row = len(self._members)
+            self._members.append(member)
+        self._rows[key] = row
+        return row
+
+    def row(self, key: Key) -> int:
+        """The row of a key; raises UnknownKeyError if there is none."""
+        try:
+            return self._rows[key]
+        except KeyError:
+            raise UnknownKeyError(f"no subscription has the key {key!r}") from None
+
+    def remove(self, row: int) -> bool:
+        """Forget a row; returns whether it was forwarded."""
+        del self._rows[self[row].key]
+        self._members[row] = None
+        self._free.append(row)
+        was_forwarded = row in self.forwarded
+        self.forwarded.discard(row)
+        return was_forwarded
+
+    def keys(self, rows: Iterator[int] | list[int] | tuple[int, ...] | set[int]) -> tuple[Key, ...]:
+        """The keys of some rows."""
+        return tuple(self[row].key for row in rows)

@@ -1,0 +1,146 @@
+"""What all indexes of points have in common: rows, room that grows, counters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import index
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from contrada import kernels
+from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
+
+MAX_DIMENSIONS = 64  # what kernels know of dimensions they keep in the bits of a word
+MAX_ROW = 2**31 - 2
+FIRST_ROOM = 64
+LAST = np.iinfo(np.int64).max
+NOBODY = -1
+
+
+class Work(NamedTuple):
+    """What searches have done: parts of the index looked at, and points compared."""
+
+    nodes: int
+    comparisons: int
+
+
+class PointIndex(ABC):
+    """A dynamic set of points under row numbers that finds points dominating another.
+
+    A point that equals the one asked for counts only if it arrived earlier: of equals the earlier covers the later.
+    """
+
+    _name: ClassVar[str]  # what the names of its kernels begin with
+
+    def __init__(self, dimensions: int) -> None:
+        """An empty index of points of so many dimensions, from 1 to 64."""
+        if not 1 <= index(dimensions) <= MAX_DIMENSIONS:
+            raise CoveringError(f"an index has from 1 to {MAX_DIMENSIONS} dimensions, not {dimensions}")
+        self.dimensions = index(dimensions)
+        self._live = np.zeros(FIRST_ROOM, bool)
+        self._count = 0
+        self._counters = np.zeros(2, np.int64)
+        self._arrays: tuple[NDArray[Any], ...] = self._empty(FIRST_ROOM)
+
+    @abstractmethod
+    def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
+        """Arrays for an empty index with room for so many rows, the points and arrivals first."""
+
+    @abstractmethod
+    def _has_room(self) -> bool:
+        """True if its arrays allow for one more point."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, row: int) -> bool:
+        return 0 <= row < len(self._live) and bool(self._live[row])
+
+    @property
+    def work(self) -> Work:
+        """What all searches have done so far."""
+        return Work(*self._counters.tolist())
+
+    def add(self, row: int, point: ArrayLike, arrival: int | None = None) -> None:
+        """Add a point under a row number, small ones best; without an arrival it is the row."""
+        row, checked = index(row), self.checked(point)
+        if not 0 <= row <= MAX_ROW:
+            raise CoveringError(f"row {row} is not between 0 and {MAX_ROW}")
+        if row in self:
+            raise KeyInUseError(f"row {row} is in the index already")
+        if row >= len(self._live):
+            self.grow(max(row + 1, 2 * len(self._live)))
+        while not self._has_room():
+            self.grow(len(self._live))
+        self._arrays[0][row] = checked
+        self._arrays[1][row] = row if arrival is None else arrival
+        self._call("add", row)
+        self._live[row] = True
+        self._count += 1
+
+    def remove(self, row: int) -> None:
+        """Remove a row."""
+        row = index(row)
+        if row not in self:
+            raise UnknownKeyError(f"row {row} is not in the index")
+        self._call("drop", row)
+        self._live[row] = False
+        self._count -= 1
+
+    def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = LAST) -> NDArray[np.int64]:
+        """At most k rows (all if k is None) whose points dominate a point, or equal it and arrived before `before`."""
+        if k is not None and k < 1:
+            raise CoveringError(f"k is 1 or more, not {k}")
+        query = self.checked(point)[None]
+        query.setflags(write=False)
+        out = np.empty(self._count if k is None else min(k, self._count), np.int64)
+        found = self._call("search", query, before, out, self._counters) if len(out) else 0
+        return out[:found]
+
+    def checked(self, point: ArrayLike) -> NDArray[np.float64]:
+        """A copy of a point as doubles; raises CoveringError if it is none of this index."""
+        try:
+            coordinates = np.array(point, np.float64)
+        except (TypeError, ValueError) as error:
+            raise CoveringError(f"a point is a sequence of numbers: {error}") from None
+        if coordinates.shape != (self.dimensions,):
+            raise CoveringError(f"a point of {self.dimensions} dimensions has not the shape {coordinates.shape}")
+        if np.isnan(coordinates).any():
+            raise CoveringError(f"dimension {int(np.isnan(coordinates).argmax())} of a point is NaN")
+        return coordinates
+
+    def grow(self, room: int) -> None:
+        """Make room for so many rows, and for more parts: twice as many, or as rows suggest."""
+        old = self._arrays
+        self._arrays = self._empty(room)
+        for kept, array in zip(old, self._arrays, strict=True):
+            array[: len(kept)] = kept
+        self._live = np.concatenate([self._live, np.zeros(room - len(self._live), bool)])
+
+    def run(self, points: NDArray[np.float64], *rest: NDArray[Any]) -> None:
+        """Replay commands on this empty index, whose rows are those of points; the kernel's other arguments follow."""
+        if self._count:
+            raise CoveringError(f"commands are replayed on an empty index; this one has {self._count} points")
+        self.grow(max(len(points), len(self._live)))
+        self._arrays[0][: len(points)] = points
+        commands, tally = rest[-3], rest[-1]
+        self._call("replay", *rest)
+        while tally[-1] < len(commands):
+            self.grow(len(self._live))
+            self._call("replay", *rest)
+
+    def _call(self, action: str, *arguments: Any) -> Any:
+        return getattr(kernels, f"{self._name}_{action}")(*self._arrays, *arguments)
+
+
+def nobody(*shape: int) -> NDArray[np.int32]:
+    """An array of references that lead nowhere."""
+    return np.full(shape, NOBODY, np.int32)
+
+
+def room_for_points(room: int, dimensions: int) -> Sequence[NDArray[Any]]:
+    """Points and arrivals of so many rows."""
+    return np.zeros((room, dimensions)), np.zeros(room, np.int64)

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, measured again: rows to a file, plots from the file."""

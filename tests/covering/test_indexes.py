@@ -1,0 +1,216 @@
+"""Every index finds what a plain loop finds, whatever was added and removed before."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from contrada.covering import KdTree, Scan, ZCurve
+from contrada.covering.z_curve import cell_key
+from contrada.errors import ContradaError, CoveringError, KeyInUseError, UnknownKeyError
+from contrada.testing.covering import INDEXES, covers, rectangle_commands
+
+coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])
+
+
+def points_of(dimensions):
+    return st.lists(coordinates, min_size=dimensions, max_size=dimensions)
+
+
+every_index = pytest.mark.parametrize("make", INDEXES.values(), ids=INDEXES)
+
+
+def found_as_it_should_be(index, model, point, k, before):
+    """The rows found are covers, distinct, and as many as there are or as were asked for."""
+    rows = index.find_covers(point, k, before).tolist()
+    expected = {row for row, member in model.items() if covers(member, (list(point), before))}
+    assert set(rows) <= expected
+    assert len(set(rows)) == len(rows) == (len(expected) if k is None else min(k, len(expected)))
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Adds, removes and searches; a dictionary, scanned, must give the same."""
+
+    make = Scan
+
+    @initialize(dimensions=st.sampled_from([1, 2, 3, 64]))
+    def start(self, dimensions):
+        self.dimensions = min(dimensions, 2) if dimensions == 64 and self.make is Scan else dimensions
+        self.index = self.make(self.dimensions)
+        self.model, self.arrival = {}, 0
+
+    @rule(data=st.data(), copies=st.integers(1, 6))
+    def add(self, data, copies):
+        point = data.draw(points_of(self.dimensions)) if self.dimensions < 64 else [data.draw(coordinates)] * 64
+        for _ in range(copies):
+            row = data.draw(st.integers(0, 200).filter(lambda row: row not in self.model))
+            self.index.add(row, point, self.arrival)
+            self.model[row] = point, self.arrival
+            self.arrival += 1
+
+    @rule(data=st.data(), count=st.integers(1, 6))
+    def remove(self, data, count):
+        for _ in range(min(count, len(self.model))):
+            row = data.draw(st.sampled_from(sorted(self.model)))
+            self.index.remove(row)
+            del self.model[row]
+
+    @rule(data=st.data(), k=st.sampled_from([1, 2, 5, None]))
+    def search(self, data, k):
+        anywhere = points_of(self.dimensions) if self.dimensions < 64 else coordinates.map(lambda x: [x] * 64)
+        there = st.sampled_from([point for point, _ in self.model.values()]) if self.model else anywhere
+        before = data.draw(st.integers(0, self.arrival + 1))
+        found_as_it_should_be(self.index, self.model, data.draw(anywhere | there), k, before)
+        assert len(self.index) == len(self.model)
+
+
+@pytest.mark.jitless
+@every_index
+def test_random_updates(make):
+    machine = type("Machine", (IndexMachine,), {"make": staticmethod(make)})
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=25))
+
+
+@every_index
+@pytest.mark.parametrize(("dimensions", "top"), [(2, 8), (4, 6), (10, 4), (10, None), (16, 3)])
+def test_many_points_with_ties(make, dimensions, top):
+    steps, points = rectangle_commands(1500, dimensions // 2, 0.35, dimensions, top)
+    index, live = make(dimensions), np.zeros(len(points), bool)
+    for time, step in enumerate(steps):
+        if step >= 0:
+            index.add(step, points[step])
+            live[step] = True
+        else:
+            index.remove(-1 - step)
+            live[-1 - step] = False
+        if time % 50 == 0:
+            query = points[(time * 7) % len(points)]
+            expected = np.flatnonzero(live & (points >= query).all(axis=1) & (points != query).any(axis=1))
+            assert sorted(index.find_covers(query, None, before=-1)) == expected.tolist()
+
+
+@every_index
+def test_equal_points_in_great_number(make):
+    index = make(4)
+    for row in range(500):
+        index.add(row, [1, 2, 3, 4])
+    assert sorted(index.find_covers([1, 2, 3, 4], None)) == list(range(500))
+    assert sorted(index.find_covers([1, 2, 3, 4], None, before=3)) == [0, 1, 2]
+    index.add(500, [1, 2, 3, 5])
+    assert index.find_covers([1, 2, 3, 4.5], None).tolist() == [500]
+    for row in range(499):
+        index.remove(row)
+    assert sorted(index.find_covers([0, 0, 0, 0], None)) == [499, 500]
+
+
+@every_index
+def test_points_that_arrive_in_order(make):
+    for sign in (1.0, -1.0):
+        index = make(2)
+        for row in range(700):
+            index.add(row, [sign * row, row / 7])
+        assert len(index.find_covers([sign * 350, 0], None)) == (350 if sign > 0 else 351)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_tree_that_order_made_deep_is_built_anew(sign):
+    tree = KdTree(2, overflow=4)
+    deepest = 0
+    for row in range(8000):
+        tree.add(row, [sign * row, sign * (row // 2)])
+        deepest = max(deepest, int(tree._arrays[6].max()))
+    assert deepest < 8000 / 4  # left alone, it grows by one for every second or third point
+    for row in range(0, 8000, 500):
+        expected = 8000 - row if sign > 0 else row + 1
+        assert len(tree.find_covers([sign * row, -np.inf], None)) == expected
+    for row in range(0, 8000, 7):
+        tree.remove(row)
+    assert len(tree.find_covers([-np.inf, -np.inf], None)) == len(tree) == 8000 - 1143
+
+
+@every_index
+def test_infinite_ends(make):
+    index = make(2)
+    for row, point in enumerate([[np.inf, np.inf], [np.inf, 5], [3, np.inf], [-np.inf, 2], [3, 5]] * 30):
+        index.add(row, point)
+    assert len(index.find_covers([3, 5], None, before=-1)) == 90
+    assert len(index.find_covers([np.inf, 5], None)) == 60
+    assert len(index.find_covers([-np.inf, -np.inf], None)) == 150
+
+
+@pytest.mark.parametrize("make", [KdTree, ZCurve])
+def test_work_is_counted_and_less_than_a_scan(make):
+    steps, points = rectangle_commands(3000, 3, 0.0, 1)
+    index, scan = make(6), Scan(6)
+    for row in steps:
+        index.add(row, points[row])
+        scan.add(row, points[row])
+    start = index.work
+    for query in points[:100] + 0.3:
+        assert len(index.find_covers(query)) == len(scan.find_covers(query))
+    assert start == (0, 0)
+    assert index.work.nodes > 0
+    assert 0 < index.work.comparisons < scan.work.comparisons / 2
+
+
+def test_whole_subtrees_and_cells_are_reported_without_comparisons():
+    rng = np.random.default_rng(3)
+    for make in (KdTree, ZCurve):
+        index = make(2)
+        for row, point in enumerate(rng.random((5000, 2))):
+            index.add(row, point)
+        before = index.work.comparisons
+        found = index.find_covers([0.3, 0.3], None)
+        assert index.work.comparisons - before < len(found) / 2
+
+
+@every_index
+def test_bad_input_is_refused(make):
+    index = make(2)
+    index.add(0, [1, 2])
+    for point in ([1], [1, 2, 3], [1, np.nan], "ab", [[1, 2]], None, [1, {}]):
+        with pytest.raises(CoveringError):
+            index.add(1, point)
+        with pytest.raises(CoveringError):
+            index.find_covers(point)
+    with pytest.raises(KeyInUseError, match="row 0"):
+        index.add(0, [3, 3])
+    for row in (1, -1, 10**9):
+        with pytest.raises(UnknownKeyError, match=str(row)):
+            index.remove(row)
+    for row in (-1, 2**31):
+        with pytest.raises(CoveringError, match=f"row {row} is not between"):
+            index.add(row, [1, 2])
+    with pytest.raises(CoveringError, match="k is 1 or more"):
+        index.find_covers([1, 2], k=0)
+    assert len(index) == 1
+    assert index.find_covers([1, 2]).tolist() == [0]
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 65])
+def test_dimensions_have_limits(dimensions):
+    with pytest.raises(ContradaError, match="dimensions"):
+        Scan(dimensions)
+
+
+@pytest.mark.parametrize(("overflow", "underflow"), [(0, 0), (4, 5), (4, -1)])
+def test_bucket_limits_must_make_sense(overflow, underflow):
+    with pytest.raises(CoveringError, match="underflow"):
+        KdTree(2, overflow, underflow)
+
+
+def test_keys_are_longer_than_a_word():
+    assert ZCurve(16).words * 64 > ZCurve(16).bits * 16 > 64
+    assert cell_key([3, 5], 3) == 0b1_011011
+
+
+@pytest.mark.parametrize("make", [KdTree, ZCurve])
+def test_points_differ_only_in_their_last_bits(make):
+    # Cells and ranks cannot tell these apart: the points themselves must decide.
+    index = make(2)
+    low = np.nextafter(1.0, 0)
+    for row in range(300):
+        index.add(row, [1.0 if row % 2 else low, 1e300 * (row == 299)])
+    assert len(index.find_covers([1.0, 0.0], None)) == 150
+    assert len(index.find_covers([low, 0.0], None)) == 300
