@@ -32,18 +32,22 @@ def learn_filters(ground: Ground, filters: Iterable[Terms]) -> None:
 
 def reduced(ground: Ground, terms: Terms) -> Reduced:
     """A filter without what is redundant in it: equal to it for every message."""
-    if len(terms) == 1:
-        return Reduced(terms, _conflict(ground, terms))
-    joint = _intersected(ground, terms)
-    conflict = _conflict(ground, terms if joint is None else joint)
-    if joint is None or conflict is not None:
-        return Reduced(terms, conflict or _conflict(ground, terms))
-    left = _without_covering(ground, joint)
-    return Reduced(left, None, len(joint) - len(left), len(terms) - len(joint))
+    covering = intersected = 0
+    while True:
+        conflict = _conflict(ground, terms)
+        if conflict is not None or len(terms) == 1:
+            return Reduced(terms, conflict, covering, intersected)
+        left = _without_covering(ground, terms)
+        joint = _intersected(ground, left)
+        covering += len(terms) - len(left)
+        intersected += len(left) - len(joint)
+        if joint == left:
+            return Reduced(left, None, covering, intersected)
+        terms = joint
 
 
-def _intersected(ground: Ground, terms: Terms) -> Terms | None:
-    """The terms with masks of one item, and ranges and sets of one attribute, made one; None if nothing is left."""
+def _intersected(ground: Ground, terms: Terms) -> Terms:
+    """The terms with masks of one item, and ranges and sets of one attribute, made one."""
     masks: dict[tuple[int, int], int] = {}
     others: list[int] = []
     for term in terms:
@@ -52,8 +56,6 @@ def _intersected(ground: Ground, terms: Terms) -> Terms | None:
         else:
             key = term.space, term.item
             masks[key] = masks.get(key, 255) & term.mask
-    if not all(masks.values()):
-        return None
     spatial = [Term(space, item, mask) for (space, item), mask in masks.items()]
     return tuple(sorted([*spatial, *(Term(OTHER, number) for number in _together(ground, others))]))
 

@@ -39,6 +39,7 @@ Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
 _FIRST, _NO_REGION, _POINT = (frozen(np.array([number], np.int64)) for number in (0, NOTHING, A_POINT))
+_NO_FILTERS = frozen(np.empty(0, np.int64))
 NO_SCALARS = Messages(frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8)))
 
 
@@ -75,7 +76,7 @@ class Level(NamedTuple):
         for place, tree in self.trees.items():
             if place in message.objects:
                 found.append(tree.match(message.objects[place]))
-        filters = found[0] if len(found) == 1 else merged(found)
+        filters = (found[0] if len(found) == 1 else merged(found)) if found else _NO_FILTERS
         if isinstance(self.scalars, ScalarIndex):
             return self._match_packed(self.scalars, message, filters)
         if self.scalars is not None and message.scalars is not None:

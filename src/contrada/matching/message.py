@@ -128,8 +128,9 @@ class Places:
                 if isinstance(value, str):
                     _put_text(value, about.texts, put, blob)
                     continue
-                if type(value) is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS:  # what is usual, quickly
-                    if about.scalars[NUMBER] >= 0:
+                kind = type(value)
+                if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):  # usual: quickly
+                    if about.scalars[NUMBER] >= 0 and value == value:
                         put((about.scalars[NUMBER], ordered_bits(value), 0))
                     continue
                 scalar = self.scalar(value)
@@ -138,8 +139,8 @@ class Places:
             for attribute, place in self._presents:
                 put((place, int(message.get(attribute) is not None), 0))
             offsets.append(len(values) // 3)
-        numbers = np.frombuffer(values, np.int64).reshape(-1, 3) if values else np.empty((0, 3), np.int64)
-        return Messages(_read_only(np.frombuffer(offsets, np.int64)), _read_only(numbers), _bytes_of(blob))
+        numbers = np.ndarray((len(values) // 3, 3), np.int64, values) if values else np.empty((0, 3), np.int64)
+        return Messages(_offsets_of(offsets), _read_only(numbers), _bytes_of(blob))
 
 
 def _put_text(
@@ -158,6 +159,19 @@ def _put_text(
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
+
+
+def _offsets_of(offsets: array[int]) -> NDArray[np.int64]:
+    """Offsets as an array; those of one message are made once for each number of values."""
+    if len(offsets) != 2:
+        return _read_only(np.frombuffer(offsets, np.int64))
+    known = _ONE_MESSAGE.get(offsets[1])
+    if known is None:
+        known = _ONE_MESSAGE[offsets[1]] = _read_only(np.array(offsets, np.int64))
+    return known
+
+
+_ONE_MESSAGE: dict[int, NDArray[np.int64]] = {}
 
 
 def _bytes_of(blob: bytearray) -> NDArray[np.uint8]:
