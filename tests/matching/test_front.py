@@ -1,0 +1,134 @@
+"""The front: with it a table answers by subscriber as without it, whatever changes."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
+from contrada.matching import front
+from contrada.matching.front import chosen_filters
+
+SIDE = 100
+
+
+@pytest.fixture(autouse=True)
+def _sooner(monkeypatch):
+    monkeypatch.setattr(front, "MANY", 200)
+    monkeypatch.setattr(front, "CROWD", 8)
+    monkeypatch.setattr(front, "LEARN_FROM", 16)
+    monkeypatch.setattr(front, "SETTLED", 4)
+
+
+def region(rng, size):
+    x, y = rng.integers(0, SIDE, 2).tolist()
+    return Region.box(x, y, x + int(rng.integers(1, size)), y + int(rng.integers(1, size)))
+
+
+def predicate(rng, count=60):
+    """Two regions and a number for each filter, many of them `disjoint`, which nearly every message satisfies."""
+    return Predicate(
+        Filter(
+            [
+                Constraint("area", Relation(int(rng.choice([0, 2]))), region(rng, 20)),
+                Constraint("area", Relation(int(rng.choice([0, 5]))), region(rng, 20)),
+                Constraint("x", "<", int(rng.integers(1, 12))),
+            ]
+        )
+        for _ in range(count)
+    )
+
+
+def packed(rng, subscribers=6, each=1):
+    table = ForwardingTable()
+    for k in range(subscribers * each):
+        table.subscribe(f"s{k % subscribers}", predicate(rng, 60 // each), key=k)
+    table.pack()
+    return table
+
+
+def message(rng):
+    return {"area": region(rng, 40), "x": int(rng.integers(0, 12))}
+
+
+def without(table, asked):
+    rows = table._store.snapshot.subscribers(table._checked(asked))
+    return {table._subscribers[int(row)] for row in rows}
+
+
+@pytest.mark.parametrize("each", [1, 4])
+def test_answers_are_the_same(each):
+    rng = np.random.default_rng(each)
+    table = packed(rng, each=each)
+    for _ in range(150):
+        asked = message(rng)
+        assert set(table.match(asked)) == without(table, asked)
+    assert table._front._hits > 50
+    assert table._front._level.filters < 60
+
+
+def test_who_comes_and_who_leaves_is_noticed():
+    rng = np.random.default_rng(2)
+    table = packed(rng)
+    for step in range(300):
+        asked = message(rng)
+        assert set(table.match(asked)) == without(table, asked), step
+        if step % 40 == 30:
+            table.subscribe(f"new{step}", "x > 20" if step % 80 == 30 else "x >= 0", key=f"new{step}")
+        if step % 70 == 60:
+            table.unsubscribe(step // 70)
+        if step == 200:
+            table.pack()
+    assert table._front._tries > 0
+
+
+def test_where_nothing_is_gained_nothing_is_kept():
+    rng = np.random.default_rng(3)
+    table = ForwardingTable()
+    for k in range(5):  # few messages satisfy anything
+        table.subscribe(k, Predicate(Filter([Constraint("x", "=", int(n))]) for n in rng.integers(0, 10**6, 80)))
+    table.pack()
+    for _ in range(40):
+        table.match({"x": int(rng.integers(0, 10**6))})
+    assert table._front._level is None
+    assert table._front._samples is None
+
+
+def test_a_front_that_stops_deciding_is_given_up():
+    rng = np.random.default_rng(4)
+    table = packed(rng)
+    for _ in range(60):
+        table.match(message(rng))
+    assert table._front._level is not None
+    for _ in range(2000):
+        if table._front._level is None:
+            break
+        assert table.match({"area": region(rng, 40), "x": 50}).rows.tolist() == []
+    assert table._front._level is None
+
+
+def test_readers_in_many_threads():
+    rng = np.random.default_rng(5)
+    table, wrong = packed(rng), []
+    asked = [message(rng) for _ in range(40)]
+    expected = [without(table, one) for one in asked]
+
+    def read():
+        for _ in range(4):
+            wrong.extend(k for k, one in enumerate(asked) if set(table.match(one)) != expected[k])
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_filters_are_chosen_one_after_another():
+    filters = np.array([1, 1, 1, 2, 2, 3, 9])
+    messages = np.array([0, 1, 2, 2, 3, 3, 0])
+    subscribers = np.array([0, 0, 0, 0, 0, 0, 5])
+    chosen, decided = chosen_filters(filters, messages, subscribers, 5)
+    assert chosen.tolist() == [1, 2, 9]  # the second for message 3 alone
+    assert decided == {0: 1, 1: 3, 2: 1}
