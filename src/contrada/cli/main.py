@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli import check, demo, ingest, match
+from contrada.cli import check, demo, ingest, match, overlay
 
 app = typer.Typer(
     name="contrada",
@@ -18,6 +18,7 @@ app.command(help=match.HELP)(match.match)
 app.command(help=check.HELP)(check.check)
 app.command(help=demo.HELP)(demo.demo)
 app.command(help=ingest.HELP)(ingest.ingest)
+app.add_typer(overlay.app, name="overlay")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""Experiments of the papers: rows to a file, plots from the file."""
