@@ -16,9 +16,9 @@ QUIET = Network(0.05, 0.05)
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar")]
 
 
-def grown(seed, count, least=2, most=5, choose="r", split="quadratic", network=QUIET):
+def grown(seed, count, least=2, most=5, choose="r", split="quadratic", network=QUIET, sketch=0):
     rng = random.Random(seed)
-    simulator = Simulator(Rules(least, most, choose, split), seed, network)
+    simulator = Simulator(Rules(least, most, choose, split, sketch=sketch), seed, network)
     for _ in range(count):
         simulator.add([draw_box(rng)])
         simulator.run(0.3)
@@ -40,7 +40,7 @@ def assert_heals(simulator, rng, most=60):
 @pytest.mark.parametrize("seed", range(12))
 def test_everything_at_once(seed):
     least, most = [(2, 4), (2, 5), (5, 10)][seed % 3]
-    simulator, rng = grown(seed, 40, least, most, *HOW[seed // 3 % 3], network=Network(0.05, 0.3, 0.1, 0.1))
+    simulator, rng = grown(seed, 40, least, most, *HOW[seed // 3 % 3], Network(0.05, 0.3, 0.1, 0.1), 4 * (seed % 2))
     losses = run_churn(simulator, Churn(1, 0.5, 0.5, 0.5, 3), 15, lambda: draw_box(rng), lambda: draw_point(rng))
     assert losses.messages > 10
     assert losses.missed <= losses.wanted

@@ -14,12 +14,12 @@ HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar"), ("rstar", "quadr
 DEGREES = [(1, 2), (1, 3), (2, 3), (2, 5), (5, 10)]
 
 
-@pytest.mark.parametrize("cover", ["mbr", "own"])
+@pytest.mark.parametrize(("cover", "sketch"), [("mbr", 0), ("own", 0), ("mbr", 3)])
 @pytest.mark.parametrize(("choose", "split"), HOW)
 @pytest.mark.parametrize(("least", "most"), DEGREES)
-def test_peers_come_and_go(least, most, choose, split, cover):
-    rng = random.Random(f"{least}{most}{choose}{split}{cover}")
-    simulator = Simulator(Rules(least, most, choose, split, cover), seed=rng.randrange(1000))
+def test_peers_come_and_go(least, most, choose, split, cover, sketch):
+    rng = random.Random(f"{least}{most}{choose}{split}{cover}{sketch}")
+    simulator = Simulator(Rules(least, most, choose, split, cover, sketch), seed=rng.randrange(1000))
     alive = []
     for step in range(160):
         # First the tree grows, then it shrinks to nothing.
@@ -54,6 +54,19 @@ def test_several_subscriptions_of_one_peer():
     assert simulator.publish((55.25, 55.25)).wanted == {ids[5]}
     assert simulator.publish((55.25, 55.25)).missed == set()
     assert simulator.publish((40.0, 40.0)).wanted == set()
+
+
+def test_sketches_route_several_subscriptions_of_one_peer_apart():
+    bothered = {}
+    for sketch in (0, 4):
+        simulator = Simulator(Rules(2, 4, sketch=sketch))
+        for k in range(30):
+            simulator.add([(float(k), k + 1.0), (k + 50.0, k + 50.5)])
+        simulator.check()
+        spreads = [simulator.publish((place, place)) for place in (31.5, 40.0, 45.0, 49.0)]
+        assert not any(spread.missed for spread in spreads)
+        bothered[sketch] = sum(spread.bothered for spread in spreads)
+    assert bothered[4] < bothered[0] / 2
 
 
 def test_the_height_grows_like_a_logarithm():
@@ -123,7 +136,15 @@ def test_wrong_use_is_an_error_that_says_so():
         Rectangles([])
     with pytest.raises(OverlayError, match="same dimensions"):
         Rectangles([(0.0, 1.0), (0.0, 0.0, 1.0, 1.0)])
-    for wrong in ({"least": 0}, {"most": 8}, {"split": "cubic"}, {"choose": "x"}, {"cover": "y"}, {"patience": 0.5}):
+    for wrong in (
+        {"least": 0},
+        {"most": 8},
+        {"split": "cubic"},
+        {"choose": "x"},
+        {"cover": "y"},
+        {"patience": 0.5},
+        {"sketch": 99},
+    ):
         with pytest.raises(OverlayError):
             Rules(**wrong)
 

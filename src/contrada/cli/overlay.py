@@ -68,6 +68,7 @@ def simulate(
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
     cover: Annotated[Cover, typer.Option(help="Who holds a node: by its node's box, or its own.")] = Cover.mbr,
+    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
     degree: DegreeOption = "5,10",
     distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "zipf-25:75",
     seed: SeedOption = 1,
@@ -80,7 +81,7 @@ def simulate(
         least, most = degree_of(degree)
         how = choose.value if choose is not None else default_choice(split)
         setting = Setting(
-            subscriptions, messages, dimensions, split.value, how, cover.value, least, most, distribution, seed
+            subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
         )
         with Progress(is_wanted=True) as progress:
             row = measure(setting, lambda what, done, total: progress.tell(lambda: what, lambda: (done, total)))

@@ -37,8 +37,8 @@ TlsCa = Annotated[
 PEER = """\
 Run one peer: every message that matches a subscription is a line of JSON on standard output.
 
-All peers of an overlay are given the same --dimensions, --degree, --split, --choose and --period. The first one joins
-nobody. SIGINT and SIGTERM make a peer leave in order; one that is killed is noticed by its neighbours.
+All peers of an overlay are given the same --dimensions, --degree, --split, --choose, --sketch and --period. The first
+one joins nobody. SIGINT and SIGTERM make a peer leave in order; one that is killed is noticed by its neighbours.
 
 \b
 The first peer, and another:
@@ -70,6 +70,7 @@ def peer(
     degree: Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")] = "5,10",
     split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
     choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
+    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
     period: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 1.0,
     secret_file: SecretFile = None,
     tls_cert: TlsCert = None,
@@ -86,7 +87,7 @@ def peer(
     with errors_told():
         space = Space.parse(dimensions)
         least, most = degree_of(degree)
-        rules = Rules(least, most, choose, split, period=period, patience=3.5 * period)
+        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
         asked = Asked([parse(text) for text in subscribe], space)
         server = PeerServer(
             listen, asked, space, rules, _print, _door(secret_file, tls_cert, tls_key, tls_ca), advertise

@@ -20,7 +20,12 @@ from typing import Any
 from contrada.experiments.overlay_run import Setting, measure
 from contrada.experiments.overlay_workload import DISTRIBUTIONS
 
-METHODS = {"quadratic": ("r", "quadratic", "mbr"), "linear": ("r", "linear", "mbr"), "rstar": ("rstar", "rstar", "mbr")}
+METHODS: dict[str, dict[str, Any]] = {
+    "quadratic": {"choose": "r", "split": "quadratic"},
+    "linear": {"choose": "r", "split": "linear"},
+    "rstar": {"choose": "rstar", "split": "rstar"},
+    "ours": {"choose": "rstar", "split": "rstar"},  # with a sketch of as many boxes as a node has children
+}
 SIZES = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
 DIMENSIONS = (2, 4, 6, 8, 10, 12)
 DEGREES = ((2, 5), (5, 10), (10, 20), (15, 30), (20, 40))
@@ -31,18 +36,23 @@ def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
     """All settings of all figures, each once; `scale` makes trees smaller for a trial.
 
     >>> len(settings_of([1])), len(settings_of([1, 2]))
-    (60, 120)
+    (80, 160)
     """
     found: dict[Setting, None] = {}
     for seed in seeds:
-        for choose, split, cover in METHODS.values():
-            base = Setting(choose=choose, split=split, cover=cover, seed=seed)
+        for method in METHODS:
+            base = replace(Setting(seed=seed), **METHODS[method])
             varied = [replace(base, subscriptions=size) for size in SIZES]
             varied += [replace(base, distribution=name) for name in DISTRIBUTIONS]
             varied += [replace(base, dimensions=d) for d in DIMENSIONS]
             varied += [replace(base, least=least, most=most) for least, most in DEGREES]
-            found |= dict.fromkeys(varied)
+            found |= dict.fromkeys(with_sketch(each, method) for each in varied)
     return [scaled(each, scale) for each in found]
+
+
+def with_sketch(setting: Setting, method: str) -> Setting:
+    """The setting with the sketch that a method has: of the paper's methods none."""
+    return replace(setting, sketch=setting.most) if method == "ours" else setting
 
 
 def scaled(setting: Setting, scale: float) -> Setting:
@@ -72,7 +82,7 @@ def read_rows(path: Path) -> list[Row]:
 
 def setting_of(row: Row) -> Setting:
     """The setting that a row is of."""
-    return Setting(**{field.name: row[field.name] for field in fields(Setting)})
+    return Setting(**{field.name: row.get(field.name, field.default) for field in fields(Setting)})
 
 
 def run(

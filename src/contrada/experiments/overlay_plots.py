@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from contrada.experiments.overlay_figures import DEGREES, DIMENSIONS, METHODS, SIZES, Row, scaled
+from contrada.experiments.overlay_figures import (
+    DEGREES,
+    DIMENSIONS,
+    METHODS,
+    SIZES,
+    Row,
+    scaled,
+    setting_of,
+    with_sketch,
+)
 from contrada.experiments.overlay_run import Setting
 from contrada.experiments.overlay_workload import DISTRIBUTIONS
 
-NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*"}
+NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
 Value = Callable[[Row], float]
 Tick = tuple[dict[str, Any], str]
 PERCENT = "false positives, % of peers"
@@ -21,10 +30,8 @@ PERCENT = "false positives, % of peers"
 
 def chosen(rows: list[Row], method: str, scale: float, **varied: Any) -> list[Row]:
     """The rows, of all seeds, of a method where all but what is varied is as the paper's default."""
-    choose, split, cover = METHODS[method]
-    setting = scaled(replace(Setting(choose=choose, split=split, cover=cover), **varied), scale)
-    wanted = {name: value for name, value in asdict(setting).items() if name != "seed"}
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    wanted = scaled(with_sketch(replace(Setting(), **METHODS[method], **varied), method), scale)
+    return [row for row in rows if replace(setting_of(row), seed=wanted.seed) == wanted]
 
 
 def mean(rows: list[Row], value: Callable[[Row], float]) -> tuple[float, float]:
@@ -101,7 +108,7 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     """Figure 11: false positives of messages with so many hits, for three numbers of dimensions."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(1, len(NAMES), figsize=(4 * len(NAMES), 4), sharey=True, layout="constrained")
     for axes, (method, name) in zip(panels, NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
             curves = [

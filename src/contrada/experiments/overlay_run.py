@@ -37,6 +37,7 @@ class Setting:
     split: str = "quadratic"
     choose: str = "r"
     cover: str = "mbr"
+    sketch: int = 0
     least: int = 5
     most: int = 10
     distribution: str = "zipf-25:75"
@@ -51,7 +52,7 @@ class Setting:
 
     def rules(self) -> Rules:
         """The rules of the peers; messages come one by one, so that few need be remembered."""
-        return Rules(self.least, self.most, self.choose, self.split, self.cover, remembered=4)
+        return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, remembered=4)
 
 
 def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda what, done, total: None) -> dict[str, Any]:

@@ -40,6 +40,16 @@ def reach_of(simulator: Simulator) -> tuple[Boxes, Boxes]:
     return np.array([state.own for state in states]), np.array([state.boxes[-1] for state in states])
 
 
+def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
+    """Which peers (columns) get which messages (rows) from the root; with sketches, by these."""
+    got = np.empty((len(points), len(simulator.peers)), np.bool_)
+    for column, peer in enumerate(simulator.peers.values()):
+        state = peer.state
+        is_root = state.parent is None  # messages start there
+        got[:, column] = is_root | holding(np.array(state.parts[-1] or (state.boxes[-1],)), points).any(axis=1)
+    return got
+
+
 def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxes, Boxes]:
     """The same for a tree of the same shape in which every peer got a random leaf.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contrada.overlay.boxes import bounds
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import PeerId
+from contrada.overlay.sketch import parts_of
 
 
 def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
@@ -40,6 +41,8 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
             found.append(f"not its own child at level {level}")
         if state.boxes[level] != bounds([entry.box for entry in table.values()]):
             found.append(f"the box of level {level} is not that of its children")
+        if state.parts[level] != parts_of(state.rules, level, table):
+            found.append(f"the sketch of level {level} is not that of its children")
         for child, entry in table.items():
             other = peers.get(child)
             if other is None:

@@ -18,6 +18,10 @@ class Interest(Protocol):
     def box(self) -> Box:
         """A box around everything that may match."""
 
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """Boxes that do the same together."""
+
     def matches(self, publication: Publication) -> bool:
         """Whether a message is wanted, exactly."""
 

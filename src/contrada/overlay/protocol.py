@@ -17,10 +17,14 @@ MOST_HOPS = 64  # of a note that is passed on: no tree is so high, so that only 
 
 
 class Entry(NamedTuple):
-    """What a parent knows of a child: the box of the child's node, and the box of the child's own subscriptions."""
+    """What a parent knows of a child: the box of the child's node, and the box of the child's own subscriptions.
+
+    With sketches also a few boxes that together cover all that the node has below it; none means the box itself.
+    """
 
     box: Box
     own: Box
+    parts: tuple[Box, ...] = ()
 
 
 Table = dict[PeerId, Entry]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from contrada.overlay.boxes import meets
 from contrada.overlay.protocol import MOST_HOPS, Down, PeerId, Publication, Up
 from contrada.overlay.state import PeerState
 
@@ -58,12 +59,14 @@ def _spread(peer: PeerState, publication: Publication, level: int, done: int, so
     for k in range(level, max(done, 0), -1):
         note = Down(publication, k - 1)
         reaches_own = False
-        for child, (box, _) in peer.nodes[k].items():
+        for child, (box, _, parts) in peer.nodes[k].items():
             # Spelt out for speed: nearly all time of a simulation passes here.
             for axis in range(axes):
                 if box[axis] > where[axis + axes] or where[axis] > box[axis + axes]:
                     break
             else:
+                if parts and not any(meets(part, where) for part in parts):
+                    continue
                 if child == own:
                     reaches_own = True
                 elif child != source:

@@ -9,6 +9,8 @@ from contrada.errors import OverlayError
 CHOICES = ("r", "rstar")
 SPLITS = ("quadratic", "linear", "rstar")
 COVERS = ("mbr", "own")
+LARGEST_SKETCH = 64
+SKETCHED_LEVELS = 2  # nodes above see nearly every message anyway, and would change with every join
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class Rules:
 
     `choose` is how a new node goes down the tree, `split` how a node with too many children is divided; of `rstar` a
     node first gives 30 % of its children away to be inserted again, once per level. `cover` tells who holds a node: the
-    child whose node has the largest box, or the one whose own subscriptions have. Times are in seconds.
+    child whose node has the largest box, or the one whose own subscriptions have. With a `sketch` a parent knows of
+    each low node up to so many boxes in place of one. Times are in seconds.
 
     >>> Rules(least=6, most=10)
     Traceback (most recent call last):
@@ -29,6 +32,7 @@ class Rules:
     choose: str = "r"
     split: str = "quadratic"
     cover: str = "mbr"
+    sketch: int = 0
     reinserted_share: float = 0.3
     period: float = 1.0  # between two heartbeats
     patience: float = 3.5  # so long without a heartbeat, and a neighbour is dead
@@ -47,6 +51,8 @@ class Rules:
         ):
             if value not in known:
                 raise OverlayError(f"{name} is {value!r}; there are {', '.join(known)}")
+        if not 0 <= self.sketch <= LARGEST_SKETCH:
+            raise OverlayError(f"a sketch has 0 to {LARGEST_SKETCH} boxes, not {self.sketch}")
         if not 0 < self.period < self.patience:
             raise OverlayError(f"patience {self.patience} must be longer than a period, {self.period}, and that than 0")
 

@@ -9,6 +9,7 @@ from contrada.overlay.boxes import bounds
 from contrada.overlay.interest import Interest
 from contrada.overlay.protocol import MOST_HOPS, AnyNote, Entry, PeerId, Publication, Sent, Table
 from contrada.overlay.rules import Rules
+from contrada.overlay.sketch import merged, parts_of
 
 MOST_CONTACTS = 32
 
@@ -16,8 +17,9 @@ MOST_CONTACTS = 32
 class PeerState:
     """A peer holds its leaf and the nodes of levels 1 up to `top`, each of which has the peer itself as a child.
 
-    `nodes[k]` are the children of the node of level k (of a leaf: none), `boxes[k]` its box; `parent` holds the parent
-    of the highest node, and None means that the peer is a root. `heirs[k]` is who got the node of level k from here.
+    `nodes[k]` are the children of the node of level k (of a leaf: none), `boxes[k]` its box, `parts[k]` its sketch;
+    `parent` holds the parent of the highest node, and None means that the peer is a root. `heirs[k]` is who got the
+    node of level k from here.
     """
 
     def __init__(self, id: PeerId, interest: Interest, rules: Rules, seed: int = 0) -> None:
@@ -27,6 +29,7 @@ class PeerState:
         self.own = interest.box
         self.nodes: list[Table] = [{}]
         self.boxes = [self.own]
+        self.parts = [merged(list(interest.boxes), rules.sketch) if rules.sketch and len(interest.boxes) > 1 else ()]
         self.parent: PeerId | None = None
         self.seeking: PeerId | None = None  # through whom a parent is being looked for
         self.heirs: dict[int, PeerId] = {}
@@ -53,7 +56,7 @@ class PeerState:
 
     def entry(self, level: int) -> Entry:
         """What a parent should know of the node of a level."""
-        return Entry(self.boxes[level], self.own)
+        return Entry(self.boxes[level], self.own, self.parts[level])
 
     def send(self, to: PeerId, note: AnyNote) -> None:
         """Send a note when this step is done."""
@@ -72,12 +75,14 @@ class PeerState:
         node[self.id] = self.entry(self.top)
         self.nodes.append(node)
         self.boxes.append(bounds([entry.box for entry in node.values()]))
+        self.parts.append(parts_of(self.rules, self.top, node))
 
     def truncate(self, level: int) -> list[Table]:
         """Hold no node of this level or above any more; returns their children."""
         tables = self.nodes[level:]
         del self.nodes[level:]
         del self.boxes[level:]
+        del self.parts[level:]
         return tables
 
     def hand_over(self, level: int, highest: int, heir: PeerId) -> None:

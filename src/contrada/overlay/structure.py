@@ -7,6 +7,7 @@ import numpy as np
 from contrada import kernels
 from contrada.overlay.boxes import bounds, largest, rows_of
 from contrada.overlay.protocol import Adopted, Entry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
+from contrada.overlay.sketch import parts_of
 from contrada.overlay.state import PeerState
 
 
@@ -45,13 +46,16 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
 
 
 def _renew(peer: PeerState, level: int) -> bool:
-    """Compute the box of a node anew; whether it has changed."""
-    box = bounds([entry.box for entry in peer.nodes[level].values()])
-    if box == peer.boxes[level]:
+    """Compute the box and the sketch of a node anew; whether they have changed."""
+    table = peer.nodes[level]
+    box = bounds([entry.box for entry in table.values()])
+    parts = parts_of(peer.rules, level, table)
+    if box == peer.boxes[level] and parts == peer.parts[level]:
         return False
     peer.boxes[level] = box
+    peer.parts[level] = parts
     if level < peer.top:
-        peer.nodes[level + 1][peer.id] = Entry(box, peer.own)
+        peer.nodes[level + 1][peer.id] = peer.entry(level)
     return True
 
 
@@ -65,7 +69,7 @@ def _split(peer: PeerState, level: int, added: Table) -> Table:
     kept = {child: table[child] for child, group in zip(children, groups, strict=True) if group == mine}
     given = {child: table[child] for child, group in zip(children, groups, strict=True) if group != mine}
     heir = best_cover(peer, given)
-    entry = Entry(bounds([each.box for each in given.values()]), given[heir].own)
+    entry = Entry(bounds([each.box for each in given.values()]), given[heir].own, parts_of(peer.rules, level, given))
     peer.nodes[level] = kept
     is_top = level == peer.top
     parent = peer.parent if is_top and peer.parent is not None else peer.id

@@ -19,6 +19,7 @@ import msgspec
 
 from contrada.errors import OverlayError
 from contrada.overlay.protocol import AnyNote, Entry, Note, Publication
+from contrada.overlay.rules import LARGEST_SKETCH
 
 LONGEST = 1 << 20  # bytes of a frame
 HIGHEST_LEVEL = 64
@@ -102,8 +103,10 @@ def check_note(note: Frame, dimensions: int) -> None:
         raise OverlayError(f"{type(note).__name__} does not belong here")
     for value in _parts(note):
         if isinstance(value, Entry):
-            _check_box(value.box, dimensions)
-            _check_box(value.own, dimensions)
+            for box in (value.box, value.own, *value.parts):
+                _check_box(box, dimensions)
+            if len(value.parts) > LARGEST_SKETCH:
+                raise OverlayError(f"a sketch of {len(value.parts)} boxes; {LARGEST_SKETCH} is the most")
         elif isinstance(value, Publication):
             _check_box(value.where, dimensions)
             if not isinstance(value.body, str):
