@@ -74,7 +74,7 @@ def test_wrong_settings_are_refused():
 
 @pytest.mark.parametrize("method", overlay_figures.METHODS)
 def test_the_simulation_agrees_with_the_boxes(method):
-    setting = overlay_figures.with_sketch(replace(SMALL, **overlay_figures.METHODS[method]), method)
+    setting = replace(SMALL, **overlay_figures.METHODS[method])
     boxes = draw_subscriptions(setting.subscriptions, 4, setting.distribution, np.random.default_rng(1))
     points = draw_messages(setting.messages, 4, np.random.default_rng(2))
     simulator = build(boxes, setting, quiet)
@@ -97,7 +97,7 @@ def test_sketches_halve_the_false_positives_of_the_same_tree():
     rows = {}
     for method in ("rstar", "ours"):
         setting = replace(Setting(subscriptions=2000, messages=300), **overlay_figures.METHODS[method])
-        rows[method] = measure(overlay_figures.with_sketch(setting, method))
+        rows[method] = measure(setting)
     assert rows["ours"]["false_positive_ratio"] < rows["rstar"]["false_positive_ratio"] / 2
     assert rows["ours"]["degree"] == rows["rstar"]["degree"]
     assert rows["ours"]["height"] == rows["rstar"]["height"]

@@ -24,7 +24,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "quadratic": {"choose": "r", "split": "quadratic"},
     "linear": {"choose": "r", "split": "linear"},
     "rstar": {"choose": "rstar", "split": "rstar"},
-    "ours": {"choose": "rstar", "split": "rstar"},  # with a sketch of as many boxes as a node has children
+    "ours": {"choose": "rstar", "split": "rstar", "sketch": 10},
 }
 SIZES = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
 DIMENSIONS = (2, 4, 6, 8, 10, 12)
@@ -46,13 +46,8 @@ def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
             varied += [replace(base, distribution=name) for name in DISTRIBUTIONS]
             varied += [replace(base, dimensions=d) for d in DIMENSIONS]
             varied += [replace(base, least=least, most=most) for least, most in DEGREES]
-            found |= dict.fromkeys(with_sketch(each, method) for each in varied)
+            found |= dict.fromkeys(varied)
     return [scaled(each, scale) for each in found]
-
-
-def with_sketch(setting: Setting, method: str) -> Setting:
-    """The setting with the sketch that a method has: of the paper's methods none."""
-    return replace(setting, sketch=setting.most) if method == "ours" else setting
 
 
 def scaled(setting: Setting, scale: float) -> Setting:

@@ -17,7 +17,6 @@ from contrada.experiments.overlay_figures import (
     Row,
     scaled,
     setting_of,
-    with_sketch,
 )
 from contrada.experiments.overlay_run import Setting
 from contrada.experiments.overlay_workload import DISTRIBUTIONS
@@ -30,7 +29,7 @@ PERCENT = "false positives, % of peers"
 
 def chosen(rows: list[Row], method: str, scale: float, **varied: Any) -> list[Row]:
     """The rows, of all seeds, of a method where all but what is varied is as the paper's default."""
-    wanted = scaled(with_sketch(replace(Setting(), **METHODS[method], **varied), method), scale)
+    wanted = scaled(replace(Setting(), **METHODS[method], **varied), scale)
     return [row for row in rows if replace(setting_of(row), seed=wanted.seed) == wanted]
 
 

@@ -31,19 +31,26 @@ def joint_margin(boxes, i, j):
 
 
 @kernel
+def offer_partner(work, i, j, partners, wastes, margins):
+    """partners[i] = j if the two are merged at less waste than box i and its partner so far."""
+    waste = joint_area(work, i, work, j) - area_of(work, i) - area_of(work, j) + common_area(work, i, work, j)
+    if waste <= wastes[i]:
+        margin = joint_margin(work, i, j)
+        if waste < wastes[i] or margin < margins[i] or (margin == margins[i] and j < partners[i]):
+            partners[i] = j
+            wastes[i] = waste
+            margins[i] = margin
+
+
+@kernel
 def fill_partner(work, alive, i, partners, wastes, margins):
-    """partners[i] = the later box that box i is merged with at least waste; -1 if there is none."""
-    partners[i] = -1
+    """partners[i] = the later box that box i is merged with at least waste; none if there is none."""
+    partners[i] = len(work)
     wastes[i] = np.inf
     margins[i] = np.inf
     for j in range(i + 1, len(work)):
         if alive[j]:
-            waste = joint_area(work, i, work, j) - area_of(work, i) - area_of(work, j) + common_area(work, i, work, j)
-            margin = joint_margin(work, i, j)
-            if waste < wastes[i] or (waste == wastes[i] and margin < margins[i]):
-                partners[i] = j
-                wastes[i] = waste
-                margins[i] = margin
+            offer_partner(work, i, j, partners, wastes, margins)
 
 
 @kernel
@@ -69,7 +76,7 @@ def merge_pairs(boxes, work, alive, left, most):
     while left > most:
         best = -1
         for i in range(count):
-            if alive[i] and partners[i] >= 0:
+            if alive[i] and partners[i] < count:
                 if best < 0 or wastes[i] < wastes[best] or (wastes[i] == wastes[best] and margins[i] < margins[best]):
                     best = i
         gone = partners[best]
@@ -78,9 +85,11 @@ def merge_pairs(boxes, work, alive, left, most):
         alive[gone] = False
         left -= 1
         for i in range(count):
-            # Who wanted one of the two must look again, and earlier ones may want what has grown.
-            if alive[i] and (i <= best or partners[i] == gone):
-                fill_partner(work, alive, i, partners, wastes, margins)
+            if alive[i]:
+                if i == best or partners[i] == gone or partners[i] == best:
+                    fill_partner(work, alive, i, partners, wastes, margins)
+                elif i < best:
+                    offer_partner(work, i, best, partners, wastes, margins)
 
 
 @entry("f8[2] i8")
