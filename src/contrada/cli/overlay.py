@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from contrada.cli import overlay_peer
+from contrada.cli import overlay_peer, overlay_show
 from contrada.cli.ending import errors_told
 from contrada.cli.progress import Progress
 from contrada.errors import OverlayError
@@ -17,6 +17,7 @@ from contrada.errors import OverlayError
 app = typer.Typer(no_args_is_help=True, help="An overlay of peers that routes messages by content: the DR-tree.")
 app.command(help=overlay_peer.PEER)(overlay_peer.peer)
 app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
+app.command(help=overlay_show.SHOW)(overlay_show.show)
 
 
 class Split(StrEnum):
