@@ -112,3 +112,13 @@ def test_a_peer_says_what_is_wrong_before_it_listens():
         result = run("peer", *arguments)
         assert result.exit_code == 2, result.output
         assert word in result.stderr
+
+
+def test_churn_counts_what_was_missed():
+    arguments = ("churn", "--peers", 30, "--seconds", 6, "--crashes", 1, "--loss", 0.1, "--degree", "2,5")
+    row = json.loads(run(*arguments, "--json").stdout)
+    assert row["false_negatives_after"] == 0
+    assert row["healed_after"] is not None
+    assert 0 <= row["false_negatives"] <= row["wanted"]
+    assert "whole again" in run(*arguments).stdout
+    assert run("churn", "--loss", 2).exit_code == 2

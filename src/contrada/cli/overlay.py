@@ -119,6 +119,62 @@ def told(row: dict[str, Any]) -> list[str]:
     ]
 
 
+CHURN = """\
+Shake an overlay in a simulated network, let it be quiet, and tell what was missed and when the tree was whole again.
+
+\b
+Crashes and lost notes:
+  contrada overlay churn --crashes 0.5 --joins 0.5 --loss 0.05 --resend 0.2
+"""
+
+
+@app.command(help=CHURN)
+def churn(
+    peers: Annotated[int, typer.Option(min=1, help="Peers at the beginning.")] = 200,
+    seconds: Annotated[float, typer.Option(min=0, help="How long it is shaken.")] = 30.0,
+    joins: Annotated[float, typer.Option(min=0, help="A second, on average.")] = 0.5,
+    leaves: Annotated[float, typer.Option(min=0, help="The same.")] = 0.3,
+    crashes: Annotated[float, typer.Option(min=0, help="The same.")] = 0.2,
+    corruptions: Annotated[float, typer.Option(min=0, help="Spoilt tables, the same.")] = 0.0,
+    messages: Annotated[float, typer.Option(min=0, help="The same.")] = 10.0,
+    latency: Annotated[float, typer.Option(help="Seconds that a note takes.")] = 0.05,
+    jitter: Annotated[float, typer.Option(help="Up to so many more, by which notes overtake each other.")] = 0.05,
+    loss: Annotated[float, typer.Option(help="The share of notes that is lost.")] = 0.0,
+    doubling: Annotated[float, typer.Option(help="The share that comes twice.")] = 0.0,
+    resend: Annotated[float, typer.Option(help="Seconds until a lost note is sent again; 0: never.")] = 0.0,
+    split: SplitOption = Split.quadratic,
+    choose: ChooseOption = None,
+    degree: DegreeOption = "5,10",
+    distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "uniform",
+    seed: SeedOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """One run under churn; CHURN says it to people."""
+    from contrada.experiments.overlay_churn import measure_churn
+    from contrada.overlay.churn import Churn
+    from contrada.overlay.network import Network
+    from contrada.overlay.rules import Rules
+
+    with errors_told():
+        least, most = degree_of(degree)
+        rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
+        network = Network(latency, jitter, loss, doubling, resend)
+        rates = Churn(joins, leaves, crashes, corruptions, messages)
+        row = measure_churn(peers, seconds, rates, network, rules, distribution, seed)
+        typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
+
+
+def told_churn(row: dict[str, Any]) -> list[str]:
+    """A row of churn for people."""
+    healed = "never" if row["healed_after"] is None else f"after {row['healed_after']:.1f} s"
+    return [
+        f"messages          {row['messages']}, wanted {row['wanted']:,} times by peers that live",
+        f"false negatives   {row['false_negatives']:,} meanwhile, {100 * row['false_negative_ratio']:.2f} %; "
+        f"{row['false_negatives_after']} afterwards",
+        f"whole again       {healed}, with {row['peers_after']} peers",
+    ]
+
+
 @app.command()
 def evaluate(
     rows: Annotated[Path, typer.Option(help="The file of rows; what it has is not computed again.")] = Path(

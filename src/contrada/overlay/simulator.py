@@ -235,6 +235,11 @@ class Simulator:
     def _schedule(self, time: float, to: PeerId, sender: PeerId, note: AnyNote | None, depth: int) -> None:
         heapq.heappush(self._heap, (time, next(self._sequence), to, sender, note, depth))
 
+    def inject(self, to: PeerId, sender: PeerId, note: AnyNote) -> None:
+        """Let a note arrive that nobody has sent."""
+        self._send(sender, [(to, note)], 0)
+        self._drain()
+
     # --- looking at it ---
 
     def faults(self) -> list[str]:
