@@ -6,6 +6,8 @@ import pytest
 
 from contrada.errors import OverlayError, UnknownKeyError
 from contrada.overlay.interest import Rectangles
+from contrada.overlay.peer import Peer
+from contrada.overlay.protocol import Adopted, Join, Leave
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulator import Simulator
 from contrada.testing.boxes import draw_box, draw_point
@@ -169,3 +171,20 @@ def test_a_fault_is_found():
         table.update(kept)
         root.parent = parent
     simulator.check()
+
+
+def test_who_has_left_stays_away():
+    peers = {name: Peer(name, Rectangles([box]), Rules(2, 4)) for name, box in [("a", (0.0, 5.0)), ("b", (4.0, 6.0))]}
+
+    def settle(sender, sent):
+        for to, note in sent:
+            settle(to, peers[to].handle(sender, note))
+
+    settle("b", peers["b"].join("a"))
+    settle("b", peers["b"].leave())
+    assert peers["a"].state.top == 0
+    entry = peers["b"].state.entry(0)
+    assert peers["b"].handle("a", Adopted(0, "b", entry, "a")) == [("a", Leave(0, "b"))]
+    assert peers["b"].tick(1.0) == []
+    (passed_on,) = peers["b"].handle("c", Join("c", 0, entry, True))
+    assert passed_on[0] == "a", "who asks here is sent on"

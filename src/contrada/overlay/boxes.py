@@ -5,7 +5,6 @@ A box is a plain tuple, since a peer looks at few boxes at a time and an array c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ Box = tuple[float, ...]
 def box_of(sides: Iterable[tuple[float, float]]) -> Box:
     """The box with these sides, each a low and a high.
 
-    >>> box_of([(0, 1), (-math.inf, 5)])
+    >>> box_of([(0, 1), (-float("inf"), 5)])
     (0.0, -inf, 1.0, 5.0)
     """
     pairs = [(float(low), float(high)) for low, high in sides]
@@ -54,11 +53,6 @@ def point_box(point: Sequence[float]) -> Box:
     return check_box((*point, *point))
 
 
-def unbounded(dimensions: int) -> Box:
-    """The box of everything."""
-    return (-math.inf,) * dimensions + (math.inf,) * dimensions
-
-
 def bounds(boxes: Sequence[Box]) -> Box:
     """The least box around several.
 
@@ -83,16 +77,6 @@ def meets(a: Box, b: Box) -> bool:
         if a[axis] > b[axis + axes] or b[axis] > a[axis + axes]:
             return False
     return True
-
-
-def covers(outer: Box, inner: Box) -> bool:
-    """True if one box lies within another.
-
-    >>> covers((0.0, 5.0), (0.0, 2.0)), covers((0.0, 5.0), (4.0, 6.0))
-    (True, False)
-    """
-    axes = len(outer) // 2
-    return all(outer[k] <= inner[k] and inner[k + axes] <= outer[k + axes] for k in range(axes))
 
 
 def rows_of(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:

@@ -77,6 +77,7 @@ def descend(peer: PeerState, note: Join, at: int) -> None:
         if child != peer.id:
             peer.send(child, Place(note, at))
             return
+    peer.learn((note.peer,))
     peer.nodes[at][note.peer] = note.entry
     peer.send(
         note.peer,
@@ -108,10 +109,12 @@ def adopted(peer: PeerState, note: Adopted) -> None:
             peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
             return
     parent = note.parent
-    if peer.top != note.level or peer.parent not in (None, parent, *note.previous) or parent == peer.id:
+    is_wrong = peer.top != note.level or parent == peer.id or peer.has_left
+    if is_wrong or peer.parent not in (None, parent, *note.previous):
         peer.send(parent, Leave(note.level, note.child))
         return
     peer.follow(parent)
+    peer.learn((parent,))
     entry = peer.entry(peer.top)
     if note.child != peer.id:
         peer.send(parent, Replace(note.level, note.child, peer.id, entry))
@@ -168,7 +171,7 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
         heir = peer.heir_of(note.level, note.hops)
         if heir is not None:
             peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
-    elif peer.top == note.level and peer.parent in (None, note.previous):
+    elif peer.top == note.level and peer.parent in (None, note.previous) and not peer.has_left:
         peer.follow(None)
         if note.via is not None:
             seek(peer, note.via)
@@ -177,6 +180,7 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
 
 
 def depart(peer: PeerState) -> None:
-    """Leave the overlay: hand over what the peer holds, and be gone."""
-    vacate(peer, 1)
+    """Leave the overlay: hand over what the peer holds, and be gone; notes that still come are passed on from here."""
+    near = vacate(peer, 1)
+    peer.follow(near)
     peer.has_left = True

@@ -12,6 +12,8 @@ REMINDED = 1.5  # periods without a heartbeat until a child is told who its pare
 
 def tick(peer: PeerState, now: float) -> None:
     """What a peer does once in a period: look after its nodes, and tell its parent that it lives."""
+    if peer.has_left:
+        return
     if peer.parent == peer.id:
         peer.follow(None)
     _drop_the_dead(peer, now)

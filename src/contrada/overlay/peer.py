@@ -62,7 +62,7 @@ class Peer:
         return self._sent()
 
     def leave(self) -> list[Sent]:
-        """Leave the overlay in order; the peer is not to be used after that."""
+        """Leave the overlay in order; after that the peer only passes on what still comes."""
         joining.depart(self.state)
         return self._sent()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from contrada import kernels
-from contrada.overlay.boxes import bounds, largest, rows_of
+from contrada.overlay.boxes import bounds, largest, nearest, rows_of
 from contrada.overlay.protocol import Adopted, Entry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
 from contrada.overlay.sketch import parts_of
 from contrada.overlay.state import PeerState
@@ -120,7 +118,7 @@ def _promote(peer: PeerState, level: int) -> None:
 
 def take(peer: PeerState, note: Take) -> None:
     """Hold nodes that another peer has given away."""
-    if peer.top != note.level - 1:
+    if peer.top != note.level - 1 or peer.has_left:
         heir = peer.heir_of(note.level - 1, note.hops)
         if peer.top < note.level - 1 and heir is not None:
             peer.hand_over(note.level, note.level + len(note.tables) - 1, heir)
@@ -202,9 +200,6 @@ def order_of(peer: PeerId) -> tuple[bool, PeerId]:
 def closest(peer: PeerState, level: int, join: Join) -> PeerId:
     """The child of a node that a new node suits best."""
     table = peer.nodes[level]
-    children = list(table)
-    boxes = rows_of([entry.box for entry in table.values()])
     # R* looks at overlap where the children are the lowest nodes, and at area above.
     by_overlap = peer.rules.choose == "rstar" and level == 2
-    choose = kernels.choose_overlap if by_overlap else kernels.choose_enlargement
-    return children[int(choose(boxes, np.array(join.entry.box)))]
+    return list(table)[nearest([entry.box for entry in table.values()], join.entry.box, by_overlap)]
