@@ -26,7 +26,7 @@ class Process:
         secret = ["--secret-file", str(folder / "secret")]
         with self.out.open("w") as out, self.err.open("w") as err:
             self.process = subprocess.Popen(
-                [*COMMAND, "peer", "--subscribe", asked, *SHARED, "--period", period, *secret, *joined],
+                [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])],
                 stdout=out,
                 stderr=err,
             )

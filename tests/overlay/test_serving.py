@@ -14,7 +14,7 @@ import contrada as ct
 from contrada.errors import OverlayError
 from contrada.overlay.protocol import Beat, Down, Entry, Join, Publication, Report
 from contrada.overlay.rules import Rules
-from contrada.overlay.serving import Door, PeerServer, address_of, offer
+from contrada.overlay.serving import Door, PeerServer, address_of, discover, named, offer
 from contrada.overlay.space import Asked, Space
 from contrada.overlay.wire import LONGEST, Offer, check_note, decode, encode, shake_hands
 
@@ -192,6 +192,23 @@ def test_good_notes_pass():
         again = decode(encode(note)[4:])
         check_note(again, 2)
         assert again == note
+
+
+def test_newcomers_learn_the_rules():
+    async def check():
+        servers, _ = await overlay(["price > 0"], Door(b"open sesame"))
+        space, rules = await discover(["127.0.0.1:9", servers[0].id], Door(b"open sesame"))
+        assert (str(space), rules) == (str(SPACE), RULES)
+        with pytest.raises(OverlayError, match=r"secret|no greeting"):
+            await discover([servers[0].id], Door(b"wrong"))
+        with pytest.raises(OverlayError, match="127"):
+            await discover(["127.0.0.1:9"], Door())
+        await close(servers)
+
+    asyncio.run(check())
+    for wrong in ("", "price", "price {}x", 'price {"least": 9}', 'price {"explode": 1}', "price:x {}"):
+        with pytest.raises(OverlayError):
+            named(wrong)
 
 
 def test_frames_are_limited():

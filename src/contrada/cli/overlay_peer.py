@@ -37,14 +37,14 @@ TlsCa = Annotated[
 PEER = """\
 Run one peer: every message that matches a subscription is a line of JSON on standard output.
 
-All peers of an overlay are given the same --dimensions, --degree, --split, --choose, --sketch and --period. The first
-one joins nobody. SIGINT and SIGTERM make a peer leave in order; one that is killed is noticed by its neighbours.
+The first peer joins nobody and says what all are to have: --dimensions (else what it subscribes to), --degree, \
+--split, --choose, --sketch and --period. The others learn it from whom they join. SIGINT and SIGTERM make a peer \
+leave in order; one that is killed is noticed by its neighbours.
 
 \b
 The first peer, and another:
   contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
-  contrada overlay peer --join 127.0.0.1:7000 --dimensions price,area:region \\
-      --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
+  contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
 A message:
   contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
 """
@@ -58,7 +58,9 @@ Prints the key of each. Exits with 1 if one is refused, and says why.
 
 def peer(
     subscribe: Annotated[list[str], typer.Option(help="What this peer wants, CQL2; may stand several times.")],
-    dimensions: Annotated[str, typer.Option(help="Attributes that route: numbers, or name:region.")],
+    dimensions: Annotated[
+        str | None, typer.Option(help="Attributes that route: numbers, or name:region.", show_default=False)
+    ] = None,
     listen: Annotated[str, typer.Option(help="HOST:PORT; port 0: any.")] = "127.0.0.1:0",
     advertise: Annotated[
         str | None, typer.Option(help="HOST:PORT by which others reach this peer; else --listen.")
@@ -81,14 +83,19 @@ def peer(
     from contrada.cli.overlay import degree_of
     from contrada.language import parse
     from contrada.overlay.rules import Rules
-    from contrada.overlay.serving import PeerServer
+    from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import Asked, Space
 
     with errors_told():
-        space = Space.parse(dimensions)
-        least, most = degree_of(degree)
-        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
-        asked = Asked([parse(text) for text in subscribe], space)
+        predicates = [parse(text) for text in subscribe]
+        door = _door(secret_file, tls_cert, tls_key, tls_ca)
+        if join and dimensions is None:
+            space, rules = asyncio.run(discover(join, door))
+        else:
+            space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
+            least, most = degree_of(degree)
+            rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
+        asked = Asked(predicates, space)
         server = PeerServer(
             listen, asked, space, rules, _print, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
         )

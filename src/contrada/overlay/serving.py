@@ -7,13 +7,13 @@ tell when a neighbour is gone, and what was said is said again.
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import json
 import ssl
 import sys
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contrada.errors import ContradaError, OverlayError
@@ -61,8 +61,21 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def overlay_name(space: Space, rules: Rules) -> str:
-    """What two peers must agree on, in few letters: the dimensions, and a hash of the rules."""
-    return f"{space} {hashlib.sha256(repr(rules).encode()).hexdigest()[:8]}"
+    """What two peers must agree on: the dimensions and the rules.
+
+    >>> named(overlay_name(Space.parse("price"), Rules(2, 4)))[1].most
+    4
+    """
+    return f"{space} {json.dumps(asdict(rules), sort_keys=True)}"
+
+
+def named(overlay: str) -> tuple[Space, Rules]:
+    """The dimensions and rules that a name says; an OverlayError if it is none."""
+    text, brace, rules = overlay.partition(" {")
+    try:
+        return Space.parse(text), Rules(**json.loads(brace[1:] + rules))
+    except (TypeError, ValueError) as error:
+        raise OverlayError(f"{overlay[:80]!r} is no name of an overlay: {error}") from error
 
 
 class PeerServer:
@@ -140,7 +153,8 @@ class PeerServer:
         self._welcomes.add(task)
         where = writer.get_extra_info("peername")
         try:
-            sender = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
+            hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
+            sender = hello.peer
             while (frame := await read_frame(reader)) is not None:
                 if sender is None:
                     writer.write(encode(self._offered(frame)))
@@ -200,7 +214,8 @@ class PeerServer:
                 reader, writer = await asyncio.open_connection(*address_of(str(to)), ssl=self.door.client_tls)
                 await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=False)
             while True:
-                frame = await asyncio.wait_for(link.frames.get(), IDLE_SECONDS)
+                async with asyncio.timeout(IDLE_SECONDS):  # wait_for of Python 3.11 may swallow a cancellation
+                    frame = await link.frames.get()
                 link.frames.task_done()
                 writer.write(frame)
                 await writer.drain()
@@ -223,7 +238,8 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
     """Close a connection, whatever state it is in."""
     writer.close()
     with suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), CLOSING_SECONDS)
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await writer.wait_closed()
 
 
 async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
@@ -242,3 +258,19 @@ async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
             return answers
         finally:
             await _closed(writer)
+
+
+async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
+    """The dimensions and rules of an overlay, from the first of some peers that answers."""
+    reasons = []
+    for contact in contacts:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                reader, writer = await asyncio.open_connection(*address_of(contact), ssl=door.client_tls)
+                try:
+                    return named((await shake_hands(reader, writer, None, "", door.secret, is_server=False)).overlay)
+                finally:
+                    await _closed(writer)
+        except (OSError, TimeoutError) as error:
+            reasons.append(f"{contact}: {str(error) or 'it does not answer'}")
+    raise OverlayError("; ".join(reasons))

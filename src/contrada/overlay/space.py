@@ -62,6 +62,22 @@ class Space:
         parts = [part.strip().partition(":") for part in text.split(",")]
         return cls(Attribute(name.strip(), kind.strip() or "number") for name, _, kind in parts)
 
+    @classmethod
+    def of(cls, predicates: Iterable[Predicate]) -> Space:
+        """The space of all attributes that predicates bound.
+
+        >>> from contrada import parse
+        >>> str(Space.of([parse("price < 3 AND kind = 'x' AND overlaps(area, BBOX(0, 0, 1, 1))")]))
+        'price:number,area:region'
+        """
+        found: dict[str, str] = {}
+        for constraint in (one for predicate in predicates for part in predicate for one in part):
+            if _number_bounds(constraint) != EVERYWHERE:
+                found.setdefault(constraint.attribute, "number")
+            elif isinstance(constraint.operator, RelationSet):
+                found.setdefault(constraint.attribute, "region")
+        return cls(Attribute(name, kind) for name, kind in found.items())
+
     def __str__(self) -> str:
         return ",".join(f"{name}:{kind}" for name, kind in self.attributes)
 

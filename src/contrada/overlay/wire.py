@@ -148,11 +148,12 @@ async def shake_hands(
     overlay: str,
     secret: bytes | None,
     is_server: bool,
-) -> str | None:
-    """Greet, and prove that the secret is known; returns who is on the other side."""
+) -> Hello:
+    """Greet, and prove that the secret is known; returns how the other side greeted."""
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))
     writer.write(encode(mine))
-    theirs = await asyncio.wait_for(read_frame(reader), HANDSHAKE_SECONDS)
+    async with asyncio.timeout(HANDSHAKE_SECONDS):
+        theirs = await read_frame(reader)
     if not isinstance(theirs, Hello):
         raise OverlayError("no greeting came")
     if theirs.version != VERSION:
@@ -163,11 +164,12 @@ async def shake_hands(
         raise OverlayError("the other side drew no number of its own")
     server, client = (mine, theirs) if is_server else (theirs, mine)
     writer.write(encode(Proof(_proof(secret, server, client, is_server))))
-    proof = await asyncio.wait_for(read_frame(reader), HANDSHAKE_SECONDS)
+    async with asyncio.timeout(HANDSHAKE_SECONDS):
+        proof = await read_frame(reader)
     expected = _proof(secret, server, client, not is_server)
     if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
         raise OverlayError("the other side does not know the secret")
-    return theirs.peer
+    return theirs
 
 
 def _proof(secret: bytes | None, server: Hello, client: Hello, of_server: bool) -> bytes:
