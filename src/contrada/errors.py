@@ -87,3 +87,7 @@ class KeysGoneError(ContradaError):
 
 class TableError(ContradaError, ValueError):
     """A saved table cannot be opened: the directory and what is wrong with it are named."""
+
+
+class OverlayError(ContradaError, ValueError):
+    """An overlay cannot be set up or joined as asked, or a frame from the network is not one: what is wrong is said."""

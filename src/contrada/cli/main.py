@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli import check, demo, experiment, ingest, match, simplify
+from contrada.cli import check, demo, experiment, ingest, match, overlay, simplify
 
 app = typer.Typer(
     name="contrada",
@@ -19,6 +19,7 @@ app.command(help=check.HELP)(check.check)
 app.command(help=simplify.HELP)(simplify.simplify)
 app.command(help=demo.HELP)(demo.demo)
 app.command(help=ingest.HELP)(ingest.ingest)
+app.add_typer(overlay.app, name="overlay")
 app.add_typer(experiment.app, name="experiment")
 
 

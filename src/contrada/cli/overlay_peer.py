@@ -1,0 +1,170 @@
+"""`contrada overlay peer` and `contrada overlay publish`: the overlay for real, a process for every peer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import ssl
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrada.cli.ending import FAULTS, errors_told
+from contrada.errors import ContradaError, OverlayError
+
+if TYPE_CHECKING:
+    from contrada.overlay.protocol import Publication
+    from contrada.overlay.serving import Door, PeerServer
+
+DOOR = "Who may come in"
+SecretFile = Annotated[
+    Path | None, typer.Option(help="A file whose content all peers know.", rich_help_panel=DOOR, show_default=False)
+]
+TlsCert = Annotated[
+    Path | None, typer.Option(help="Certificate of this peer, PEM.", rich_help_panel=DOOR, show_default=False)
+]
+TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=DOOR, show_default=False)]
+TlsCa = Annotated[
+    Path | None,
+    typer.Option(
+        help="Who must have signed the certificates of others, PEM.", rich_help_panel=DOOR, show_default=False
+    ),
+]
+
+PEER = """\
+Run one peer: every message that matches a subscription is a line of JSON on standard output.
+
+The first peer joins nobody and says what all are to have: --dimensions (else what it subscribes to), --degree, \
+--split, --choose, --sketch and --period. The others learn it from whom they join. SIGINT and SIGTERM make a peer \
+leave in order; one that is killed is noticed by its neighbours.
+
+\b
+The first peer, and another:
+  contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
+  contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
+A message:
+  contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
+"""
+
+PUBLISH = """\
+Publish messages through a peer: JSON, GeoJSON Features or CloudEvents, each an argument; - for lines of standard input.
+
+Prints the key of each. Exits with 1 if one is refused, and says why.
+"""
+
+
+def peer(
+    subscribe: Annotated[list[str], typer.Option(help="What this peer wants, CQL2; may stand several times.")],
+    dimensions: Annotated[
+        str | None, typer.Option(help="Attributes that route: numbers, or name:region.", show_default=False)
+    ] = None,
+    listen: Annotated[str, typer.Option(help="HOST:PORT; port 0: any.")] = "127.0.0.1:0",
+    advertise: Annotated[
+        str | None, typer.Option(help="HOST:PORT by which others reach this peer; else --listen.")
+    ] = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(help="HOST:PORT of a peer; others are tried if it is silent.", show_default=False),
+    ] = None,
+    degree: Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")] = "5,10",
+    split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
+    choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
+    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
+    period: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 1.0,
+    secret_file: SecretFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
+) -> None:
+    """Run a peer until a signal; PEER says it to people."""
+    from contrada.cli.overlay import degree_of
+    from contrada.language import parse
+    from contrada.overlay.rules import Rules
+    from contrada.overlay.serving import PeerServer, discover
+    from contrada.overlay.space import Asked, Space
+
+    with errors_told():
+        predicates = [parse(text) for text in subscribe]
+        door = _door(secret_file, tls_cert, tls_key, tls_ca)
+        if join and dimensions is None:
+            space, rules = asyncio.run(discover(join, door))
+        else:
+            space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
+            least, most = degree_of(degree)
+            rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
+        asked = Asked(predicates, space)
+        server = PeerServer(
+            listen, asked, space, rules, _print, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
+        )
+        asyncio.run(_serve(server, join or []))
+
+
+def publish(
+    messages: Annotated[list[str], typer.Argument(help="Messages in JSON, or -.", show_default=False)],
+    to: Annotated[str, typer.Option(help="HOST:PORT of a peer.")],
+    secret_file: SecretFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
+) -> None:
+    """Publish through a peer; PUBLISH says it to people."""
+    from contrada.overlay.serving import offer
+
+    with errors_told():
+        bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
+        try:
+            answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
+        except TimeoutError:
+            raise OverlayError(f"{to} does not answer") from None
+        for answer in answers:
+            typer.echo(
+                answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None
+            )
+        raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
+
+
+async def _serve(server: PeerServer, contacts: list[str]) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with server:
+        typer.echo(f"listening on {server.id}", err=True)
+        server.join(*contacts)
+        await stopped.wait()
+        await server.leave()
+
+
+def _print(publication: Publication) -> None:
+    typer.echo(json.dumps({"key": publication.key, "message": json.loads(publication.body)}, ensure_ascii=False))
+
+
+def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
+    """What guards the door, from files."""
+    from contrada.overlay.serving import Door
+
+    secret = None
+    if secret_file is not None:
+        secret = secret_file.read_bytes().strip()
+        if not secret:
+            raise OverlayError(f"{secret_file} is empty; a secret is not")
+    if cert is None and key is None and ca is None:
+        return Door(secret)
+    if cert is None or key is None or ca is None:
+        raise OverlayError("TLS takes --tls-cert, --tls-key and --tls-ca together")
+    try:
+        return Door(secret, *(_context(purpose, cert, key, ca) for purpose in ("server", "client")))
+    except ssl.SSLError as error:
+        raise ContradaError(f"TLS: {error}") from error
+
+
+def _context(purpose: str, cert: Path, key: Path, ca: Path) -> ssl.SSLContext:
+    """Both sides show a certificate of the same authority; names are not compared, peers have addresses."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if purpose == "server" else ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(ca)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(cert, key)
+    return context

@@ -1,0 +1,92 @@
+"""`contrada overlay show`: a picture of a simulated overlay and of the way of one message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrada.cli.ending import errors_told
+from contrada.errors import OverlayError
+
+if TYPE_CHECKING:
+    from contrada.overlay.simulator import Simulator
+
+SHOW = """\
+Draw an overlay: its tree, in two dimensions its nested boxes, and the way of one message.
+
+\b
+A small tree, and a message in the middle:
+  contrada overlay show --message 500,500 --output overlay.svg
+What a trace led to:
+  contrada overlay show --trace trace.ndjson --output overlay.png
+"""
+FORMATS = (".svg", ".png", ".pdf")
+
+
+def show(
+    output: Annotated[Path, typer.Option("--output", "-o", help="svg, png or pdf, told by the suffix.")] = Path(
+        "overlay.svg"
+    ),
+    subscriptions: Annotated[int, typer.Option(min=1, max=2000, help="Peers, each with one.")] = 60,
+    dimensions: Annotated[int, typer.Option(min=1, help="Attributes; with two, boxes are drawn.")] = 2,
+    split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
+    choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
+    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
+    degree: Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")] = "2,5",
+    distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "uniform-25:75",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same tree.")] = 1,
+    message: Annotated[
+        str | None, typer.Option(help="Where a message lies: a number for each dimension.", show_default=False)
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(help="The peer that publishes it; else the root.", show_default=False)
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="A trace to replay, in place of a new tree.", show_default=False)
+    ] = None,
+) -> None:
+    """Draw; SHOW says it to people."""
+    from contrada.overlay.boxes import point_box
+    from contrada.overlay.drawing import draw
+
+    with errors_told():
+        if output.suffix.lower() not in FORMATS:
+            raise OverlayError(f"{output}: a picture is one of {', '.join(FORMATS)}")
+        if trace is not None:
+            from contrada.overlay.trace import replay
+
+            simulator = replay(trace)
+        else:
+            simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
+        spread = None
+        if message is not None:
+            if simulator.network is not None:
+                raise OverlayError("a message is drawn where no time passes: not after a trace with a network")
+            spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
+        typer.echo(draw(simulator, output, spread))
+
+
+def _grown(
+    subscriptions: int, dimensions: int, split: str, choose: str, sketch: int, degree: str, distribution: str, seed: int
+) -> Simulator:
+    from dataclasses import replace
+
+    import numpy as np
+
+    from contrada.cli.overlay import degree_of
+    from contrada.experiments.overlay_run import Setting, build
+    from contrada.experiments.overlay_workload import draw_subscriptions
+
+    least, most = degree_of(degree)
+    setting = replace(Setting(), split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
+    boxes = draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed))
+    return build(boxes, setting, lambda what, done, total: None)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise OverlayError(f"--message is a number for each dimension as in 500,500, not {text!r}") from None

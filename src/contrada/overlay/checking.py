@@ -1,0 +1,76 @@
+"""The invariants of an overlay at rest, looked at from above: no peer could."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from contrada.overlay.boxes import bounds
+from contrada.overlay.peer import Peer
+from contrada.overlay.protocol import PeerId
+from contrada.overlay.sketch import parts_of
+
+
+def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
+    """All that is wrong with the tree of these peers; an empty list if it is one balanced tree with tight boxes.
+
+    One root; every peer's parent has it among its children, at its level and with its box as it is; every node has
+    itself and m to M children, a root two; every peer hangs below the root.
+    """
+    found = []
+    roots = [id for id, peer in peers.items() if peer.state.parent is None]
+    if len(roots) != min(1, len(peers)):
+        found.append(f"{len(roots)} roots: {roots[:5]}")
+    for id, peer in peers.items():
+        found += [f"peer {id}: {fault}" for fault in _faults_of(peer, peers)]
+    reached = _reachable(peers, roots)
+    if len(reached) != len(peers):
+        found.append(f"{len(peers) - len(reached)} peers are not below the root")
+    return found
+
+
+def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
+    """What is wrong with the nodes of one peer."""
+    state, found = peer.state, []
+    for level in range(1, state.top + 1):
+        table = state.nodes[level]
+        is_root = level == state.top and state.parent is None
+        least = 2 if is_root else state.rules.least
+        if not least <= len(table) <= state.rules.most:
+            found.append(f"{len(table)} children at level {level}")
+        if state.id not in table:
+            found.append(f"not its own child at level {level}")
+        if state.boxes[level] != bounds([entry.box for entry in table.values()]):
+            found.append(f"the box of level {level} is not that of its children")
+        if state.parts[level] != parts_of(state.rules, level, table):
+            found.append(f"the sketch of level {level} is not that of its children")
+        for child, entry in table.items():
+            other = peers.get(child)
+            if other is None:
+                found.append(f"child {child} at level {level} is gone")
+            elif child != state.id and (other.state.top != level - 1 or other.state.parent != state.id):
+                found.append(
+                    f"child {child} at level {level} has its top at {other.state.top} below {other.state.parent}"
+                )
+            elif entry != other.state.entry(level - 1):
+                found.append(f"child {child} at level {level} is not known as it is")
+    if state.parent is not None and state.parent not in peers:
+        found.append(f"parent {state.parent} is gone")
+    elif state.parent is not None:
+        above = peers[state.parent].state
+        if above.top <= state.top or state.id not in above.nodes[state.top + 1]:
+            found.append(f"parent {state.parent} does not know it at level {state.top}")
+    return found
+
+
+def _reachable(peers: Mapping[PeerId, Peer], roots: list[PeerId]) -> set[PeerId]:
+    """The peers below some peers."""
+    reached = set(roots)
+    waiting = list(roots)
+    while waiting:
+        state = peers[waiting.pop()].state
+        for table in state.nodes:
+            for child in table:
+                if child in peers and child not in reached:
+                    reached.add(child)
+                    waiting.append(child)
+    return reached

@@ -1,0 +1,51 @@
+"""Corrupted neighbour tables: what a peer believes, spoilt on purpose, to see it heal."""
+
+from __future__ import annotations
+
+import random
+
+from contrada.overlay.protocol import Entry, PeerId
+from contrada.overlay.state import PeerState
+
+
+def corrupt(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    """Spoil what a peer believes about its neighbours, in one of several ways; what it wants itself stays."""
+    ways = [_lose_parent, _mistake_parent, _gain_level, _lose_levels]
+    if state.top:
+        ways += [_lose_child, _gain_child, _mistake_box, _lose_itself]
+    rng.choice(ways)(state, others, rng)
+
+
+def _lose_parent(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    state.follow(None)
+
+
+def _mistake_parent(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    state.follow(rng.choice(others))
+
+
+def _gain_level(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    state.push({other: Entry(state.own, state.own) for other in rng.sample(others, min(len(others), 3))})
+
+
+def _lose_levels(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    state.truncate(rng.randrange(1, state.top + 2))
+
+
+def _lose_child(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    table = rng.choice(state.nodes[1:])
+    table.pop(rng.choice(list(table)), None)
+
+
+def _gain_child(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    rng.choice(state.nodes[1:])[rng.choice(others)] = Entry(state.own, state.own)
+
+
+def _mistake_box(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    table = rng.choice(state.nodes[1:])
+    table[rng.choice(list(table))] = Entry(state.own, state.own)
+    state.boxes[rng.randrange(1, state.top + 1)] = state.own
+
+
+def _lose_itself(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
+    rng.choice(state.nodes[1:]).pop(state.id, None)

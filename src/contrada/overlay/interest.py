@@ -1,0 +1,49 @@
+"""What a peer wants: boxes that route, and the exact test at delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from contrada.errors import OverlayError
+from contrada.overlay.boxes import Box, bounds, check_box, meets
+from contrada.overlay.protocol import Publication
+
+
+@runtime_checkable
+class Interest(Protocol):
+    """The subscriptions of one peer."""
+
+    @property
+    def box(self) -> Box:
+        """A box around everything that may match."""
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """Boxes that do the same together."""
+
+    def matches(self, publication: Publication) -> bool:
+        """Whether a message is wanted, exactly."""
+
+
+class Rectangles:
+    """Subscriptions that are boxes; a message is wanted where its box meets one of them.
+
+    >>> Rectangles([(0.0, 1.0), (3.0, 4.0)]).matches(Publication(1, (2.0, 2.0)))
+    False
+    """
+
+    __slots__ = ("box", "boxes")
+
+    def __init__(self, boxes: Iterable[Sequence[float]]) -> None:
+        self.boxes = tuple(check_box(box) for box in boxes)
+        if not self.boxes:
+            raise OverlayError("a peer has at least one subscription")
+        if len({len(box) for box in self.boxes}) > 1:
+            raise OverlayError("all subscriptions of an overlay have the same dimensions")
+        self.box = bounds(self.boxes)
+
+    def matches(self, publication: Publication) -> bool:
+        """Whether one of the boxes meets the message's."""
+        where = publication.where
+        return any(meets(box, where) for box in self.boxes)

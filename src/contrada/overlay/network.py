@@ -1,0 +1,43 @@
+"""What a simulated network does to notes: delay, loss, doubling, and with unequal delays reordering."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from contrada.errors import OverlayError
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Every note takes `latency` seconds and up to `jitter` more; some are lost, some come twice.
+
+    With `resend` a transport sends what was lost again after so many seconds, as TCP does: then it only comes late.
+
+    >>> Network(latency=0.1).delays(random.Random(1))
+    [0.1]
+    """
+
+    latency: float = 0.05
+    jitter: float = 0.0
+    loss: float = 0.0
+    doubling: float = 0.0
+    resend: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.latency, self.jitter, self.resend) < 0:
+            raise OverlayError(
+                f"latency {self.latency}, jitter {self.jitter}, resend {self.resend}: none may be negative"
+            )
+        if not 0 <= self.loss < 1 or not 0 <= self.doubling <= 1:
+            raise OverlayError(f"loss {self.loss} and doubling {self.doubling} are shares of all notes")
+
+    def delays(self, rng: random.Random) -> list[float]:
+        """After how long each copy of one note arrives: none if it is lost."""
+        late = 0.0
+        while self.loss and rng.random() < self.loss:
+            if not self.resend:
+                return []
+            late += self.resend
+        count = 2 if self.doubling and rng.random() < self.doubling else 1
+        return [late + self.latency + (rng.random() * self.jitter if self.jitter else 0.0) for _ in range(count)]

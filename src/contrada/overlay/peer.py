@@ -1,0 +1,129 @@
+"""One peer of the overlay as a state machine: notes in, notes out, no clock and no network."""
+
+from __future__ import annotations
+
+from contrada.overlay import joining, liveness, routing, structure
+from contrada.overlay.interest import Interest
+from contrada.overlay.protocol import (
+    Ack,
+    Adopted,
+    AnyNote,
+    Beat,
+    Disown,
+    Down,
+    Join,
+    Leave,
+    Orphaned,
+    PeerId,
+    Place,
+    Publication,
+    Replace,
+    Report,
+    Sent,
+    Take,
+    Up,
+    Yield,
+)
+from contrada.overlay.rules import Rules
+from contrada.overlay.state import PeerState
+
+
+class Peer:
+    """A peer that knows its neighbours alone: for each of its nodes the children with their boxes, and one parent.
+
+    Every method returns the notes to send; `take_deliveries` gives the messages that match.
+
+    >>> from contrada.overlay.interest import Rectangles
+    >>> a, b = (Peer(name, Rectangles([box]), Rules()) for name, box in [("a", (0.0, 5.0)), ("b", (4.0, 6.0))])
+    >>> [(to, join)] = b.join("a")
+    >>> for to, note in a.handle("b", join):
+    ...     _ = b.handle("a", note)
+    >>> a.state.nodes[1].keys() == {"a", "b"}, b.state.parent
+    (True, 'a')
+    >>> [(to, note)] = a.publish(Publication(1, (5.5, 5.5)))
+    >>> b.handle("a", note), b.take_deliveries()
+    ([], [Publication(key=1, where=(5.5, 5.5), body=None)])
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self, id: PeerId, interest: Interest, rules: Rules, seed: int = 0) -> None:
+        self.state = PeerState(id, interest, rules, seed)
+
+    @property
+    def id(self) -> PeerId:
+        """The name of this peer."""
+        return self.state.id
+
+    def join(self, *contacts: PeerId) -> list[Sent]:
+        """Enter the overlay through a peer that is in it; others are tried when that one does not answer."""
+        self.state.bootstrap = tuple(contacts)
+        structure.seek(self.state, contacts[0])
+        return self._sent()
+
+    def leave(self) -> list[Sent]:
+        """Leave the overlay in order; after that the peer only passes on what still comes."""
+        joining.depart(self.state)
+        return self._sent()
+
+    def publish(self, publication: Publication) -> list[Sent]:
+        """Send a message to all who want it, this peer too."""
+        routing.up(self.state, Up(publication))
+        return self._sent()
+
+    def tick(self, now: float) -> list[Sent]:
+        """Look after the neighbours; to be called once in a period."""
+        liveness.tick(self.state, now)
+        return self._sent()
+
+    def handle(self, sender: PeerId, note: AnyNote, now: float = 0.0) -> list[Sent]:
+        """Answer a note."""
+        kind = type(note)
+        state = self.state
+        if kind is Down:
+            routing.down(state, note)  # type: ignore[arg-type]
+        else:
+            self._handle_rare(sender, note, now)
+        out = state.out
+        if out:
+            state.out = []
+        return out
+
+    def _handle_rare(self, sender: PeerId, note: AnyNote, now: float) -> None:
+        state = self.state
+        match note:
+            case Up():
+                routing.up(state, note)
+            case Join():
+                joining.join(state, note)
+            case Place():
+                joining.place(state, note)
+            case Report():
+                joining.report(state, note)
+            case Adopted():
+                joining.adopted(state, note)
+            case Take():
+                structure.take(state, note)
+            case Replace():
+                joining.replace(state, note)
+            case Leave():
+                joining.leave(state, note)
+            case Orphaned():
+                joining.orphaned(state, note)
+            case Yield():
+                joining.give_way(state, note.root)
+            case Beat():
+                liveness.beat(state, sender, note, now)
+            case Ack():
+                liveness.ack(state, sender, note, now)
+            case Disown():
+                liveness.disown(state, sender, note)
+
+    def take_deliveries(self) -> list[Publication]:
+        """The messages for this peer's user since the last time."""
+        found, self.state.deliveries = self.state.deliveries, []
+        return found
+
+    def _sent(self) -> list[Sent]:
+        out, self.state.out = self.state.out, []
+        return out

@@ -1,0 +1,67 @@
+"""What all peers of an overlay must agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contrada.errors import OverlayError
+
+CHOICES = ("r", "rstar")
+SPLITS = ("quadratic", "linear", "rstar")
+COVERS = ("mbr", "own")
+LARGEST_SKETCH = 64
+SKETCHED_LEVELS = 2  # nodes above see nearly every message anyway, and would change with every join
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the tree is kept: the paper's defaults.
+
+    `choose` is how a new node goes down the tree, `split` how a node with too many children is divided; of `rstar` a
+    node first gives 30 % of its children away to be inserted again, once per level. `cover` tells who holds a node: the
+    child whose node has the largest box, or the one whose own subscriptions have. With a `sketch` a parent knows of
+    each low node up to so many boxes in place of one. Times are in seconds.
+
+    >>> Rules(least=6, most=10)
+    Traceback (most recent call last):
+    contrada.errors.OverlayError: 6 to 10 children: a node of 11 cannot be split into two of at least 6
+    """
+
+    least: int = 5
+    most: int = 10
+    choose: str = "r"
+    split: str = "quadratic"
+    cover: str = "mbr"
+    sketch: int = 0
+    reinserted_share: float = 0.3
+    period: float = 1.0  # between two heartbeats
+    patience: float = 3.5  # so long without a heartbeat, and a neighbour is dead
+    remembered: int = 256  # messages, so that none is taken twice
+
+    def __post_init__(self) -> None:
+        if self.least < 1 or 2 * self.least > self.most + 1 or self.most < 2:
+            raise OverlayError(
+                f"{self.least} to {self.most} children: a node of {self.most + 1} cannot be split into two of at least "
+                f"{self.least}"
+            )
+        for name, value, known in (
+            ("choose", self.choose, CHOICES),
+            ("split", self.split, SPLITS),
+            ("cover", self.cover, COVERS),
+        ):
+            if value not in known:
+                raise OverlayError(f"{name} is {value!r}; there are {', '.join(known)}")
+        if not 0 <= self.sketch <= LARGEST_SKETCH:
+            raise OverlayError(f"a sketch has 0 to {LARGEST_SKETCH} boxes, not {self.sketch}")
+        if not 0 < self.period < self.patience:
+            raise OverlayError(f"patience {self.patience} must be longer than a period, {self.period}, and that than 0")
+
+    @property
+    def reinserts(self) -> bool:
+        """True if an overflow is first met by reinsertion."""
+        return self.split == "rstar" and self.reinserted_count > 0
+
+    @property
+    def reinserted_count(self) -> int:
+        """How many children are inserted again: 30 % of M, and never so many that too few stay."""
+        return min(max(1, round(self.reinserted_share * self.most)), self.most + 1 - self.least)

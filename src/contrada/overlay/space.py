@@ -1,0 +1,213 @@
+"""The dimensions of an overlay over real messages: which attributes route, and the boxes of filters and messages.
+
+A number is one dimension, a region two, those of its box. What has no bounds there (another operator, another type of
+value, an attribute that is absent) is unbounded, so that a box never says no where the exact test may say yes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from contrada.errors import OverlayError
+from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.language.messages import message_of
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.evaluate import truth
+from contrada.model.values import NUMBER, scalar_of
+from contrada.overlay.boxes import Box, bounds
+from contrada.overlay.protocol import Publication
+
+Side = tuple[float, float]
+EVERYWHERE: Side = (-math.inf, math.inf)
+KINDS = ("number", "region")
+
+
+class Attribute(NamedTuple):
+    """An attribute that routes."""
+
+    name: str
+    kind: str
+
+    @property
+    def width(self) -> int:
+        """How many dimensions it takes."""
+        return 2 if self.kind == "region" else 1
+
+
+class Space:
+    """The attributes that an overlay routes by, in order; all its peers have the same.
+
+    >>> space = Space.parse("price, area:region")
+    >>> space.where({"price": 5, "area": Region.box(0, 0, 2, 1)})
+    (5.0, 0.0, 0.0, 5.0, 2.0, 1.0)
+    """
+
+    def __init__(self, attributes: Iterable[Attribute]) -> None:
+        self.attributes = tuple(attributes)
+        if not self.attributes:
+            raise OverlayError("an overlay needs at least one attribute to route by")
+        names = [attribute.name for attribute in self.attributes]
+        for name, kind in self.attributes:
+            if not name or kind not in KINDS:
+                raise OverlayError(f"attribute {name!r} is of kind {kind!r}; there are {', '.join(KINDS)}")
+            if names.count(name) > 1:
+                raise OverlayError(f"attribute {name!r} stands twice")
+        self.dimensions = sum(attribute.width for attribute in self.attributes)
+
+    @classmethod
+    def parse(cls, text: str) -> Space:
+        """The space of a list of names, each a number unless `:region` follows."""
+        parts = [part.strip().partition(":") for part in text.split(",")]
+        return cls(Attribute(name.strip(), kind.strip() or "number") for name, _, kind in parts)
+
+    @classmethod
+    def of(cls, predicates: Iterable[Predicate]) -> Space:
+        """The space of all attributes that predicates bound.
+
+        >>> from contrada import parse
+        >>> str(Space.of([parse("price < 3 AND kind = 'x' AND overlaps(area, BBOX(0, 0, 1, 1))")]))
+        'price:number,area:region'
+        """
+        found: dict[str, str] = {}
+        for constraint in (one for predicate in predicates for part in predicate for one in part):
+            if _number_bounds(constraint) != EVERYWHERE:
+                found.setdefault(constraint.attribute, "number")
+            elif isinstance(constraint.operator, RelationSet):
+                found.setdefault(constraint.attribute, "region")
+        return cls(Attribute(name, kind) for name, kind in found.items())
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}:{kind}" for name, kind in self.attributes)
+
+    def where(self, message: Mapping[str, Any]) -> Box:
+        """The box of a message: a point where it has numbers, its regions' boxes, unbounded where it has neither."""
+        sides: list[Side] = []
+        for name, kind in self.attributes:
+            value = message.get(name)
+            sides += _spatial_sides(value) if kind == "region" else [_number_side(value)]
+        return _box(sides)
+
+    def box_of(self, part: Filter) -> Box | None:
+        """The box of a filter; None if no message can match it."""
+        sides: list[Side] = []
+        for name, kind in self.attributes:
+            asked = [constraint for constraint in part if constraint.attribute == name]
+            wide = [EVERYWHERE] * (2 if kind == "region" else 1)
+            for constraint in asked:
+                sides_of = _region_bounds(constraint) if kind == "region" else [_number_bounds(constraint)]
+                wide = [(max(a[0], b[0]), min(a[1], b[1])) for a, b in zip(wide, sides_of, strict=True)]
+            sides += wide
+        # A number cannot lie between bounds that exclude each other, but a region can meet two boxes that are apart.
+        # Boxes that are not are met by it within what they have in common (Helly's theorem, on each axis).
+        if any(low > high for low, high in sides):
+            sides = self._opened(part, sides)
+        return None if any(low > high for low, high in sides) else _box(sides)
+
+    def _opened(self, part: Filter, sides: list[Side]) -> list[Side]:
+        """The sides, those of a region that must meet boxes apart replaced by the box around these."""
+        opened, at = list(sides), 0
+        for name, kind in self.attributes:
+            if kind == "region":
+                boxes = [_region_bounds(constraint) for constraint in part if constraint.attribute == name]
+                for axis in range(2):
+                    low, high = opened[at + axis]
+                    if low > high:
+                        opened[at + axis] = min(box[axis][0] for box in boxes), max(box[axis][1] for box in boxes)
+            at += 2 if kind == "region" else 1
+        return opened
+
+    def boxes_of(self, predicate: Predicate) -> list[Box]:
+        """The boxes of all filters of a predicate that something can match."""
+        return [box for box in map(self.box_of, predicate) if box is not None]
+
+
+def _box(sides: Sequence[Side]) -> Box:
+    return (*(low for low, _ in sides), *(high for _, high in sides))
+
+
+def _as_float(value: Any) -> float:
+    """The nearest double, which keeps the order of numbers; beyond the largest, infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _number_side(value: Any) -> Side:
+    scalar = scalar_of(value)
+    if scalar is None or scalar.kind != NUMBER:
+        return EVERYWHERE
+    number = _as_float(value)
+    return number, number
+
+
+def _spatial_sides(value: Any) -> list[Side]:
+    if isinstance(value, Region):
+        xmin, ymin, xmax, ymax = value.bounds
+        return [(xmin, xmax), (ymin, ymax)]
+    if isinstance(value, Point):
+        return [(value.x, value.x), (value.y, value.y)]
+    return [EVERYWHERE, EVERYWHERE]
+
+
+def _number_bounds(constraint: Constraint) -> Side:
+    """Between which numbers an attribute must lie for a constraint to hold."""
+    operator, value = constraint.operator, constraint.value
+    if isinstance(operator, RelationSet) or constraint.kind is not None:
+        return EVERYWHERE
+    if operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
+        return EVERYWHERE
+    operands = value if operator in ("between", "in") else (value,)
+    scalars = [scalar_of(operand) for operand in operands]
+    if any(scalar is None or scalar.kind != NUMBER for scalar in scalars):
+        return EVERYWHERE
+    numbers = [_as_float(operand) for operand in operands]
+    if operator in ("<", "<="):
+        return -math.inf, numbers[0]
+    if operator in (">", ">="):
+        return numbers[0], math.inf
+    if operator == "between":
+        return numbers[0], numbers[1]
+    return min(numbers), max(numbers)
+
+
+def _region_bounds(constraint: Constraint) -> list[Side]:
+    """A box that a region must meet for a constraint to hold."""
+    operator = constraint.operator
+    if not isinstance(operator, RelationSet) or Relation.DISJOINT in operator:
+        return [EVERYWHERE, EVERYWHERE]
+    return _spatial_sides(constraint.value)
+
+
+class Asked:
+    """Subscriptions that are predicates: boxes to route by, and every constraint tested at delivery.
+
+    The body of a publication is the message, or its JSON.
+    """
+
+    __slots__ = ("box", "boxes", "predicates")
+
+    def __init__(self, predicates: Iterable[Predicate], space: Space) -> None:
+        self.predicates = tuple(predicates)
+        self.boxes = tuple(box for predicate in self.predicates for box in space.boxes_of(predicate))
+        if not self.boxes:
+            raise OverlayError("no message can match these subscriptions" if self.predicates else "no subscriptions")
+        self.box = bounds(self.boxes)
+
+    def warm_up(self) -> None:
+        """Load what relates regions, which may take longer than neighbours wait for a heartbeat."""
+        spatial = {one for predicate in self.predicates for part in predicate for one in part if one.kind == "region"}
+        for constraint in list(spatial)[:1]:
+            truth(constraint, constraint.value)
+
+    def matches(self, publication: Publication) -> bool:
+        """Whether one of the filters holds of the message."""
+        body = publication.body
+        message = message_of(body) if isinstance(body, str) else body
+        return any(
+            all(truth(constraint, message.get(constraint.attribute)) is True for constraint in part)
+            for predicate in self.predicates
+            for part in predicate
+        )

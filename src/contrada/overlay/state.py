@@ -1,0 +1,108 @@
+"""The state of one peer: the nodes it holds, its parent, and what it is about to send."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from contrada.overlay.boxes import bounds
+from contrada.overlay.interest import Interest
+from contrada.overlay.protocol import MOST_HOPS, AnyNote, Entry, PeerId, Publication, Sent, Table
+from contrada.overlay.rules import Rules
+from contrada.overlay.sketch import merged, parts_of
+
+MOST_CONTACTS = 32
+
+
+class PeerState:
+    """A peer holds its leaf and the nodes of levels 1 up to `top`, each of which has the peer itself as a child.
+
+    `nodes[k]` are the children of the node of level k (of a leaf: none), `boxes[k]` its box, `parts[k]` its sketch;
+    `parent` holds the parent of the highest node, and None means that the peer is a root. `heirs[k]` is who got the
+    node of level k from here.
+    """
+
+    def __init__(self, id: PeerId, interest: Interest, rules: Rules, seed: int = 0) -> None:
+        self.id = id
+        self.interest = interest
+        self.rules = rules
+        self.own = interest.box
+        self.nodes: list[Table] = [{}]
+        self.boxes = [self.own]
+        self.parts = [merged(list(interest.boxes), rules.sketch) if rules.sketch and len(interest.boxes) > 1 else ()]
+        self.parent: PeerId | None = None
+        self.seeking: PeerId | None = None  # through whom a parent is being looked for
+        self.heirs: dict[int, PeerId] = {}
+        self.has_left = False
+        self.out: list[Sent] = []
+        self.deliveries: list[Publication] = []
+        self.seen: dict[str | int, int] = {}
+        self.bootstrap: tuple[PeerId, ...] = ()
+        self.kin: tuple[PeerId, ...] = ()  # the parent's parent and children, as last heard
+        self.contacts: dict[PeerId, None] = {}  # peers from anywhere in the tree, as they are gossiped about
+        self.heard: dict[tuple[int, PeerId], float] = {}
+        self.parent_heard: float | None = None
+        self.rng = random.Random(f"{seed}/{id}")
+
+    @property
+    def top(self) -> int:
+        """The level of the highest node."""
+        return len(self.nodes) - 1
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the highest node may be an inner node: it is a leaf, or has enough children."""
+        return self.top == 0 or len(self.nodes[-1]) >= self.rules.least
+
+    def entry(self, level: int) -> Entry:
+        """What a parent should know of the node of a level."""
+        return Entry(self.boxes[level], self.own, self.parts[level])
+
+    def send(self, to: PeerId, note: AnyNote) -> None:
+        """Send a note when this step is done."""
+        self.out.append((to, note))
+
+    def follow(self, parent: PeerId | None) -> None:
+        """Take another parent, or none."""
+        if parent != self.parent:
+            self.parent = parent
+            self.parent_heard = None
+        self.seeking = None
+
+    def push(self, table: Table) -> None:
+        """Hold one node more, with these children and the node below."""
+        node = dict(table)
+        node[self.id] = self.entry(self.top)
+        self.nodes.append(node)
+        self.boxes.append(bounds([entry.box for entry in node.values()]))
+        self.parts.append(parts_of(self.rules, self.top, node))
+
+    def truncate(self, level: int) -> list[Table]:
+        """Hold no node of this level or above any more; returns their children."""
+        tables = self.nodes[level:]
+        del self.nodes[level:]
+        del self.boxes[level:]
+        del self.parts[level:]
+        return tables
+
+    def hand_over(self, level: int, highest: int, heir: PeerId) -> None:
+        """Remember who holds the nodes of these levels now."""
+        for k in range(level, highest + 1):
+            self.heirs[k] = heir
+
+    def heir_of(self, level: int, hops: int) -> PeerId | None:
+        """Whom a note about a level is passed on to if the peer does not hold it."""
+        heir = self.heirs.get(level)
+        return None if heir == self.id or hops >= MOST_HOPS else heir
+
+    def known(self) -> list[PeerId]:
+        """All peers to turn to when the parent is gone."""
+        return [each for each in (*self.bootstrap, *self.kin, *self.contacts) if each != self.id]
+
+    def learn(self, peers: Iterable[PeerId]) -> None:
+        """Remember peers to turn to; of too many, random ones are forgotten."""
+        for peer in peers:
+            if peer != self.id:
+                self.contacts[peer] = None
+        while len(self.contacts) > MOST_CONTACTS:
+            del self.contacts[self.rng.choice(list(self.contacts))]

@@ -1,0 +1,205 @@
+"""The shape of the tree, as far as one peer sees it: overflow, underflow, and who holds a node."""
+
+from __future__ import annotations
+
+from contrada import kernels
+from contrada.overlay.boxes import bounds, largest, nearest, rows_of
+from contrada.overlay.protocol import Adopted, Entry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
+from contrada.overlay.sketch import parts_of
+from contrada.overlay.state import PeerState
+
+
+def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
+    """Put the nodes from a level up in order after one of them has changed, and tell the parent."""
+    before = peer.entry(peer.top), peer.top
+    added: Table = {}
+    k = level
+    while k <= peer.top:
+        has_parent = k < peer.top or peer.parent is not None
+        peer.nodes[k][peer.id] = peer.entry(k - 1)
+        count = len(peer.nodes[k])
+        is_split = False
+        if count > peer.rules.most:
+            if has_parent and peer.rules.reinserts and not reinserted >> k & 1:
+                reinserted |= 1 << k
+                _reinsert(peer, k, reinserted)
+            else:
+                is_split = True
+                added = _split(peer, k, added)
+        elif has_parent and count < peer.rules.least:
+            dissolve(peer, k)
+            return
+        elif count == 1 and not has_parent:  # a root with one child is none
+            peer.truncate(k)
+            if k > 1 and len(peer.nodes[k - 1]) == 1:
+                settle(peer, k - 1)
+            return
+        if not _renew(peer, k) and not is_split:
+            break
+        k += 1
+    if peer.parent is not None and (added or (peer.entry(peer.top), peer.top) != before):
+        peer.send(peer.parent, Report(peer.top, peer.id, peer.parent, peer.entry(peer.top), added, reinserted))
+    for each in range(min(k, peer.top), level - 1, -1):
+        _promote(peer, each)
+
+
+def _renew(peer: PeerState, level: int) -> bool:
+    """Compute the box and the sketch of a node anew; whether they have changed."""
+    table = peer.nodes[level]
+    box = bounds([entry.box for entry in table.values()])
+    parts = parts_of(peer.rules, level, table)
+    if box == peer.boxes[level] and parts == peer.parts[level]:
+        return False
+    peer.boxes[level] = box
+    peer.parts[level] = parts
+    if level < peer.top:
+        peer.nodes[level + 1][peer.id] = peer.entry(level)
+    return True
+
+
+def _split(peer: PeerState, level: int, added: Table) -> Table:
+    """Divide a node in two, one of which another peer gets; returns the nodes that the parent of the top must take."""
+    table = peer.nodes[level]
+    children = list(table)
+    split = getattr(kernels, f"split_{peer.rules.split}")
+    groups = split(rows_of([entry.box for entry in table.values()]), peer.rules.least)
+    mine = groups[children.index(peer.id)]
+    kept = {child: table[child] for child, group in zip(children, groups, strict=True) if group == mine}
+    given = {child: table[child] for child, group in zip(children, groups, strict=True) if group != mine}
+    heir = best_cover(peer, given)
+    entry = Entry(bounds([each.box for each in given.values()]), given[heir].own, parts_of(peer.rules, level, given))
+    peer.nodes[level] = kept
+    is_top = level == peer.top
+    parent = peer.parent if is_top and peer.parent is not None else peer.id
+    peer.send(heir, Take(level, heir, [given], parent, peer.id, True))
+    if is_top and peer.parent is not None:
+        return {**added, heir: entry}
+    if is_top:
+        _renew(peer, level)
+        peer.push({heir: entry})
+    else:
+        peer.nodes[level + 1][heir] = entry
+    peer.send(heir, Adopted(level, heir, entry, peer.id))
+    return added
+
+
+def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
+    """Give the children that lie furthest out away, to be placed from the root again: the nearest of them first."""
+    table = peer.nodes[level]
+    children = [child for child in table if child != peer.id]
+    order = kernels.order_by_distance(rows_of([table[child].box for child in (*children, peer.id)]))
+    outer = [int(k) for k in order if k < len(children)][-peer.rules.reinserted_count :]
+    climb = peer.parent if peer.parent is not None else peer.id
+    for k in outer:
+        child = children[k]
+        # A child that is taken away is whole: only roots may have fewer children than that.
+        peer.send(climb, Join(child, level - 1, table.pop(child), True, peer.id, reinserted))
+
+
+def best_cover(peer: PeerState, table: Table) -> PeerId:
+    """The child that should hold a node: the one with the largest box; among equals the first."""
+    by_own = peer.rules.cover == "own"
+    children = list(table)
+    return children[largest([entry.own if by_own else entry.box for entry in table.values()])]
+
+
+def _promote(peer: PeerState, level: int) -> None:
+    """Give a node, and all that the peer holds above it, to a child that covers better."""
+    table = peer.nodes[level]
+    heir = best_cover(peer, {peer.id: table[peer.id]} | table)  # the holder first: among equals it stays
+    if heir == peer.id:
+        return
+    highest, parent = peer.top, peer.parent
+    tables = peer.truncate(level)
+    peer.hand_over(level, highest, heir)
+    peer.follow(heir)
+    peer.send(heir, Take(level, heir, tables, parent, peer.id, False))
+
+
+def take(peer: PeerState, note: Take) -> None:
+    """Hold nodes that another peer has given away."""
+    if peer.top != note.level - 1 or peer.has_left:
+        heir = peer.heir_of(note.level - 1, note.hops)
+        if peer.top < note.level - 1 and heir is not None:
+            peer.hand_over(note.level, note.level + len(note.tables) - 1, heir)
+            peer.send(heir, _passed_on(note))
+        return
+    for k, given in enumerate(note.tables):
+        table = dict(given)
+        table.pop(note.heir if k == 0 else note.previous, None)
+        peer.push(table)
+    peer.follow(note.parent if note.parent != peer.id else None)
+    if not note.is_split and peer.parent is not None:
+        peer.send(peer.parent, Replace(peer.top, note.previous, peer.id, peer.entry(peer.top)))
+    for k in range(note.level, peer.top + 1):
+        for child, entry in peer.nodes[k].items():
+            if child != peer.id:
+                peer.send(child, Adopted(k - 1, child, entry, peer.id, (note.previous, note.heir)))
+    settle(peer, note.level)
+
+
+def _passed_on(note: Take) -> Take:
+    return Take(note.level, note.heir, note.tables, note.parent, note.previous, note.is_split, note.hops + 1)
+
+
+def vacate(peer: PeerState, level: int) -> PeerId | None:
+    """Give up all nodes from a level up: their children are without the peer, and tell who is near them now.
+
+    The lowest node that has enough children left goes, with all above it, to the child that covers best. The children
+    of nodes below that are to find new parents, each with its whole subtree at its level.
+    """
+    highest = peer.top
+    tables = peer.truncate(level)
+    orphans: list[tuple[int, PeerId]] = []
+    heir: PeerId | None = None
+    for at, table in enumerate(tables):
+        table.pop(peer.id, None)
+        is_root = peer.parent is None and at == len(tables) - 1
+        if len(table) >= (2 if is_root else peer.rules.least):
+            heir = best_cover(peer, table)
+            peer.send(heir, Take(level + at, heir, tables[at:], peer.parent, peer.id, False))
+            peer.hand_over(level + at, highest, heir)
+            break
+        orphans += [(level + at - 1, child) for child in table]
+    if heir is None and peer.parent is not None:
+        heir = peer.parent
+        peer.send(heir, Leave(highest, peer.id))
+    if heir is None and orphans:  # the last one of the highest level is the root now
+        heir = orphans[-1][1]
+    for at, child in orphans:
+        peer.send(child, Orphaned(at, None if child == heir else heir, peer.id))
+    return heir
+
+
+def dissolve(peer: PeerState, level: int) -> None:
+    """A node has too few children: each of them finds a new parent, the peer's own node below it too."""
+    near = vacate(peer, level)
+    peer.follow(None)
+    seek(peer, near)
+
+
+def seek(peer: PeerState, via: PeerId | None) -> None:
+    """Find a parent for the highest node through a peer, or through one that is known by chance.
+
+    Until that is done, what others seek here goes the same way: a root for a moment would gather a tree of its own.
+    """
+    peer.seeking = None if via == peer.id else via
+    if via is None or via == peer.id:
+        known = peer.known()
+        via = peer.rng.choice(known) if known else None
+    if via is not None:
+        peer.contacts.pop(via, None)  # whoever lives is heard of again
+        peer.send(via, Join(peer.id, peer.top, peer.entry(peer.top), peer.is_whole))
+
+
+def order_of(peer: PeerId) -> tuple[bool, PeerId]:
+    """An order of all peers, for decisions that two of them must take alike."""
+    return isinstance(peer, str), peer
+
+
+def closest(peer: PeerState, level: int, join: Join) -> PeerId:
+    """The child of a node that a new node suits best."""
+    table = peer.nodes[level]
+    # R* looks at overlap where the children are the lowest nodes, and at area above.
+    by_overlap = peer.rules.choose == "rstar" and level == 2
+    return list(table)[nearest([entry.box for entry in table.values()], join.entry.box, by_overlap)]

@@ -1,0 +1,178 @@
+"""Notes as bytes: frames of limited length, checked against their schema, and a handshake that proves a shared secret.
+
+A frame is its length, four bytes, and MessagePack. Both sides begin with a Hello; if there is a secret, each proves
+that it has it by an HMAC over the numbers that both have drawn. That keeps strangers out; against those who listen or
+change what is sent there is TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import math
+import secrets
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from contrada.errors import OverlayError
+from contrada.overlay.protocol import AnyNote, Entry, Note, Publication
+from contrada.overlay.rules import LARGEST_SKETCH
+
+LONGEST = 1 << 20  # bytes of a frame
+HIGHEST_LEVEL = 64
+HANDSHAKE_SECONDS = 5.0
+VERSION = 1
+_LENGTH = struct.Struct(">I")
+
+
+class Hello(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The first frame of each side: who it is (None: somebody who publishes), and what overlay it means."""
+
+    version: int
+    peer: str | None
+    overlay: str
+    nonce: bytes
+
+
+class Proof(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """The second frame of each side."""
+
+    digest: bytes
+
+
+class Offer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """A message to publish, in JSON, from somebody who is no peer."""
+
+    body: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """What became of an offer: its key, or why it was refused."""
+
+    key: str | None
+    reason: str | None = None
+
+
+Frame = AnyNote | Offer | Answer | Hello | Proof
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame.
+
+    >>> decode(encode(Offer("{}"))[4:])
+    Offer(body='{}')
+    """
+    content = _ENCODER.encode(frame)
+    if len(content) > LONGEST:
+        raise OverlayError(f"a frame of {len(content):,} bytes is too long; {LONGEST:,} is the most")
+    return _LENGTH.pack(len(content)) + content
+
+
+def decode(content: bytes) -> Frame:
+    """The frame of bytes without their length; an OverlayError for anything else.
+
+    >>> decode(b"rubbish")
+    Traceback (most recent call last):
+    contrada.errors.OverlayError: this is no frame: ...
+    """
+    try:
+        return _DECODER.decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise OverlayError(f"this is no frame: {error}") from error
+
+
+async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
+    """The next frame; None at the end of the connection."""
+    try:
+        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        if not 0 < length <= LONGEST:
+            raise OverlayError(f"a frame of {length:,} bytes was announced; {LONGEST:,} is the most")
+        return decode(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def check_note(note: Frame, dimensions: int) -> None:
+    """Raise an OverlayError unless a note's boxes have these dimensions and its levels are levels."""
+    if not isinstance(note, Note):
+        raise OverlayError(f"{type(note).__name__} does not belong here")
+    for value in _parts(note):
+        if isinstance(value, Entry):
+            for box in (value.box, value.own, *value.parts):
+                _check_box(box, dimensions)
+            if len(value.parts) > LARGEST_SKETCH:
+                raise OverlayError(f"a sketch of {len(value.parts)} boxes; {LARGEST_SKETCH} is the most")
+        elif isinstance(value, Publication):
+            _check_box(value.where, dimensions)
+            if not isinstance(value.body, str):
+                raise OverlayError("the body of a message is text")
+    for name in ("level", "at", "hops", "reinserted"):
+        number = getattr(note, name, 0)
+        if number is not None and not 0 <= number <= (HIGHEST_LEVEL if name != "reinserted" else 1 << HIGHEST_LEVEL):
+            raise OverlayError(f"{type(note).__name__}: {name} is {number}")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """All values within a note."""
+    if isinstance(value, Entry | Publication):
+        yield value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _parts(getattr(value, name))
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _parts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _parts(each)
+
+
+def _check_box(box: tuple[float, ...], dimensions: int) -> None:
+    if len(box) != 2 * dimensions:
+        raise OverlayError(f"a box of {len(box)} numbers came where there are {dimensions} dimensions")
+    for axis in range(dimensions):
+        low, high = box[axis], box[axis + dimensions]
+        if math.isnan(low) or math.isnan(high) or low > high:
+            raise OverlayError(f"dimension {axis} goes from {low} to {high}; a low must not exceed its high")
+
+
+async def shake_hands(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    me: str | None,
+    overlay: str,
+    secret: bytes | None,
+    is_server: bool,
+) -> Hello:
+    """Greet, and prove that the secret is known; returns how the other side greeted."""
+    mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))
+    writer.write(encode(mine))
+    async with asyncio.timeout(HANDSHAKE_SECONDS):
+        theirs = await read_frame(reader)
+    if not isinstance(theirs, Hello):
+        raise OverlayError("no greeting came")
+    if theirs.version != VERSION:
+        raise OverlayError(f"the other side speaks version {theirs.version}, this one {VERSION}")
+    if theirs.overlay != overlay and theirs.overlay and overlay:
+        raise OverlayError(f"the other side is of the overlay {theirs.overlay!r}, this one of {overlay!r}")
+    if len(theirs.nonce) != 32 or theirs.nonce == mine.nonce:
+        raise OverlayError("the other side drew no number of its own")
+    server, client = (mine, theirs) if is_server else (theirs, mine)
+    writer.write(encode(Proof(_proof(secret, server, client, is_server))))
+    async with asyncio.timeout(HANDSHAKE_SECONDS):
+        proof = await read_frame(reader)
+    expected = _proof(secret, server, client, not is_server)
+    if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
+        raise OverlayError("the other side does not know the secret")
+    return theirs
+
+
+def _proof(secret: bytes | None, server: Hello, client: Hello, of_server: bool) -> bytes:
+    """Without a secret this proves only that both sides saw the same greetings."""
+    said = (b"server" if of_server else b"client") + _ENCODER.encode(server) + _ENCODER.encode(client)
+    return hmac.digest(secret or b"", said, "sha256")

@@ -1,0 +1,124 @@
+"""`contrada overlay`: what people type, and what they get."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from contrada.cli.main import app
+from contrada.overlay.rules import Rules
+from contrada.overlay.trace import TracedSimulator
+
+
+def run(*arguments, input=None):
+    return CliRunner().invoke(app, ["overlay", *map(str, arguments)], input=input)
+
+
+def test_simulate_prints_what_was_promised():
+    result = run("simulate", "--subscriptions", 200, "--messages", 40, "--split", "rstar", "--degree", "2,5", "--json")
+    assert result.exit_code == 0, result.output
+    row = json.loads(result.stdout)
+    for name in ("false_positive_ratio", "false_receipt_ratio", "control_ratio", "hits", "hops", "degree", "seconds"):
+        assert name in row
+    assert row["false_negatives"] == 0
+    assert (row["choose"], row["least"], row["most"]) == ("rstar", 2, 5)
+
+
+def test_simulate_for_people():
+    result = run("simulate", "--subscriptions", 100, "--messages", 10)
+    assert result.exit_code == 0
+    assert "false negatives   0" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--degree", "5", "two whole numbers"),
+        ("--degree", "6,10", "cannot be split"),
+        ("--distribution", "x", "there are"),
+    ],
+)
+def test_wrong_options_say_what_is_wrong(option, value, word):
+    result = run("simulate", option, value)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_evaluate_draws_from_its_rows(tmp_path):
+    arguments = ("evaluate", "--scale", 0.002, "--seeds", 1, "--processes", 1, "--rows", tmp_path / "rows.ndjson")
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figure_07_size.png").exists()
+    assert "| 20, 40 |" in result.stdout
+    again = run(*arguments)
+    assert again.stderr == "", "nothing is computed twice"
+
+
+def test_show_draws_a_tree_its_boxes_and_a_message(tmp_path):
+    for suffix in ("svg", "png"):
+        picture = tmp_path / f"overlay.{suffix}"
+        result = run("show", "--subscriptions", 25, "--message", "500,500", "--output", picture)
+        assert result.exit_code == 0, result.output
+        assert picture.stat().st_size > 5000
+    text = (tmp_path / "overlay.svg").read_text()
+    assert text.count("<path") > 25 * 2
+    other = run(
+        "show", "--subscriptions", 12, "--dimensions", 3, "--message", "1,2,3", "--at", 4, "-o", tmp_path / "x.svg"
+    )
+    assert other.exit_code == 0, other.output
+
+
+def test_show_draws_what_a_trace_led_to(tmp_path):
+    path = tmp_path / "trace.ndjson"
+    with path.open("w") as target:
+        traced = TracedSimulator(target, Rules(2, 4))
+        for k in range(9):
+            traced.add([(float(k), 0.0, k + 2.0, float("inf"))])
+    result = run("show", "--trace", path, "--message", "3,3", "--output", tmp_path / "overlay.svg")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--output", "overlay.txt"], "a picture is one of"), (["--message", "1,x"], "a number for each dimension"),
+        (["--message", "1"], "1 dimensions came where there are 2"),
+        (["--message", "1,1", "--at", "999"], "no peer 999"),
+        (["--split", "cubic"], "there are quadratic"), (["--trace", "nowhere"], "nowhere"),
+    ],
+)  # fmt: skip
+def test_wrong_pictures_say_what_is_wrong(arguments, word, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("show", "--subscriptions", 8, *arguments)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_publish_says_when_nobody_is_there(tmp_path):
+    assert run("publish", "{}", "--to", "127.0.0.1:9").exit_code == 2
+    assert "HOST:PORT" in run("publish", "{}", "--to", "nowhere").stderr
+    (tmp_path / "empty").write_text("\n")
+    assert "is empty" in run("publish", "{}", "--to", "127.0.0.1:9", "--secret-file", tmp_path / "empty").stderr
+    assert "together" in run("publish", "{}", "--to", "127.0.0.1:9", "--tls-cert", tmp_path / "empty").stderr
+
+
+def test_a_peer_says_what_is_wrong_before_it_listens():
+    for arguments, word in [
+        (["--subscribe", "x <", "--dimensions", "x"], "could stand"),
+        (["--subscribe", "x < 1 AND x > 2", "--dimensions", "x"], "no message can match"),
+        (["--subscribe", "x < 1", "--dimensions", "x:text"], "there are number, region"),
+        (["--subscribe", "x < 1", "--dimensions", "x", "--listen", "here"], "HOST:PORT"),
+    ]:
+        result = run("peer", *arguments)
+        assert result.exit_code == 2, result.output
+        assert word in result.stderr
+
+
+def test_churn_counts_what_was_missed():
+    arguments = ("churn", "--peers", 30, "--seconds", 6, "--crashes", 1, "--loss", 0.1, "--degree", "2,5")
+    row = json.loads(run(*arguments, "--json").stdout)
+    assert row["false_negatives_after"] == 0
+    assert row["healed_after"] is not None
+    assert 0 <= row["false_negatives"] <= row["wanted"]
+    assert "whole again" in run(*arguments).stdout
+    assert run("churn", "--loss", 2).exit_code == 2

@@ -1,0 +1,133 @@
+"""Peers as processes of their own: fifty on loopback, a third of them killed, and still nobody misses a message."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+import contrada as ct
+from contrada.model.evaluate import truth
+
+COMMAND = [sys.executable, "-m", "contrada.cli.main", "overlay"]
+SHARED = ["--dimensions", "price,size", "--degree", "2,5"]
+
+
+class Process:
+    """One peer; its standard output and error go to files."""
+
+    def __init__(self, folder, name, asked, joins, period):
+        self.asked = asked
+        self.out, self.err = folder / f"{name}.out", folder / f"{name}.err"
+        joined = [part for address in joins for part in ("--join", address)]
+        secret = ["--secret-file", str(folder / "secret")]
+        with self.out.open("w") as out, self.err.open("w") as err:
+            self.process = subprocess.Popen(
+                [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])],
+                stdout=out,
+                stderr=err,
+            )
+
+    def address(self):
+        """Where it listens, once it does."""
+        for line in self.err.read_text().splitlines():
+            if line.startswith("listening on "):
+                return line.removeprefix("listening on ")
+        assert self.process.poll() is None, self.err.read_text()
+        return None
+
+    def delivered(self):
+        return [json.loads(line)["key"] for line in self.out.read_text().splitlines()]
+
+
+def wait_for(what, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.2)
+    pytest.fail(f"not within {seconds} seconds")
+
+
+def publish(folder, to, messages):
+    secret = ["--secret-file", str(folder / "secret")]
+    run = subprocess.run(
+        [*COMMAND, "publish", "--to", to, *secret, *map(json.dumps, messages)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+def started(folder, count, rng, period):
+    peers = []
+    for number in range(count):
+        low = rng.randrange(20)
+        asked = f"price BETWEEN {low} AND {low + rng.randrange(1, 6)} OR size = {number}"
+        known = [peer.address() for peer in rng.sample(peers, min(3, len(peers)))]
+        peers.append(Process(folder, f"peer{number}", asked, [address for address in known if address], period))
+        if number % 5 == 0:  # as many at a time as there is room for
+            wait_for(lambda: all(peer.address() for peer in peers), 120)
+    wait_for(lambda: all(peer.address() for peer in peers), 120)
+    return peers
+
+
+def wanted_by(peers, message):
+    def holds(part):
+        return all(truth(constraint, message.get(constraint.attribute)) for constraint in part)
+
+    return {peer for peer in peers if any(map(holds, ct.parse(peer.asked)))}
+
+
+def all_hear(folder, peers, rng):
+    """Publish one message that every peer wants through each of several peers; whether all have got all."""
+    messages = [{"price": rng.randrange(24), "size": rng.randrange(len(peers))} for _ in range(12)]
+    keys = publish(folder, rng.choice(peers).address(), messages)
+    expected = {(peer, key) for key, one in zip(keys, messages, strict=True) for peer in wanted_by(peers, one)}
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        got = {(peer, key) for peer in peers for key in peer.delivered()}
+        if expected <= got:
+            break
+        time.sleep(0.2)
+    relevant = {(peer, key) for peer, key in got if key in keys}
+    assert relevant <= expected, "nobody gets what it does not want"
+    return expected <= got
+
+
+def run_overlay(folder, count, killed, period):
+    rng = random.Random(1)
+    (folder / "secret").write_text("a secret of this test\n")
+    peers = []
+    try:
+        peers += started(folder, count, rng, period)
+        wait_for(lambda: all_hear(folder, peers, rng), 120)
+        victims = rng.sample(peers, killed)
+        for victim in victims:
+            victim.process.kill()
+        alive = [peer for peer in peers if peer not in victims]
+        wait_for(lambda: all_hear(folder, alive, rng), 180)
+        for _ in range(2):
+            assert all_hear(folder, alive, rng), "once whole, the tree stays whole"
+        alive[0].process.terminate()
+        assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
+    finally:
+        for peer in peers:
+            peer.process.kill()
+            peer.process.wait()
+
+
+@pytest.mark.slow
+def test_six_processes_of_which_two_are_killed(tmp_path):
+    run_overlay(tmp_path, 6, 2, "0.3")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="fifty processes need more than one core")
+def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
+    run_overlay(tmp_path, 50, 17, "1.5")

@@ -1,0 +1,154 @@
+"""Failures: whatever happened, when the network is quiet again there is one sound tree, and nobody misses a message."""
+
+import random
+
+import pytest
+
+from contrada.errors import OverlayError
+from contrada.overlay.churn import Churn, run_churn
+from contrada.overlay.network import Network
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulator import Simulator
+from contrada.overlay.trace import TracedSimulator, replay
+from contrada.testing.boxes import draw_box, draw_point
+
+QUIET = Network(0.05, 0.05)
+HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar")]
+
+
+def grown(seed, count, least=2, most=5, choose="r", split="quadratic", network=QUIET, sketch=0):
+    rng = random.Random(seed)
+    simulator = Simulator(Rules(least, most, choose, split, sketch=sketch), seed, network)
+    for _ in range(count):
+        simulator.add([draw_box(rng)])
+        simulator.run(0.3)
+    return simulator, rng
+
+
+def assert_heals(simulator, rng, most=60):
+    """The tree becomes sound, stays so, and routes without a false negative."""
+    simulator.network = QUIET
+    assert simulator.run_until_sound(most) is not None, simulator.faults()[:5]
+    for _ in range(10):
+        simulator.run(0.7)
+        simulator.check()
+    spreads = [simulator.publish(draw_point(rng)) for _ in range(15)]
+    simulator.run(2.0)
+    assert not any(spread.missed for spread in spreads)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_everything_at_once(seed):
+    least, most = [(2, 4), (2, 5), (5, 10)][seed % 3]
+    simulator, rng = grown(seed, 40, least, most, *HOW[seed // 3 % 3], Network(0.05, 0.3, 0.1, 0.1), 4 * (seed % 2))
+    losses = run_churn(simulator, Churn(1, 0.5, 0.5, 0.5, 3), 15, lambda: draw_box(rng), lambda: draw_point(rng))
+    assert losses.messages > 10
+    assert losses.missed <= losses.wanted
+    assert_heals(simulator, rng)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_third_vanishes_at_once(seed):
+    simulator, rng = grown(seed, 90, *[(2, 5), (5, 10)][seed % 2])
+    for _ in range(30):
+        simulator.crash(simulator.random_id())
+    assert_heals(simulator, rng)
+    assert len(simulator.peers) == 60
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_root_vanishes_again_and_again(seed):
+    simulator, rng = grown(seed, 40)
+    for _ in range(5):
+        simulator.crash(simulator.root)
+        simulator.run(rng.random() * 5)
+    assert_heals(simulator, rng)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_corrupted_tables_heal(seed):
+    simulator, rng = grown(seed, 40, choose="rstar", split="rstar")
+    simulator.run_until_sound(30)
+    for id in list(simulator.peers)[::2]:
+        simulator.corrupt(id)
+    assert_heals(simulator, rng)
+    assert len(simulator.peers) == 40
+
+
+def test_two_overlays_become_one():
+    rng = random.Random(1)
+    simulator = Simulator(Rules(2, 4), 1, QUIET)
+    first = simulator.add([draw_box(rng)])
+    second = simulator.add([draw_box(rng)], via=first)
+    simulator.crash(first)  # each of the two groups begins with a peer that knows nobody
+    other = simulator.add([draw_box(rng)], via=second)
+    simulator.crash(second)
+    simulator.peers[other].state.follow(None)
+    apart = simulator.add([draw_box(rng)], via=other)
+    simulator.peers[apart].state.bootstrap = ()
+    for base in (other, apart):
+        for _ in range(15):
+            simulator.add([draw_box(rng)], via=base)
+            simulator.run(0.2)
+    assert_heals(simulator, rng)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leaving_in_order_costs_no_message_in_a_good_network(seed):
+    simulator, rng = grown(seed, 40)
+    assert simulator.run_until_sound(30) is not None
+    for _ in range(10):
+        simulator.remove(simulator.random_id())
+        simulator.run(8.0)
+        spread = simulator.publish(draw_point(rng))
+        simulator.run(1.0)
+        assert not spread.missed
+
+
+def test_mild_churn_loses_little():
+    simulator, rng = grown(5, 80, 5, 10)
+    losses = run_churn(simulator, Churn(0.2, 0.1, 0.1, 0, 10), 30, lambda: draw_box(rng), lambda: draw_point(rng))
+    assert losses.wanted > 300
+    assert losses.ratio < 0.25
+
+
+def test_a_trace_replays(tmp_path):
+    rng = random.Random(8)
+    path = tmp_path / "trace.ndjson"
+    with path.open("w") as target:
+        traced = TracedSimulator(target, Rules(2, 4), 8, Network(0.05, 0.3, 0.1, 0.1))
+        ids = []
+        for _ in range(15):
+            ids.append(traced.add([draw_box(rng)]))
+            traced.run(0.5)
+        traced.remove(ids[3])
+        traced.crash(ids[4])
+        traced.corrupt(ids[5])
+        traced.publish(draw_point(rng))
+        traced.change_network(QUIET)
+        traced.run(20.0)
+    again = replay(path)
+    assert again.now == traced.simulator.now
+    assert {id: peer.state.nodes for id, peer in again.peers.items()} == {
+        id: peer.state.nodes for id, peer in traced.simulator.peers.items()
+    }
+    lines = path.read_text().splitlines()
+    spoilt = [k for k, line in enumerate(lines) if '"note"' in line][40]
+    path.write_text(
+        "\n".join([*lines[:spoilt], lines[spoilt].replace('"note": [', '"note": [1'), *lines[spoilt + 1 :]])
+    )
+    with pytest.raises(OverlayError, match=f"line {spoilt + 1}: another note"):
+        replay(path)
+    for text, word in [("", "no trace"), ("[1]\n", "no object"), ("{\n", "no JSON"), ('{"do": ["x"]}\n', "no trace")]:
+        path.write_text(text)
+        with pytest.raises(OverlayError, match=word):
+            replay(path)
+    path.write_text(lines[0] + '\n{"do": ["explode"]}\n')
+    with pytest.raises(OverlayError, match="line 2: nobody can do"):
+        replay(path)
+
+
+def test_wrong_networks_are_refused():
+    for wrong in ({"loss": 1.0}, {"latency": -1}, {"jitter": -1}, {"doubling": 2}):
+        with pytest.raises(OverlayError):
+            Network(**wrong)

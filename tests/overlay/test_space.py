@@ -1,0 +1,131 @@
+"""Boxes of filters and messages: a message that matches meets the box, whatever it asks."""
+
+import math
+import random
+from decimal import Decimal
+
+import pytest
+
+import contrada as ct
+from contrada.errors import OverlayError
+from contrada.overlay.boxes import meets
+from contrada.overlay.protocol import Publication
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulator import Simulator
+from contrada.overlay.space import Asked, Space
+
+SPACE = Space.parse("price,size, area:region")
+INF = math.inf
+
+
+def box(text, space=SPACE):
+    (part,) = ct.parse(text)
+    return space.box_of(part)
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("price < 10", -INF, 10), ("price >= 3", 3, INF), ("price = 4", 4, 4), ("price BETWEEN 1 AND 2", 1, 2),
+        ("price IN (5, 1, 3)", 1, 5), ("price > 1 AND price <= 9 AND price < 7", 1, 7),
+        ("price <> 3", -INF, INF), ("price NOT IN (1, 2)", -INF, INF), ("price IS NULL", -INF, INF),
+        ("price = 'cheap'", -INF, INF), ("size = 1", -INF, INF), ("name = 'x'", -INF, INF),
+        ("price = TRUE", -INF, INF), ("price > DECIMAL('0.1')", 0.1, INF), (f"price < 1{'0' * 400}", -INF, INF),
+        ("price LIKE 'a%'", -INF, INF), ("NOT price < 3", 3, INF),
+    ],
+)  # fmt: skip
+def test_bounds_of_numbers(text, low, high):
+    found = box(text)
+    assert (found[0], found[4]) == (low, high)
+
+
+def test_bounds_of_regions():
+    assert box("overlaps(area, BBOX(1, 2, 3, 4))")[2:4] + box("overlaps(area, BBOX(1, 2, 3, 4))")[6:] == (1, 2, 3, 4)
+    assert box("inside(area, POINT(1 2))")[2:4] == (1, 2)
+    for text in ("disjoint(area, BBOX(1, 2, 3, 4))", "NOT inside(area, BBOX(1, 2, 3, 4))", "area IS NULL"):
+        assert box(text)[2:4] == (-INF, -INF)
+    apart = box("S_INTERSECTS(area, BBOX(0, 0, 1, 1)) AND S_INTERSECTS(area, BBOX(5, 0, 6, 1))")
+    assert (apart[2], apart[6]) == (0, 6), "a region may meet both"
+    common = box("S_INTERSECTS(area, BBOX(0, 0, 4, 1)) AND S_INTERSECTS(area, BBOX(3, 0, 6, 1))")
+    assert (common[2], common[6]) == (3, 4), "and then meets what they have in common"
+
+
+def test_what_cannot_match_has_no_box():
+    assert box("price < 1 AND price > 2") is None
+    assert box("price BETWEEN 2 AND 1") is None
+    assert len(SPACE.boxes_of(ct.parse("price < 1 AND price > 2 OR price = 3"))) == 1
+    with pytest.raises(OverlayError, match="no message can match"):
+        Asked([ct.parse("price < 1 AND price > 2")], SPACE)
+    with pytest.raises(OverlayError, match="no subscriptions"):
+        Asked([], SPACE)
+
+
+def test_where_a_message_lies():
+    assert SPACE.where({"price": 5, "area": ct.Point(1, 2)}) == (5, -INF, 1, 2, 5, INF, 1, 2)
+    for value in (None, "text", True, math.nan, ct.Point(0, 0)):
+        assert SPACE.where({"price": value})[0] == -INF
+    assert SPACE.where({"price": 10**400})[0] == INF
+    assert SPACE.where({"price": Decimal("0.1")})[0] == 0.1
+    assert SPACE.where({"area": 5})[2] == -INF
+
+
+def random_filter(rng):
+    x, y = rng.randrange(8), rng.randrange(8)
+    region = f"BBOX({x}, {y}, {x + rng.randrange(1, 4)}, {y + rng.randrange(1, 4)})"
+    relation = rng.choice(["overlaps", "inside", "meets", "disjoint", "S_INTERSECTS", "contains", "NOT covers"])
+    number = rng.randrange(6)
+    return rng.choice(
+        [
+            f"price < {number}", f"price = {number}", f"size BETWEEN {number} AND {number + 2}", "size IS NULL",
+            f"price <> {number}", f"{relation}(area, {region})", f"{relation}(area, {region})", "name = 'b'",
+        ]
+    )  # fmt: skip
+
+
+def random_message(rng):
+    x, y = rng.randrange(8), rng.randrange(8)
+    region = ct.Region.box(x, y, x + rng.randrange(1, 5), y + rng.randrange(1, 5))
+    message = {"price": rng.randrange(7), "size": rng.choice([1, 2.5, "big"]), "area": region, "name": rng.choice("ab")}
+    return {name: value for name, value in message.items() if rng.random() < 0.8}
+
+
+def test_spatial_subscriptions_route_without_false_negatives():
+    rng = random.Random(1)
+    table = ct.ForwardingTable()
+    simulator = Simulator(Rules(2, 4))
+    for _ in range(60):
+        asked = [
+            ct.parse(" OR ".join(" AND ".join(random_filter(rng) for _ in range(2)) for _ in range(2)))
+            for _ in range(rng.randrange(1, 3))
+        ]
+        try:
+            id = simulator.add(Asked(asked, SPACE))
+        except OverlayError:
+            continue
+        for predicate in asked:
+            table.subscribe(id, predicate)
+    for _ in range(150):
+        message = random_message(rng)
+        where = SPACE.where(message)
+        spread = simulator.publish(where, body=message)
+        assert spread.wanted == set(table.match(message)), "delivery is exact"
+        assert not spread.missed
+        for id in spread.wanted:
+            assert meets(simulator.peers[id].state.own, where)
+
+
+def test_a_body_may_be_json():
+    asked = Asked([ct.parse("price < 3")], SPACE)
+    assert asked.matches(Publication(1, SPACE.where({}), '{"price": 2}'))
+    assert not asked.matches(Publication(1, SPACE.where({}), {"price": 4}))
+
+
+@pytest.mark.parametrize("text", ["", "price,", "price,price", "price:text", ":region"])
+def test_wrong_dimensions_are_refused(text):
+    with pytest.raises(OverlayError):
+        Space.parse(text)
+
+
+def test_a_space_prints_as_what_it_is():
+    assert str(Space.parse(str(SPACE))) == str(SPACE) == "price:number,size:number,area:region"
+    assert SPACE.dimensions == 4

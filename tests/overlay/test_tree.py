@@ -1,0 +1,190 @@
+"""Without failures: after every step one balanced tree with tight boxes, and every message goes where it is wanted."""
+
+import random
+
+import pytest
+
+from contrada.errors import OverlayError, UnknownKeyError
+from contrada.overlay.interest import Rectangles
+from contrada.overlay.peer import Peer
+from contrada.overlay.protocol import Adopted, Join, Leave
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulator import Simulator
+from contrada.testing.boxes import draw_box, draw_point
+
+HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar"), ("rstar", "quadratic"), ("r", "rstar")]
+DEGREES = [(1, 2), (1, 3), (2, 3), (2, 5), (5, 10)]
+
+
+@pytest.mark.parametrize(("cover", "sketch"), [("mbr", 0), ("own", 0), ("mbr", 3)])
+@pytest.mark.parametrize(("choose", "split"), HOW)
+@pytest.mark.parametrize(("least", "most"), DEGREES)
+def test_peers_come_and_go(least, most, choose, split, cover, sketch):
+    rng = random.Random(f"{least}{most}{choose}{split}{cover}{sketch}")
+    simulator = Simulator(Rules(least, most, choose, split, cover, sketch), seed=rng.randrange(1000))
+    alive = []
+    for step in range(160):
+        # First the tree grows, then it shrinks to nothing.
+        if alive and rng.random() < (0.2 if step < 90 else 0.8):
+            simulator.remove(alive.pop(rng.randrange(len(alive))))
+        else:
+            alive.append(simulator.add([draw_box(rng)]))
+        simulator.check()
+        if alive:
+            spread = simulator.publish(draw_point(rng), at=rng.choice(alive))
+            assert not spread.missed
+    for id in alive:
+        simulator.remove(id)
+        simulator.check()
+    assert not simulator.peers
+
+
+def test_regions_meet_by_their_boxes():
+    rng = random.Random(3)
+    simulator = Simulator(Rules(2, 4))
+    for _ in range(60):
+        simulator.add([draw_box(rng, 3)])
+    for _ in range(100):
+        spread = simulator.publish(draw_box(rng, 3))
+        assert spread.missed == set()
+        assert spread.reached.keys() <= set(simulator.peers)
+
+
+def test_several_subscriptions_of_one_peer():
+    simulator = Simulator(Rules(2, 4))
+    ids = [simulator.add([(float(k), k + 1.0), (k + 50.0, k + 50.5)]) for k in range(30)]
+    assert simulator.publish((55.25, 55.25)).wanted == {ids[5]}
+    assert simulator.publish((55.25, 55.25)).missed == set()
+    assert simulator.publish((40.0, 40.0)).wanted == set()
+
+
+def test_sketches_route_several_subscriptions_of_one_peer_apart():
+    bothered = {}
+    for sketch in (0, 4):
+        simulator = Simulator(Rules(2, 4, sketch=sketch))
+        for k in range(30):
+            simulator.add([(float(k), k + 1.0), (k + 50.0, k + 50.5)])
+        simulator.check()
+        spreads = [simulator.publish((place, place)) for place in (31.5, 40.0, 45.0, 49.0)]
+        assert not any(spread.missed for spread in spreads)
+        bothered[sketch] = sum(spread.bothered for spread in spreads)
+    assert bothered[4] < bothered[0] / 2
+
+
+def test_the_height_grows_like_a_logarithm():
+    rng = random.Random(1)
+    simulator = Simulator(Rules(5, 10))
+    for _ in range(600):
+        simulator.add([draw_box(rng)])
+    assert simulator.peers[simulator.root].state.top <= 4  # 5 ** 4 = 625
+    deepest = max(max(simulator.publish(draw_point(rng), simulator.root).reached.values()) for _ in range(20))
+    assert deepest <= 4
+
+
+def test_a_message_from_anywhere_reaches_the_same_peers():
+    rng = random.Random(2)
+    simulator = Simulator(Rules(2, 5))
+    for _ in range(80):
+        simulator.add([draw_box(rng)])
+    where = draw_point(rng)
+    wanted = {frozenset(simulator.publish(where, at=id).wanted) for id in simulator.peers}
+    assert len(wanted) == 1
+    for id in simulator.peers:
+        assert not simulator.publish(where, at=id).missed
+
+
+def test_nobody_gets_a_message_twice():
+    rng = random.Random(4)
+    simulator = Simulator(Rules(2, 4))
+    for _ in range(100):
+        simulator.add([draw_box(rng)])
+    seen = []
+    simulator.watch = lambda now, sender, to, note: seen.append(to)
+    simulator.publish(draw_point(rng))
+    assert len(seen) == len(set(seen))
+
+
+def test_the_same_seed_gives_the_same_tree():
+    def tables(seed):
+        rng = random.Random(5)
+        simulator = Simulator(Rules(2, 4, "rstar", "rstar"), seed)
+        for _ in range(80):
+            simulator.add([draw_box(rng)])
+        return {id: peer.state.nodes for id, peer in simulator.peers.items()}
+
+    assert tables(1) == tables(1)
+
+
+def test_the_largest_box_holds_a_node():
+    simulator = Simulator(Rules(2, 4))
+    for k in range(4):
+        simulator.add([(float(k), k + 1.0)])
+    widest = simulator.add([(0.0, 5.0)])
+    assert simulator.peers[widest].state.top >= 1, "what covers the others stands above them"
+
+
+def test_wrong_use_is_an_error_that_says_so():
+    simulator = Simulator()
+    with pytest.raises(OverlayError, match="no peers"):
+        _ = simulator.root
+    simulator.add([(0.0, 1.0)])
+    with pytest.raises(OverlayError, match="2 dimensions came where there are 1"):
+        simulator.add([(0.0, 0.0, 1.0, 1.0)])
+    with pytest.raises(UnknownKeyError, match="no peer 7"):
+        simulator.crash(7)
+    with pytest.raises(OverlayError, match="time passes only with a network"):
+        simulator.run(1)
+    with pytest.raises(OverlayError, match="at least one subscription"):
+        Rectangles([])
+    with pytest.raises(OverlayError, match="same dimensions"):
+        Rectangles([(0.0, 1.0), (0.0, 0.0, 1.0, 1.0)])
+    for wrong in (
+        {"least": 0},
+        {"most": 8},
+        {"split": "cubic"},
+        {"choose": "x"},
+        {"cover": "y"},
+        {"patience": 0.5},
+        {"sketch": 99},
+    ):
+        with pytest.raises(OverlayError):
+            Rules(**wrong)
+
+
+def test_a_fault_is_found():
+    simulator = Simulator(Rules(2, 4))
+    for k in range(12):
+        simulator.add([(float(k), k + 3.0)])
+    root = simulator.peers[simulator.root].state
+    table = root.nodes[-1]
+    other = next(child for child in table if child != root.id)
+    for spoil, word in [
+        (lambda: table.pop(other), "does not know it"),
+        (lambda: table.__setitem__(99, table[other]), "is gone"),
+        (lambda: setattr(root, "parent", other), "0 roots"),
+    ]:
+        kept, parent = dict(table), root.parent
+        spoil()
+        with pytest.raises(OverlayError, match=word):
+            simulator.check()
+        table.clear()
+        table.update(kept)
+        root.parent = parent
+    simulator.check()
+
+
+def test_who_has_left_stays_away():
+    peers = {name: Peer(name, Rectangles([box]), Rules(2, 4)) for name, box in [("a", (0.0, 5.0)), ("b", (4.0, 6.0))]}
+
+    def settle(sender, sent):
+        for to, note in sent:
+            settle(to, peers[to].handle(sender, note))
+
+    settle("b", peers["b"].join("a"))
+    settle("b", peers["b"].leave())
+    assert peers["a"].state.top == 0
+    entry = peers["b"].state.entry(0)
+    assert peers["b"].handle("a", Adopted(0, "b", entry, "a")) == [("a", Leave(0, "b"))]
+    assert peers["b"].tick(1.0) == []
+    (passed_on,) = peers["b"].handle("c", Join("c", 0, entry, True))
+    assert passed_on[0] == "a", "who asks here is sent on"
