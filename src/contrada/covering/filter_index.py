@@ -36,10 +36,15 @@ def filter_covers(first: Filter, second: Filter) -> bool:
 
 
 class CandidateTree:
-    """The filters of one signature as points, in arrays that grow."""
+    """The filters of one signature as points, in arrays that grow.
 
-    def __init__(self, signature: Signature) -> None:
+    A leaf is split when it is full. One with room for all filters makes the tree a compiled scan, row by row with an
+    exit at the first coordinate that fails: what benchmarks compare with.
+    """
+
+    def __init__(self, signature: Signature, leaf_rows: int = LEAF_ROWS) -> None:
         self.signature = signature
+        self._leaf_rows = leaf_rows
         equal = 2 * sum(slot[0] == EQUAL for slot in signature)
         ranges = 2 * sum(slot[0] == RANGE for slot in signature)
         near = 4 * any(slot[0] == NEAR for slot in signature)
@@ -47,11 +52,11 @@ class CandidateTree:
         self.has_region = any(slot[0] in (NEAR, FAR) for slot in signature)
         self.live = 0
         self._equal = equal
-        self._arrays = self._empty(2, 4)
-        self._scratch = np.empty(LEAF_ROWS)
+        self._arrays = self._empty(1, 1)
+        self._scratch = np.empty(leaf_rows)
 
     def _empty(self, nodes: int, leaves: int) -> tuple[NDArray[Any], ...]:
-        d, rows = self.dimensions, LEAF_ROWS
+        d, rows = self.dimensions, self._leaf_rows
         state = np.array([0, 0, -1, self._equal, 0], np.int64)
         return (
             np.zeros(nodes, np.int32), np.zeros(nodes), np.zeros((nodes, 2), np.int32), np.zeros(nodes, np.int32),
@@ -101,9 +106,10 @@ class CandidateTree:
 
 
 class FilterIndex:
-    """A live set of filters under numbers."""
+    """A live set of filters under numbers; leaves with room for all of them make it a scan (see CandidateTree)."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaf_rows: int = LEAF_ROWS) -> None:
+        self._leaf_rows = leaf_rows
         self._filters: dict[int, Filter] = {}
         self._trees: dict[Signature, CandidateTree] = {}
         self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
@@ -123,7 +129,7 @@ class FilterIndex:
         what = profile.described
         tree = self._trees.get(what.signature)
         if tree is None:
-            tree = self._trees[what.signature] = CandidateTree(what.signature)
+            tree = self._trees[what.signature] = CandidateTree(what.signature, self._leaf_rows)
             self._led_by.setdefault(what.signature[0][1], []).append(tree)
         tree.add(number, what)
         self._filters[number] = profile.part

@@ -52,6 +52,7 @@ class Profile:
         self.regions: dict[str, list[tuple[int, Box]]] = {}
         self.attributes: set[str] = set()
         self._pieces: dict[Place, list[Piece] | None] = {}  # None: no pieces of an order, left to the comparison
+        self._inexact: set[Place] = set()  # where some constraints have numbers too long for pieces
         self._patterns: dict[Place, list[Test]] = {}
         for constraint in part.constraints:
             self._take(constraint)
@@ -69,13 +70,13 @@ class Profile:
         place = attribute, test.form
         if test.form >= PATTERN:
             self._patterns.setdefault(place, []).append(test)
-        if test.form >= PATTERN or constraint.long_numbers:
             self._pieces[place] = None
-        elif place not in self._pieces:
-            self._pieces[place] = pieces_of(test)
+        elif constraint.long_numbers:  # covered by equal ones alone; what the others say of the attribute still holds
+            self._inexact.add(place)
+            self._pieces.setdefault(place, None)
         else:
-            before = self._pieces[place]
-            self._pieces[place] = None if before is None else intersection(before, pieces_of(test))
+            before, pieces = self._pieces.get(place), pieces_of(test)
+            self._pieces[place] = pieces if before is None else intersection(before, pieces)
 
     @cached_property
     def described(self) -> Described:
@@ -84,6 +85,9 @@ class Profile:
         ranges: list[tuple[Slot, tuple[float, float]]] = []
         others: set[Slot] = set()
         for (attribute, form), pieces in self._pieces.items():
+            if (attribute, form) in self._inexact:
+                others.add((OTHER, attribute, 0))
+                continue
             values = _values(pieces) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
             if values is not None and len(values) <= MOST_VALUES:
                 equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))

@@ -173,14 +173,14 @@ def add_candidate(
     if state[NODES] == 0:
         new_node(t, 0)
     node = leaf_node(t, point)
-    leaf, chained = np.int64(children[node, 0]), 0
-    while leaf != NONE:
-        leaf = np.int64(nexts[leaf])
-        chained += 1
-    if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
-        return False
     leaf = np.int64(children[node, 0])
     if counts[leaf] == ids.shape[1]:
+        chained, after = 0, leaf
+        while after != NONE:
+            after = np.int64(nexts[after])
+            chained += 1
+        if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
+            return False
         dimension, value = discriminator(t, node, scratch)
         if dimension != LEAF:
             split_node(t, node, dimension, value)
