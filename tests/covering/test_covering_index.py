@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import contrada as ct
 from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
-from contrada.covering.covering_index import _plain
+from contrada.covering.covering_index import _filed
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.slots import Profile
 from contrada.kernels.candidates import NODES
@@ -104,7 +104,7 @@ class Forwarding(RuleBasedStateMachine):
     @rule(predicate=PREDICATES)
     def subscribe(self, predicate):
         key, self.count = self.count, self.count + 1
-        self.live[key], self.parts[key] = predicate, _plain(predicate).filters
+        self.live[key], self.parts[key] = predicate, _filed(predicate)
         covers = {other for other in self.live if other != key and self.covers(other, key)}
         answer = self.index.subscribe(key, predicate)
         assert answer.forward == (not covers)
@@ -188,6 +188,24 @@ def test_regions_cover_by_their_relation_and_their_masks():
     assert index.subscribe("away", Constraint("area", Relation.CONTAINS, far)).forward
     index.subscribe("disjoint", Constraint("area", Relation.DISJOINT, one))
     assert index.subscribe("inside", Constraint("area", Relation.INSIDE, far)).covered_by == ("disjoint",)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("CASEI(name) LIKE CASEI('%b')", "CASEI(name) = CASEI('ab')"),
+        ("CASEI(name) <= CASEI('c')", "CASEI(name) <= CASEI('d') AND name = 'ab'"),
+        ("CASEI(name) IN (CASEI('ab'))", "CASEI(name) IN (CASEI('aa'), CASEI('ab')) AND name = 'AB'"),
+        ("name LIKE 'ab%'", "name >= 'a' AND name LIKE 'ab%c'"),
+    ],
+)
+def test_text_is_found_by_all_that_is_said_of_it(wide, narrow):
+    """In another folding, backwards, and in patterns: what covers one of several constraints is found."""
+    index = FilterIndex()
+    wide, narrow = ct.parse(wide).filters[0], ct.parse(narrow).filters[0]
+    index.add(0, Profile(wide))
+    assert filter_covers(wide, narrow)
+    assert list(index.covering(Profile(narrow))) == [0]
 
 
 @pytest.mark.parametrize("step", [1, -1])

@@ -29,10 +29,13 @@ def filter_covers(first: Filter, second: Filter) -> bool:
     >>> filter_covers(Filter([Constraint("x", ">", 2)]), few), filter_covers(few, few)
     (True, True)
     """
-    return all(
-        any(one.attribute == other.attribute and covers(one, other) for other in second.constraints)
-        for one in first.constraints
-    )
+    for one in first.constraints:
+        for other in second.constraints:
+            if one.attribute == other.attribute and covers(one, other):
+                break
+        else:
+            return False
+    return True
 
 
 class CandidateTree:
@@ -53,6 +56,7 @@ class CandidateTree:
         self.live = 0
         self._equal = equal
         self._arrays = self._empty(1, 1)
+        self._stack = np.empty(2, np.int32)
         self._scratch = np.empty(leaf_rows)
 
     def _empty(self, nodes: int, leaves: int) -> tuple[NDArray[Any], ...]:
@@ -68,16 +72,18 @@ class CandidateTree:
 
     def add(self, number: int, what: Described) -> None:
         """Add a filter under its number."""
-        box = np.array(what.box)
+        box = np.array(what.box, np.float64)
         for point in what.points:
-            while not kernels.add_candidate(*self._arrays, np.array(point), number, what.mask, box, self._scratch):
+            place = np.array(point, np.float64)
+            while not kernels.add_candidate(*self._arrays, place, number, what.mask, box, self._scratch):
                 self._grow()
         self.live += 1
 
     def remove(self, number: int, what: Described) -> None:
         """Remove a filter."""
         for point in what.points:
-            assert kernels.drop_candidate(*self._arrays, np.array(point), number), "a filter is not where it was put"
+            found = kernels.drop_candidate(*self._arrays, np.array(point, np.float64), number)
+            assert found, "a filter is not where it was put"
         self.live -= 1
 
     def _grow(self) -> None:
@@ -86,18 +92,18 @@ class CandidateTree:
         for kept, array in zip(old[:-1], self._arrays[:-1], strict=True):
             array[: len(kept)] = kept
         self._arrays[-1][:] = old[-1]
+        self._stack = np.empty(2 * len(self._arrays[0]), np.int32)
 
     def find(
         self, query: list[float], admitted: NDArray[np.uint8], box: Box, reverse: bool, counters: NDArray[np.int64]
     ) -> Iterator[int]:
         """The numbers of filters that may cover, or be covered, as many as are asked for; some may come again."""
         wanted, said = FIRST_OUT, 0
-        point, corners = np.array(query), np.array(box)
-        stack = np.empty(2 * len(self._arrays[0]), np.int32)
+        point, corners = np.array(query, np.float64), np.array(box, np.float64)
         while True:
             out = np.empty(wanted, np.int64)
             count = kernels.find_candidates(
-                *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, stack, out, counters
+                *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, self._stack, out, counters
             )
             yield from out[said:count].tolist()  # the same come first again
             if count < wanted:
@@ -157,24 +163,19 @@ class FilterIndex:
         query: list[float] = []
         regions: list[tuple[int, Box]] = [(0, NOWHERE)]
         is_near = False
-        for kind, attribute, form in tree.signature:
-            if kind == EQUAL:
-                value = profile.value((attribute, form))
-                if value is None:
+        for slot in tree.signature:
+            kind, attribute, _ = slot
+            if attribute not in profile.attributes:
+                return
+            if kind in (EQUAL, RANGE):
+                pair = profile.pair(slot)
+                if pair is None:
                     return
-                query += (-value, value)
-            elif kind == RANGE:
-                ends = profile.ends((attribute, form))
-                if ends is None:
-                    return
-                query += (-ends[0], ends[1])
-            elif kind == OTHER:
-                if attribute not in profile.attributes:
-                    return
-            else:
+                query += pair
+            elif kind != OTHER:
                 regions, is_near = profile.regions.get(attribute, []), kind == NEAR
         for mask, box in regions:
-            corners = [-box[2], -box[3], box[0], box[1]] if is_near else []
+            corners = (-box[2], -box[3], box[0], box[1]) if is_near else ()
             yield from tree.find([*query, *corners], COVERS[mask], box, False, self._counters)
 
     def covered(self, profile: Profile) -> Iterator[int]:
