@@ -1,11 +1,12 @@
-"""How fast covers are found while subscriptions come and go: k-d tree and Z-curve against scans.
+"""How fast covers are found while subscriptions come and go: k-d tree and Z-curve against scans; mixed filters.
 
-    python benchmarks/cover.py [--quick] [--only scan,numpy] [--seed 7] [--write-docs]
+    python benchmarks/cover.py [--quick] [--only scan,numpy,mixed] [--seed 7] [--write-docs]
 
 Whole sequences of commands on the relation graph G_1 are run, as [COVER] draws them: 15 % unsubscriptions, 16 point
 dimensions (eight attributes). The scan is compiled: row by row with an exit at the first dimension that fails, or block
 by block, column by column, with an exit when no point of a block is left. The faster of the two, on a fifth of the
-commands, is the peer. Which rows are forwarded is compared. Writes build/bench/cover.json.
+commands, is the peer. Which rows are forwarded is compared. Mixed filters: see cover_mixed.py. Writes
+build/bench/cover.json.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import cover_mixed
 import numpy as np
 from command import finish, parsed, parser_of, shown_at_least
 from cover_peers import numpy_run, numpy_search, row_scan
@@ -113,7 +115,11 @@ def numbers_found(find: Callable[..., NDArray[np.int64]], queries: NDArray[np.fl
     return [len(find(query)) for query in queries]
 
 
-SECTIONS: dict[str, Callable[[Report], Iterator[Row]]] = {"scan": against_scan, "numpy": against_numpy}
+SECTIONS: dict[str, Callable[[Report], Iterator[Row]]] = {
+    "scan": against_scan,
+    "numpy": against_numpy,
+    "mixed": cover_mixed.run,
+}
 
 
 def main() -> None:

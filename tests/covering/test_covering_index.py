@@ -1,5 +1,7 @@
 """CoveringIndex: forwarded subscriptions together match what all match, whatever comes and goes."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,15 +10,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import contrada as ct
 from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
-from contrada.covering.covering_index import _plain
+from contrada.covering.covering_index import _filed
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.slots import Profile
+from contrada.kernels.candidates import NODES
 from contrada.matching.simplification import conflict_in
 from contrada.testing import scalars
 from contrada.testing.plain import predicate_holds
 from contrada.testing.strategies import relation_sets, relations
 
 ATTRIBUTES = ("x", "name", "area")
+ONE_LEAF = 100_000  # rows of a leaf that never fills: a scan
 
 
 def few_regions():
@@ -65,9 +69,11 @@ VALUES = st.fixed_dictionaries(
 
 
 @settings(max_examples=150)
-@given(st.lists(FILTERS, min_size=1, max_size=25), FILTERS, st.sets(st.integers(0, 39)))
-def test_filters_are_found_as_by_a_scan(filters, asked, gone):
-    index = FilterIndex()
+@given(
+    st.lists(FILTERS, min_size=1, max_size=25), FILTERS, st.sets(st.integers(0, 39)), st.sampled_from([2, 32, ONE_LEAF])
+)
+def test_filters_are_found_as_by_a_scan(filters, asked, gone, leaf_rows):
+    index = FilterIndex(leaf_rows)
     live = dict(enumerate(filters))
     for number, part in live.items():
         index.add(number, Profile(part))
@@ -98,7 +104,7 @@ class Forwarding(RuleBasedStateMachine):
     @rule(predicate=PREDICATES)
     def subscribe(self, predicate):
         key, self.count = self.count, self.count + 1
-        self.live[key], self.parts[key] = predicate, _plain(predicate).filters
+        self.live[key], self.parts[key] = predicate, _filed(predicate)
         covers = {other for other in self.live if other != key and self.covers(other, key)}
         answer = self.index.subscribe(key, predicate)
         assert answer.forward == (not covers)
@@ -184,6 +190,40 @@ def test_regions_cover_by_their_relation_and_their_masks():
     assert index.subscribe("inside", Constraint("area", Relation.INSIDE, far)).covered_by == ("disjoint",)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("CASEI(name) LIKE CASEI('%b')", "CASEI(name) = CASEI('ab')"),
+        ("CASEI(name) <= CASEI('c')", "CASEI(name) <= CASEI('d') AND name = 'ab'"),
+        ("CASEI(name) IN (CASEI('ab'))", "CASEI(name) IN (CASEI('aa'), CASEI('ab')) AND name = 'AB'"),
+        ("name LIKE 'ab%'", "name >= 'a' AND name LIKE 'ab%c'"),
+    ],
+)
+def test_text_is_found_by_all_that_is_said_of_it(wide, narrow):
+    """In another folding, backwards, and in patterns: what covers one of several constraints is found."""
+    index = FilterIndex()
+    wide, narrow = ct.parse(wide).filters[0], ct.parse(narrow).filters[0]
+    index.add(0, Profile(wide))
+    index.add(1, Profile(narrow))
+    assert filter_covers(wide, narrow)
+    assert set(index.covering(Profile(narrow))) == {0, 1}
+    assert set(index.covered(Profile(wide))) == {0, 1}
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_long_number_hides_nothing_else_that_is_said_of_its_attribute(step):
+    """Numbers of more bits than tests keep are covered by equal ones alone; the constraint beside them is covered."""
+    tenth = Constraint("x", ">", Decimal("0.1"))
+    index = CoveringIndex()
+    index.subscribe("wide", "x < 4")
+    both = Filter([Constraint("x", "<", 3), tenth][::step])
+    assert index.subscribe("both", both).covered_by == ("wide",)
+    assert index.subscribe("tenth", tenth).forward
+    assert index.subscribe("again", tenth).covered_by == ("tenth",)
+    index.unsubscribe("wide")
+    assert set(index.subscribe("more", Filter([*both, Constraint("y", "=", 1)])).covered_by) <= {"both", "tenth"}
+
+
 def test_disjunctions():
     index = CoveringIndex()
     index.subscribe("either", "x > 5 OR kind = 'flood'")
@@ -217,8 +257,12 @@ def test_errors_name_the_key():
     assert "bad" not in index
 
 
-def test_many_of_each_kind_against_a_scan():
-    """Trees that have split, on every dimension, with many equal points, and after many were removed."""
+@pytest.mark.parametrize("leaf_rows", [3, 32, ONE_LEAF])
+def test_many_of_each_kind_against_a_scan(leaf_rows):
+    """Trees that have split, on every dimension, with many equal points, and after many were removed; or never split.
+
+    Those that never split are the compiled scan that benchmarks compare with.
+    """
     rng = np.random.default_rng(7)
 
     def some():
@@ -232,7 +276,7 @@ def test_many_of_each_kind_against_a_scan():
             return Filter([Constraint("x", "between", (3, 30)), Constraint("kind", "=", "1")])
         return Filter([constraints[k] for k in rng.permutation(len(constraints))[: int(rng.integers(1, 4))]])
 
-    index, live = FilterIndex(), {}
+    index, live = FilterIndex(leaf_rows), {}
     for number in range(1500):
         live[number] = some()
         index.add(number, Profile(live[number]))
@@ -244,6 +288,8 @@ def test_many_of_each_kind_against_a_scan():
         asked = some()
         assert sorted(index.covering(Profile(asked))) == [n for n, other in live.items() if filter_covers(other, asked)]
         assert sorted(index.covered(Profile(asked))) == [n for n, other in live.items() if filter_covers(asked, other)]
+    nodes = [int(tree._arrays[-1][NODES]) for tree in index._trees.values()]
+    assert (max(nodes) == 1) == (leaf_rows == ONE_LEAF)
     for number in list(live):
         index.remove(number)
     assert len(index) == 0

@@ -12,7 +12,7 @@ from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.names import Name, check_name
 from contrada.matching.simplification import simplify
-from contrada.model import Filter, Predicate
+from contrada.model import Filter
 
 Key = Name
 
@@ -82,7 +82,7 @@ class CoveringIndex:
         check_name("key", key)
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} exists already")
-        member = self._new_member(key, _plain(asked_predicate(what)).filters)
+        member = self._new_member(key, _filed(what))
         profiles = [Profile(part) for part in member.parts]
         covers = list(islice(self._covers_of(member, set(), profiles), self.k))
         self._add(member, profiles)
@@ -155,7 +155,9 @@ class CoveringIndex:
 
     def _covers_of(self, member: _Member, without: set[_Member], profiles: list[Profile]) -> Iterator[_Member]:
         """The subscriptions that cover one; of those that it covers as well, only earlier ones."""
-        pivot = min(profiles, key=lambda profile: len(profile.part))  # of the fewest constraints: hardest to cover
+        pivot = profiles[0]
+        if len(profiles) > 1:  # of the fewest constraints: hardest to cover
+            pivot = min(profiles, key=lambda profile: len(profile.part))
         seen = {member, *without}
         for number in self._index.covering(pivot):
             owner = self._owners[number]
@@ -193,13 +195,20 @@ def _ancestors(member: _Member) -> set[_Member]:
     return found
 
 
-def _plain(predicate: Predicate) -> Predicate:
-    """A predicate as it is filed: simplified unless there is nothing to simplify in it."""
-    if len(predicate) == 1:
-        part = predicate.filters[0]
-        if len(part) == 1 or len({constraint.attribute for constraint in part}) == len(part):
-            return predicate
-    return simplify(predicate)
+def _filed(what: Asked) -> tuple[Filter, ...]:
+    """The filters of what is asked as they are filed: simplified unless there is nothing to simplify."""
+    if isinstance(what, Filter) and _is_plain(what):
+        return (what,)
+    predicate = asked_predicate(what)
+    if len(predicate) == 1 and _is_plain(predicate.filters[0]):
+        return predicate.filters
+    return simplify(predicate).filters
+
+
+def _is_plain(part: Filter) -> bool:
+    """True if each attribute of a filter has one constraint."""
+    constraints = part.constraints
+    return len({constraint.attribute for constraint in constraints}) == len(constraints)
 
 
 def _keys(members: list[_Member]) -> tuple[Key, ...]:

@@ -29,17 +29,25 @@ def filter_covers(first: Filter, second: Filter) -> bool:
     >>> filter_covers(Filter([Constraint("x", ">", 2)]), few), filter_covers(few, few)
     (True, True)
     """
-    return all(
-        any(one.attribute == other.attribute and covers(one, other) for other in second.constraints)
-        for one in first.constraints
-    )
+    for one in first.constraints:
+        for other in second.constraints:
+            if one.attribute == other.attribute and covers(one, other):
+                break
+        else:
+            return False
+    return True
 
 
 class CandidateTree:
-    """The filters of one signature as points, in arrays that grow."""
+    """The filters of one signature as points, in arrays that grow.
 
-    def __init__(self, signature: Signature) -> None:
+    A leaf is split when it is full. One with room for all filters makes the tree a compiled scan, row by row with an
+    exit at the first coordinate that fails: what benchmarks compare with.
+    """
+
+    def __init__(self, signature: Signature, leaf_rows: int = LEAF_ROWS) -> None:
         self.signature = signature
+        self._leaf_rows = leaf_rows
         equal = 2 * sum(slot[0] == EQUAL for slot in signature)
         ranges = 2 * sum(slot[0] == RANGE for slot in signature)
         near = 4 * any(slot[0] == NEAR for slot in signature)
@@ -47,11 +55,12 @@ class CandidateTree:
         self.has_region = any(slot[0] in (NEAR, FAR) for slot in signature)
         self.live = 0
         self._equal = equal
-        self._arrays = self._empty(2, 4)
-        self._scratch = np.empty(LEAF_ROWS)
+        self._arrays = self._empty(1, 1)
+        self._stack = np.empty(2, np.int32)
+        self._scratch = np.empty(leaf_rows)
 
     def _empty(self, nodes: int, leaves: int) -> tuple[NDArray[Any], ...]:
-        d, rows = self.dimensions, LEAF_ROWS
+        d, rows = self.dimensions, self._leaf_rows
         state = np.array([0, 0, -1, self._equal, 0], np.int64)
         return (
             np.zeros(nodes, np.int32), np.zeros(nodes), np.zeros((nodes, 2), np.int32), np.zeros(nodes, np.int32),
@@ -63,16 +72,18 @@ class CandidateTree:
 
     def add(self, number: int, what: Described) -> None:
         """Add a filter under its number."""
-        box = np.array(what.box)
+        box = np.array(what.box, np.float64)
         for point in what.points:
-            while not kernels.add_candidate(*self._arrays, np.array(point), number, what.mask, box, self._scratch):
+            place = np.array(point, np.float64)
+            while not kernels.add_candidate(*self._arrays, place, number, what.mask, box, self._scratch):
                 self._grow()
         self.live += 1
 
     def remove(self, number: int, what: Described) -> None:
         """Remove a filter."""
         for point in what.points:
-            assert kernels.drop_candidate(*self._arrays, np.array(point), number), "a filter is not where it was put"
+            found = kernels.drop_candidate(*self._arrays, np.array(point, np.float64), number)
+            assert found, "a filter is not where it was put"
         self.live -= 1
 
     def _grow(self) -> None:
@@ -81,18 +92,18 @@ class CandidateTree:
         for kept, array in zip(old[:-1], self._arrays[:-1], strict=True):
             array[: len(kept)] = kept
         self._arrays[-1][:] = old[-1]
+        self._stack = np.empty(2 * len(self._arrays[0]), np.int32)
 
     def find(
         self, query: list[float], admitted: NDArray[np.uint8], box: Box, reverse: bool, counters: NDArray[np.int64]
     ) -> Iterator[int]:
         """The numbers of filters that may cover, or be covered, as many as are asked for; some may come again."""
         wanted, said = FIRST_OUT, 0
-        point, corners = np.array(query), np.array(box)
-        stack = np.empty(2 * len(self._arrays[0]), np.int32)
+        point, corners = np.array(query, np.float64), np.array(box, np.float64)
         while True:
             out = np.empty(wanted, np.int64)
             count = kernels.find_candidates(
-                *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, stack, out, counters
+                *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, self._stack, out, counters
             )
             yield from out[said:count].tolist()  # the same come first again
             if count < wanted:
@@ -101,9 +112,10 @@ class CandidateTree:
 
 
 class FilterIndex:
-    """A live set of filters under numbers."""
+    """A live set of filters under numbers; leaves with room for all of them make it a scan (see CandidateTree)."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaf_rows: int = LEAF_ROWS) -> None:
+        self._leaf_rows = leaf_rows
         self._filters: dict[int, Filter] = {}
         self._trees: dict[Signature, CandidateTree] = {}
         self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
@@ -123,7 +135,7 @@ class FilterIndex:
         what = profile.described
         tree = self._trees.get(what.signature)
         if tree is None:
-            tree = self._trees[what.signature] = CandidateTree(what.signature)
+            tree = self._trees[what.signature] = CandidateTree(what.signature, self._leaf_rows)
             self._led_by.setdefault(what.signature[0][1], []).append(tree)
         tree.add(number, what)
         self._filters[number] = profile.part
@@ -151,24 +163,19 @@ class FilterIndex:
         query: list[float] = []
         regions: list[tuple[int, Box]] = [(0, NOWHERE)]
         is_near = False
-        for kind, attribute, form in tree.signature:
-            if kind == EQUAL:
-                value = profile.value((attribute, form))
-                if value is None:
+        for slot in tree.signature:
+            kind, attribute, _ = slot
+            if attribute not in profile.attributes:
+                return
+            if kind in (EQUAL, RANGE):
+                pair = profile.pair(slot)
+                if pair is None:
                     return
-                query += (-value, value)
-            elif kind == RANGE:
-                ends = profile.ends((attribute, form))
-                if ends is None:
-                    return
-                query += (-ends[0], ends[1])
-            elif kind == OTHER:
-                if attribute not in profile.attributes:
-                    return
-            else:
+                query += pair
+            elif kind != OTHER:
                 regions, is_near = profile.regions.get(attribute, []), kind == NEAR
         for mask, box in regions:
-            corners = [-box[2], -box[3], box[0], box[1]] if is_near else []
+            corners = (-box[2], -box[3], box[0], box[1]) if is_near else ()
             yield from tree.find([*query, *corners], COVERS[mask], box, False, self._counters)
 
     def covered(self, profile: Profile) -> Iterator[int]:
@@ -193,11 +200,14 @@ class FilterIndex:
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (NEAR, FAR)), None)
         is_same = region is not None and region == theirs and (OTHER, theirs, SEVERAL) not in tree.signature
         admitted = COVERED[what.mask] if is_same else EVERYTHING
+        named = [attribute for _, attribute, _ in tree.signature]
         for point in what.points:
             query: list[float] = []
             for slot in tree.signature:
                 if slot[0] in (EQUAL, RANGE):
-                    query += point[asked[slot] : asked[slot] + 2] if slot in asked else (ANYTHING, ANYTHING)
+                    # A filter that says more of the attribute may be covered by that, and be wider in this slot.
+                    is_asked = slot in asked and named.count(slot[1]) == 1
+                    query += point[asked[slot] : asked[slot] + 2] if is_asked else (ANYTHING, ANYTHING)
             query += [ANYTHING] * (tree.dimensions - len(query))
             box = what.box if is_same else NOWHERE
             yield from tree.find(query, admitted, box, True, self._counters)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ Box = tuple[float, float, float, float]
 Slot = tuple[int, str, int]  # what it is, of which attribute, in which form
 Signature = tuple[Slot, ...]  # sorted: values first
 Place = tuple[str, int]
+Pair = tuple[float, float]  # the coordinates of a slot: less its smallest value, and its largest one
 NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -47,55 +47,74 @@ class Described(NamedTuple):
 class Profile:
     """What a filter says, as one that may cover others and as one that others may cover."""
 
+    __slots__ = ("_described", "_inexact", "_pairs", "_patterns", "_pieces", "attributes", "part", "regions")
+
     def __init__(self, part: Filter) -> None:
         self.part = part
         self.regions: dict[str, list[tuple[int, Box]]] = {}
         self.attributes: set[str] = set()
         self._pieces: dict[Place, list[Piece] | None] = {}  # None: no pieces of an order, left to the comparison
+        self._inexact: set[Place] = set()  # where some constraints have numbers too long for pieces
         self._patterns: dict[Place, list[Test]] = {}
+        self._pairs: dict[Slot, Pair | None] = {}  # that were asked for: several trees ask for the same
+        self._described: Described | None = None
         for constraint in part.constraints:
             self._take(constraint)
 
     def _take(self, constraint: Constraint) -> None:
-        attribute = constraint.attribute
+        attribute, operator = constraint.attribute, constraint.operator
         self.attributes.add(attribute)
-        if isinstance(constraint.operator, RelationSet):
-            self.regions.setdefault(attribute, []).append((constraint.operator.mask, _box(constraint)))
+        if isinstance(operator, RelationSet):
+            self.regions.setdefault(attribute, []).append((operator.mask, _box(constraint)))
             return
-        if constraint.kind is not None or constraint.operator in NULLS:
+        if constraint.kind is not None or operator in NULLS:
             self._pieces[attribute, PRESENT] = None
             return
         test = constraint.test
         place = attribute, test.form
         if test.form >= PATTERN:
             self._patterns.setdefault(place, []).append(test)
-        if test.form >= PATTERN or constraint.long_numbers:
             self._pieces[place] = None
-        elif place not in self._pieces:
-            self._pieces[place] = pieces_of(test)
+        elif constraint.long_numbers:  # covered by equal ones alone; what the others say of the attribute still holds
+            self._inexact.add(place)
+            self._pieces.setdefault(place, None)
         else:
-            before = self._pieces[place]
-            self._pieces[place] = None if before is None else intersection(before, pieces_of(test))
+            before, pieces = self._pieces.get(place), pieces_of(test)
+            self._pieces[place] = pieces if before is None else intersection(before, pieces)
 
-    @cached_property
+    @property
     def described(self) -> Described:
         """The filter as one that may cover others."""
+        if self._described is None:
+            self._described = self._describe()
+        return self._described
+
+    def _describe(self) -> Described:
         equal: list[tuple[Slot, list[float]]] = []
-        ranges: list[tuple[Slot, tuple[float, float]]] = []
+        ranges: list[tuple[Slot, Pair]] = []
         others: set[Slot] = set()
         for (attribute, form), pieces in self._pieces.items():
+            if (attribute, form) in self._inexact:
+                others.add((OTHER, attribute, 0))
+                continue
             values = _values(pieces) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
             if values is not None and len(values) <= MOST_VALUES:
                 equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))
             elif pieces and form != BOOLEAN and (pieces[0][0], pieces[-1][1]) != (BEGIN, END):
-                ranges.append(((RANGE, attribute, form), _ends(form, pieces)))
+                slot = RANGE, attribute, form
+                # Of a number no other form tells more: what others are asked for is what is filed.
+                pair = self.pair(slot) if form < TEXT else None
+                ranges.append((slot, pair or _ends(form, pieces)))
             else:
                 others.add((OTHER, attribute, 0))
         region = self._first_region()
-        others |= {(OTHER, attribute, 0) for attribute in self.regions if region and attribute != region[0][1]}
-        if region and len(self.regions[region[0][1]]) > 1:
-            others.add((OTHER, region[0][1], SEVERAL))
-        slots = [slot for slot, _ in (*equal, *ranges)] + ([region[0]] if region else []) + list(others)
+        slots = [slot for slot, _ in (*equal, *ranges)]
+        if region is not None:
+            slots.append(region[0])
+            others |= {(OTHER, attribute, 0) for attribute in self.regions if attribute != region[0][1]}
+            if len(self.regions[region[0][1]]) > 1:
+                others.add((OTHER, region[0][1], SEVERAL))
+        slots += others
         _, mask, box = region or (None, 0, NOWHERE)
         return Described(tuple(sorted(slots)), _points(equal, ranges, region), mask, box)
 
@@ -108,47 +127,60 @@ class Profile:
         ]
         return min(slots) if slots else None
 
-    def value(self, place: Place) -> float | None:
-        """The code of a value that the filter allows at a place, one of few; None if it does not name them."""
-        attribute, form = place
-        values = _values(self._pieces.get(place))
-        if values is not None:
-            return _code(form, values[0])
-        folded = self._folded(attribute, form)
-        return None if folded is None else _code(form, folded[0])
+    def pair(self, slot: Slot) -> Pair | None:
+        """What a point of filters that cover this one reaches in the two dimensions of a slot; None: none cover it."""
+        if slot not in self._pairs:
+            kind, attribute, form = slot
+            self._pairs[slot] = self._value(attribute, form) if kind == EQUAL else self._ends(attribute, form)
+        return self._pairs[slot]
 
-    def ends(self, place: Place) -> tuple[float, float] | None:
-        """Between what the values that the filter allows at a place lie; None if it does not say."""
-        attribute, form = place
-        pieces = self._pieces.get(place)
-        if pieces:
-            return _ends(form, pieces)
-        folded = self._folded(attribute, form)
-        if folded is not None:
-            return _text_height(folded[0]), _text_height(folded[-1])
-        ends = [_pattern_ends(test, form) for test in self._patterns.get((attribute, PATTERN + folding(form)), ())]
-        lows, highs = zip(*(pair for pair in ends if pair is not None), strict=True) if any(ends) else ((), ())
-        return (max(lows), min(highs)) if lows else None
+    def _value(self, attribute: str, form: int) -> Pair | None:
+        """A value that the filter allows, one of few that it names."""
+        own = _values(self._pieces.get((attribute, form)))
+        named = [values for values in (own, *self._derived(attribute, form)) if values]
+        if not named:
+            return None
+        common = set(named[0]).intersection(*named[1:]) if len(named) > 1 else None
+        code = _code(form, min(common) if common else named[0][0])
+        return -code, code
 
-    def _folded(self, attribute: str, form: int) -> list[bytes] | None:
-        """The texts that the filter names, in another form: folded, or read backwards."""
+    def _ends(self, attribute: str, form: int) -> Pair | None:
+        """Between what the values that the filter allows lie, by all that it says of them."""
+        pieces = self._pieces.get((attribute, form))
         if form < TEXT:
-            return None
-        named = _values(self._pieces.get((attribute, TEXT)))
-        if named is None:
-            return None
-        texts = [decode_text(value) for value in named if isinstance(value, bytes)]
-        codes = [encode_text(fold(text, bool(form & CASEI), bool(form & ACCENTI))) for text in texts]
-        return sorted(code[::-1] if form >= BACKWARDS else code for code in codes)
+            return _ends(form, pieces) if pieces else None
+        pairs = [_ends(form, pieces)] if pieces else []
+        pairs += [(-_text_height(min(values)), _text_height(max(values))) for values in self._derived(attribute, form)]
+        for test in self._patterns.get((attribute, PATTERN + folding(form)), ()):
+            ends = _pattern_ends(test, form)
+            if ends is not None:
+                pairs.append(ends)
+        return (min(low for low, _ in pairs), min(high for _, high in pairs)) if pairs else None
+
+    def _derived(self, attribute: str, form: int) -> list[list[bytes]]:
+        """The texts that the filter names in another form, as this one has them: folded, or read backwards."""
+        found = []
+        if form > TEXT:
+            texts = [decode_text(value) for value in self._texts(attribute, TEXT)]
+            found.append([encode_text(fold(text, bool(form & CASEI), bool(form & ACCENTI))) for text in texts])
+        if form >= BACKWARDS:
+            if folding(form):
+                found.append(self._texts(attribute, TEXT + folding(form)))
+            found = [[code[::-1] for code in codes] for codes in found]
+        return [codes for codes in found if codes]
+
+    def _texts(self, attribute: str, form: int) -> list[bytes]:
+        """The texts that the filter names in a form, none if it does not."""
+        return [value for value in _values(self._pieces.get((attribute, form))) or () if isinstance(value, bytes)]
 
 
 def _points(
     equal: list[tuple[Slot, list[float]]],
-    ranges: list[tuple[Slot, tuple[float, float]]],
+    ranges: list[tuple[Slot, Pair]],
     region: tuple[Slot, int, Box] | None,
 ) -> list[list[float]]:
     """The points of a filter: for each choice of its values; the larger, the more it covers."""
-    tail = [coordinate for _, (low, high) in sorted(ranges) for coordinate in (-low, high)]
+    tail = [coordinate for _, pair in sorted(ranges) for coordinate in pair]
     if region is not None and region[0][0] == NEAR:
         xmin, ymin, xmax, ymax = region[2]
         tail += [-xmin, -ymin, xmax, ymax]
@@ -156,12 +188,12 @@ def _points(
     return [[*(coordinate for value in values for coordinate in (-value, value)), *tail] for values in chosen]
 
 
-def _pattern_ends(test: Test, form: int) -> tuple[float, float] | None:
+def _pattern_ends(test: Test, form: int) -> Pair | None:
     """Between what all texts of a pattern lie, read forwards or backwards, by what they begin with."""
     if test.asks & NOT or form >= PATTERN:
         return None
     head = re.split(b"[\xfe\xff]", test.pattern[::-1] if form >= BACKWARDS else test.pattern, maxsplit=1)[0]
-    return (_text_height(head), _text_height(head[:-1] + bytes([head[-1] + 1]))) if head else None
+    return (-_text_height(head), _text_height(head[:-1] + bytes([head[-1] + 1]))) if head else None
 
 
 def _values(pieces: list[Piece] | None) -> list[Operand] | None:
@@ -181,8 +213,8 @@ def _code(form: int, value: Operand) -> float:
     return float(hash((form, value)) & 0xFFFFFFFFFFFF)
 
 
-def _ends(form: int, pieces: list[Piece]) -> tuple[float, float]:
-    return _height(form, pieces[0][0]), _height(form, pieces[-1][1])
+def _ends(form: int, pieces: list[Piece]) -> Pair:
+    return -_height(form, pieces[0][0]), _height(form, pieces[-1][1])
 
 
 def _height(form: int, cut: Cut) -> float:

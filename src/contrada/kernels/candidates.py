@@ -163,7 +163,7 @@ def leaf_node(t, point):
 TREE = "i4[1]! f8[1]! i4[2]! i4[1]! f8[2]! f8[2]! i4[1]! i4[1]! f8[3]! i8[2]! u1[2]! f8[3]! i8[1]!"
 
 
-@entry(f"{TREE} f8[1]! i8 u1 f8[1]! f8[1]!")
+@entry(f"{TREE} f8[1]! i8 u1 f8[1]! f8[1]!", checked=False)
 def add_candidate(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     point, number, mask, box, scratch,
@@ -173,14 +173,14 @@ def add_candidate(
     if state[NODES] == 0:
         new_node(t, 0)
     node = leaf_node(t, point)
-    leaf, chained = np.int64(children[node, 0]), 0
-    while leaf != NONE:
-        leaf = np.int64(nexts[leaf])
-        chained += 1
-    if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
-        return False
     leaf = np.int64(children[node, 0])
     if counts[leaf] == ids.shape[1]:
+        chained, after = 0, leaf
+        while after != NONE:
+            after = np.int64(nexts[after])
+            chained += 1
+        if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
+            return False
         dimension, value = discriminator(t, node, scratch)
         if dimension != LEAF:
             split_node(t, node, dimension, value)
@@ -206,7 +206,7 @@ def add_candidate(
     return True
 
 
-@entry(f"{TREE} f8[1]! i8")
+@entry(f"{TREE} f8[1]! i8", checked=False)
 def drop_candidate(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     point, number,
@@ -294,7 +294,7 @@ def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relat
     return count
 
 
-@entry(f"{TREE} f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!")
+@entry(f"{TREE} f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
 def find_candidates(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters,

@@ -31,21 +31,19 @@ def covers(first: Constraint, second: Constraint) -> bool:
     """
     if first.attribute != second.attribute:
         return False
-    if first == second:
-        return True
     if _asks_nothing_of_value(first) or _asks_nothing_of_value(second):
-        return first.operator == "is not null" and second.operator != "is null"
+        return first == second or (first.operator == "is not null" and second.operator != "is null")
     relations = _composed(first, second)
     if relations is not None:
         return relations <= first.relations
     if not are_comparable(first, second):
-        return False
+        return first == second
     if first.test.form == second.test.form < PATTERN:
         return lie_in(pieces_of(second.test), pieces_of(first.test))
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
-    return text_covers(first, second)
+    return first == second or text_covers(first, second)
 
 
 def conflicts(first: Constraint, second: Constraint) -> bool:

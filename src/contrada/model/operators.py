@@ -161,15 +161,18 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
         return Test(PRESENT, INTERVAL, there, there)
     if operator in TEXTUAL:
         return _text_test(operator, value, casei, accenti, negated)
-    some = value[0] if operator in PAIRS or operator in SETS else value
-    form = TEXT + folded if isinstance(some, str) else _scalar(some).kind
-
-    def operand(item: Any) -> tuple[int, int] | bytes:
-        return encode_text(fold(item, casei, accenti)) if isinstance(item, str) else _scalar(item)[1:]
-
+    items = value if operator in PAIRS or operator in SETS else (value,)
+    operands: list[Any]
+    if isinstance(items[0], str):
+        form = TEXT + folded
+        operands = [encode_text(fold(item, casei, accenti)) for item in items]
+    else:
+        scalars = [_scalar(item) for item in items]
+        form = scalars[0].kind
+        operands = [scalar[1:] for scalar in scalars]
     if operator in SETS:
-        return Test(form, SET + negated, members=tuple(sorted({operand(item) for item in value})))
-    low, high = map(operand, value) if operator in PAIRS else (operand(value),) * 2
+        return Test(form, SET + negated, members=tuple(sorted(set(operands))))
+    low, high = operands[0], operands[-1]
     if operator in ("<", "<="):
         return Test(form, INTERVAL, None, Bound(high, operator == "<"))
     if operator in (">", ">="):
@@ -181,6 +184,8 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
     """The numbers among operands that are too long for a test to tell them apart."""
     found = set()
     for item in value if type(value) is tuple else (value,):
+        if type(item) is float:  # as most are; a double is never too long
+            continue
         scalar = None if isinstance(item, str) else scalar_of(item)
         if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:
             found.add(exact_number(item))
