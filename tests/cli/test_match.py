@@ -431,6 +431,8 @@ def test_help_teaches(command):
 
 
 def start(*arguments, **options):
+    """The command as a shell starts it in the foreground: a suite that runs in the background ignores SIGINT."""
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     command = [sys.executable, "-m", "contrada.cli.main", "match", *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
