@@ -59,23 +59,38 @@ def compact(arrays: Arrays) -> Arrays:
 
 
 def concatenate(parts: Sequence[Arrays]) -> Arrays:
-    """The rows of several columns, one after another."""
-    parts = [compact(part) for part in parts]
-    if not parts:
-        return Arrays(
-            np.empty((0, 2)),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int32),
-            np.empty(0, np.uint8),
-            np.empty((0, 4)),
-        )
+    """The rows of several columns, one after another; many short ones quickly."""
+    xy, ring_ends, region_ends, flags = [np.empty((0, 2))], [], [], [np.empty(0, np.uint8)]
+    ring_shifts, ring_counts, region_shifts, region_counts = [], [], [], []
+    vertices = rings = 0
+    for part in parts:
+        first, last = int(part.region_offsets[0]), int(part.region_offsets[-1])
+        start, stop = int(part.ring_offsets[first]), int(part.ring_offsets[last])
+        xy.append(part.xy[start:stop])
+        flags.append(part.ring_flags[first:last])
+        ring_ends.append(part.ring_offsets[first + 1 : last + 1])
+        region_ends.append(part.region_offsets[1:])
+        ring_shifts.append(vertices - start)
+        ring_counts.append(last - first)
+        region_shifts.append(rings - first)
+        region_counts.append(len(part.bounds))
+        vertices += stop - start
+        rings += last - first
     return Arrays(
-        np.concatenate([a.xy for a in parts]),
-        offsets(np.concatenate([np.diff(a.ring_offsets) for a in parts])),
-        offsets(np.concatenate([np.diff(a.region_offsets) for a in parts])).astype(np.int32),
-        np.concatenate([a.ring_flags for a in parts]),
-        np.concatenate([a.bounds for a in parts]),
+        np.concatenate(xy),
+        _shifted(ring_ends, ring_shifts, ring_counts),
+        _shifted(region_ends, region_shifts, region_counts).astype(np.int32),
+        np.concatenate(flags),
+        np.concatenate([np.empty((0, 4)), *(part.bounds for part in parts)]),
     )
+
+
+def _shifted(ends: list[NDArray[Any]], shifts: list[int], counts: list[int]) -> NDArray[np.int64]:
+    """Offsets of several columns as those of one, which begin with 0: each column's ends are shifted as a whole."""
+    made = np.zeros(sum(counts) + 1, np.int64)
+    if ends:
+        np.add(np.concatenate(ends), np.repeat(shifts, counts), out=made[1:])
+    return made
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

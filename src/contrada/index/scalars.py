@@ -179,7 +179,7 @@ class ScalarIndex:
         self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
-        scratch = Scratch(self.arrays)
+        scratch = self._scratch()  # of this thread
         most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
         start, counts, answers = 0, [], []
