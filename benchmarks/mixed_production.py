@@ -29,7 +29,7 @@ def run(report: MatchReport) -> Iterator[Row]:
         "match_many, 1 thread": partial(mixed_ours.ask_many, table, asked, 1),
         "counting": partial(mixed_ours.ask, CountingMatcher(table), asked),
     }
-    found = take_turns(contenders, 3 if report.quick else 7)
+    found = take_turns(contenders, 3 if report.quick else 25)
     peer = found.pop("counting")
     for name, ours in found.items():
         work = f"{len(filters):,} filters, {name}"
