@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from report import ROOT, Report, show, write_docs
+from report import ROOT, Report, Row, show, write_docs
 from timing import say
+
+R = TypeVar("R", bound=Report)
 
 
 def parser_of(description: str, sections: Collection[str]) -> argparse.ArgumentParser:
@@ -28,6 +31,19 @@ def parsed(parser: argparse.ArgumentParser, sections: Collection[str]) -> tuple[
     if unknown := chosen - set(sections):
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
     return arguments, chosen
+
+
+def run_sections(
+    name: str, description: str, sections: Mapping[str, Callable[[R], Iterable[Row]]], kind: Callable[[int, bool], R]
+) -> None:
+    """Measure the sections that were chosen, print, save."""
+    arguments, chosen = parsed(parser_of(description, sections), sections)
+    report = kind(arguments.seed, arguments.quick)
+    with shown_at_least(report):
+        for section, run in sections.items():
+            if section in chosen:
+                report.rows.extend(run(report))
+    finish(report, name, arguments.write_docs, chosen == set(sections))
 
 
 def result_of(name: str) -> Path:

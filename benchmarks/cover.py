@@ -16,7 +16,7 @@ from functools import partial
 
 import cover_mixed
 import numpy as np
-from command import finish, parsed, parser_of, shown_at_least
+from command import run_sections
 from cover_peers import numpy_run, numpy_search, row_scan
 from numpy.typing import NDArray
 from report import Report, Row
@@ -122,16 +122,5 @@ SECTIONS: dict[str, Callable[[Report], Iterator[Row]]] = {
 }
 
 
-def main() -> None:
-    """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
-    report = Report(arguments.seed, arguments.quick)
-    with shown_at_least(report):
-        for name, run in SECTIONS.items():
-            if name in chosen:
-                report.rows.extend(run(report))
-    finish(report, "cover", arguments.write_docs, chosen == set(SECTIONS))
-
-
 if __name__ == "__main__":
-    main()
+    run_sections("cover", __doc__, SECTIONS, Report)

@@ -18,7 +18,7 @@ import match_paper
 import match_points
 import match_scale
 import match_small
-from command import finish, parsed, parser_of, shown_at_least
+from command import run_sections
 from match_report import MatchReport
 from report import Row
 
@@ -33,16 +33,5 @@ SECTIONS: dict[str, Callable[[MatchReport], Iterator[Row]]] = {
 }
 
 
-def main() -> None:
-    """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
-    report = MatchReport(arguments.seed, arguments.quick)
-    with shown_at_least(report):
-        for name, run in SECTIONS.items():
-            if name in chosen:
-                report.rows.extend(run(report))
-    finish(report, "match", arguments.write_docs, chosen == set(SECTIONS))
-
-
 if __name__ == "__main__":
-    main()
+    run_sections("match", __doc__, SECTIONS, MatchReport)

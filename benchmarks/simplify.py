@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from command import finish, parsed, parser_of, shown_at_least
+from command import run_sections
 from match_large import synthetic_set
 from match_sets import read_set
 from report import Row
@@ -60,16 +60,5 @@ def settings(report: SimplifyReport) -> tuple[int, int]:
 SECTIONS: dict[str, Callable[[SimplifyReport], Iterator[Row]]] = {"figure": figure, "sets": sets}
 
 
-def main() -> None:
-    """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
-    report = SimplifyReport(arguments.seed, arguments.quick)
-    with shown_at_least(report):
-        for name, run in SECTIONS.items():
-            if name in chosen:
-                report.rows.extend(run(report))
-    finish(report, "simplify", arguments.write_docs, chosen == set(SECTIONS))
-
-
 if __name__ == "__main__":
-    main()
+    run_sections("simplify", __doc__, SECTIONS, SimplifyReport)

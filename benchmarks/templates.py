@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import shapely
-from command import finish, parsed, parser_of, shown_at_least
+from command import run_sections
 from report import Report, Row
 from timing import say, take_turns
 
@@ -103,16 +103,5 @@ def parsing(report: Report) -> Iterator[Row]:
 SECTIONS: dict[str, Callable[[Report], Iterator[Row]]] = {"templates": templates, "parsing": parsing}
 
 
-def main() -> None:
-    """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
-    report = Report(arguments.seed, arguments.quick)
-    with shown_at_least(report):
-        for name, run in SECTIONS.items():
-            if name in chosen:
-                report.rows.extend(run(report))
-    finish(report, "templates", arguments.write_docs, chosen == set(SECTIONS))
-
-
 if __name__ == "__main__":
-    main()
+    run_sections("templates", __doc__, SECTIONS, Report)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contrada.covering.members import Key, Members, Subscribed, Unsubscribed
+from contrada.covering.members import Graph, Key, Subscribed, Unsubscribed
 from contrada.covering.point_index import PointIndex
 
 NEVER = -1  # before this nothing arrives: equal points do not count
 
 
-class CompleteGraph:
+class CompleteGraph(Graph):
     """Subscriptions with an edge from each to all that it covers; leaving asks no index, arriving asks for everything.
 
     What a new point covers is found as what covers it in a mirror: an index of the negated points.
@@ -31,26 +29,9 @@ class CompleteGraph:
     def __init__(self, index: PointIndex, mirror: PointIndex) -> None:
         """A graph without subscriptions above two empty indexes of the same dimensions."""
         self._index, self._mirror = index, mirror
-        self._members = Members()
+        super().__init__()
         self._parents: dict[int, set[int]] = {}
         self._children: dict[int, set[int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._members
-
-    @property
-    def forwarded(self) -> set[Key]:
-        """The keys that neighbours know of."""
-        return set(self._members.keys(self._members.forwarded))
-
-    def edges(self) -> Iterator[tuple[Key, Key]]:
-        """All edges, from the covering key to the covered one."""
-        for row, children in self._children.items():
-            for child in children:
-                yield self._members[row].key, self._members[child].key
 
     def subscribe(self, key: Key, point: ArrayLike) -> Subscribed:
         """Add a subscription; it is to be forwarded if nothing covers it."""

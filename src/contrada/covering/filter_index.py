@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.covering.slots import EQUAL, FAR, NEAR, NOWHERE, OTHER, RANGE, SEVERAL, Box, Described, Profile, Signature
-from contrada.geometry import Relation
 from contrada.geometry.composition import covering_relations
-from contrada.geometry.relate import BOX_RELATIONS
+from contrada.geometry.relate import BOX_MASKS
 from contrada.model import Filter
 from contrada.model.implication import covers
 
@@ -213,15 +212,6 @@ class FilterIndex:
             yield from tree.find(query, admitted, box, True, self._counters)
 
 
-def _box_masks() -> NDArray[np.uint8]:
-    """For every mask of relations of regions, the mask of the relations that their boxes can be in."""
-    masks = np.zeros(256, np.uint8)
-    for relation in Relation:
-        masks[np.arange(256) >> relation & 1 == 1] |= BOX_RELATIONS[relation]
-    return masks
-
-
-BOX_MASKS = _box_masks()
 COVERS = [covering_relations()[:, mask].copy() for mask in range(256)]  # of a region with this mask, by the other's
 COVERED = [covering_relations()[mask].copy() for mask in range(256)]  # by a region with this mask, of the other's
 EVERYTHING = np.full(256, 255, np.uint8)

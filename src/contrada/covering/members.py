@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from contrada.errors import KeyInUseError, UnknownKeyError
@@ -99,3 +99,29 @@ class Members:
     def keys(self, rows: Iterator[int] | list[int] | tuple[int, ...] | set[int]) -> tuple[Key, ...]:
         """The keys of some rows."""
         return tuple(self[row].key for row in rows)
+
+
+class Graph:
+    """What all graphs of subscriptions tell: who is there, who is forwarded, and which edges are known."""
+
+    _children: Mapping[int, Iterable[int]]
+
+    def __init__(self) -> None:
+        self._members = Members()
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._members
+
+    @property
+    def forwarded(self) -> set[Key]:
+        """The keys that neighbours know of."""
+        return set(self._members.keys(self._members.forwarded))
+
+    def edges(self) -> Iterator[tuple[Key, Key]]:
+        """All pairs of a key and one that it covers, as far as the graph knows them."""
+        for row, children in self._children.items():
+            for child in children:
+                yield self._members[row].key, self._members[child].key

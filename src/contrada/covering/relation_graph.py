@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from contrada.covering.members import Key, Members, Subscribed, Unsubscribed
+from contrada.covering.members import Graph, Key, Subscribed, Unsubscribed
 from contrada.covering.point_index import Work
 from contrada.errors import CoveringError
 
@@ -35,7 +34,7 @@ class GraphWork(NamedTuple):
     comparisons: int = 0
 
 
-class RelationGraph:
+class RelationGraph(Graph):
     """Subscriptions with edges from covering to covered ones, at most k into each; those without any are forwarded.
 
     As printed, but that of equal subscriptions only the earlier covers the later: otherwise two equal ones whose common
@@ -58,28 +57,11 @@ class RelationGraph:
             raise CoveringError(f"k is 1 or more, not {k}")
         self.k = k
         self._index = index
-        self._members = Members()
+        super().__init__()
         self._parents: dict[int, set[int]] = {}
         self._children: dict[int, dict[int, None]] = {}  # in the order of the edges
         self.subscribe_work = GraphWork()
         self.unsubscribe_work = GraphWork()
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._members
-
-    @property
-    def forwarded(self) -> set[Key]:
-        """The keys that neighbours know of."""
-        return set(self._members.keys(self._members.forwarded))
-
-    def edges(self) -> Iterator[tuple[Key, Key]]:
-        """All pairs of a key and one that it covers, as far as the graph knows them."""
-        for row, children in self._children.items():
-            for child in children:
-                yield self._members[row].key, self._members[child].key
 
     def subscribe(self, key: Key, item: Any) -> Subscribed:
         """Add a subscription; it is to be forwarded if nothing covers it."""

@@ -38,6 +38,11 @@ BOX_RELATIONS: Codes = np.array(
     np.uint8,
 )
 
+# The same for every mask of relations of regions: the mask of the relations their boxes can be in.
+BOX_MASKS: Codes = np.zeros(256, np.uint8)
+for _relation in Relation:
+    BOX_MASKS[np.arange(256) >> _relation & 1 == 1] |= BOX_RELATIONS[_relation]
+
 
 @overload
 def relate(a: One, b: One, *, threads: int | None = None) -> Relation: ...
@@ -130,4 +135,4 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     return out
 
 
-__all__ = ["BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]
+__all__ = ["BOX_MASKS", "BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Relation, relate_boxes
 from contrada.geometry.composition import covering_relations
-from contrada.geometry.relate import BOX_RELATIONS
+from contrada.geometry.relate import BOX_MASKS
 from contrada.matching.ground import OTHER, Ground, Items, Space, Term, Terms
 from contrada.matching.scalar_heads import ScalarHeads, rank_of
 
@@ -210,13 +210,5 @@ def _boxes_fit(space: Space, a: Items, b: Items, admitted: NDArray[np.uint8]) ->
     chosen = np.flatnonzero(space.are_regions(a) & space.are_regions(b))
     if len(chosen):
         codes = relate_boxes(space.boxes[a[chosen]], space.boxes[b[chosen]])
-        fits[chosen] = _box_relations()[admitted[chosen]] >> codes & 1
+        fits[chosen] = BOX_MASKS[admitted[chosen]] >> codes & 1
     return fits
-
-
-def _box_relations() -> NDArray[np.uint8]:
-    """For every mask of relations of regions, the mask of the relations that their boxes can be in."""
-    masks = np.zeros(256, np.uint8)
-    for relation in Relation:
-        masks[np.arange(256) >> relation & 1 == 1] |= BOX_RELATIONS[relation]
-    return masks

@@ -103,11 +103,8 @@ def place(peer: PeerState, note: Place) -> None:
 
 def adopted(peer: PeerState, note: Adopted) -> None:
     """Accept a parent: the first one, or one that the parent so far has given the node to."""
-    if peer.top < note.level:
-        heir = peer.heir_of(note.level, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
-            return
+    if peer.top < note.level and peer.pass_on(note, note.level):
+        return
     parent = note.parent
     is_wrong = peer.top != note.level or parent == peer.id or peer.has_left
     if is_wrong or peer.parent not in (None, parent, *note.previous):
@@ -126,9 +123,7 @@ def report(peer: PeerState, note: Report) -> None:
     """A child has changed: keep what it says, take in what is new beside it."""
     level = note.level + 1
     if level > peer.top:
-        heir = peer.heir_of(level, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
+        peer.pass_on(note, level)
         return
     table = peer.nodes[level]
     if note.child in table:
@@ -143,9 +138,7 @@ def replace(peer: PeerState, note: Replace) -> None:
     """A child has handed its node over to another peer."""
     level = note.level + 1
     if level > peer.top:
-        heir = peer.heir_of(level, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
+        peer.pass_on(note, level)
         return
     table = peer.nodes[level]
     if note.old in table and note.old != peer.id:
@@ -158,9 +151,7 @@ def leave(peer: PeerState, note: Leave) -> None:
     """Forget a child."""
     level = note.level + 1
     if level > peer.top:
-        heir = peer.heir_of(level, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
+        peer.pass_on(note, level)
     elif note.child != peer.id and peer.nodes[level].pop(note.child, None) is not None:
         settle(peer, level)
 
@@ -168,9 +159,7 @@ def leave(peer: PeerState, note: Leave) -> None:
 def orphaned(peer: PeerState, note: Orphaned) -> None:
     """Find a new parent, or be the root."""
     if peer.top < note.level:
-        heir = peer.heir_of(note.level, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
+        peer.pass_on(note, note.level)
     elif peer.top == note.level and peer.parent in (None, note.previous) and not peer.has_left:
         peer.follow(None)
         if note.via is not None:

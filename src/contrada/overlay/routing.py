@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from contrada.overlay.boxes import meets
 from contrada.overlay.protocol import MOST_HOPS, Down, PeerId, Publication, Up
 from contrada.overlay.state import PeerState
@@ -11,11 +9,8 @@ from contrada.overlay.state import PeerState
 
 def up(peer: PeerState, note: Up) -> None:
     """A message from below, or published here: to all other children that want it, and to the parent."""
-    if note.level is not None and note.level >= peer.top:
-        heir = peer.heir_of(note.level + 1, note.hops)
-        if heir is not None:
-            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
-            return
+    if note.level is not None and note.level >= peer.top and peer.pass_on(note, note.level + 1):
+        return
     publication = note.publication
     done = _remember(peer, publication, peer.top)
     if done is None:
@@ -27,11 +22,8 @@ def up(peer: PeerState, note: Up) -> None:
 
 def down(peer: PeerState, note: Down) -> None:
     """A message from above, for the node of a level and all below."""
-    if note.level > peer.top:
-        heir = peer.heir_of(note.level, note.hops)
-        if heir is not None:
-            peer.send(heir, Down(note.publication, note.level, note.hops + 1))
-            return
+    if note.level > peer.top and peer.pass_on(note, note.level):
+        return
     level = min(note.level, peer.top)
     done = _remember(peer, note.publication, level)
     if done is not None and level > 0:

@@ -5,13 +5,31 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
+import msgspec
+
 from contrada.overlay.boxes import bounds
 from contrada.overlay.interest import Interest
-from contrada.overlay.protocol import MOST_HOPS, AnyNote, Entry, PeerId, Publication, Sent, Table
+from contrada.overlay.protocol import (
+    MOST_HOPS,
+    Adopted,
+    AnyNote,
+    Down,
+    Entry,
+    Leave,
+    Orphaned,
+    PeerId,
+    Publication,
+    Replace,
+    Report,
+    Sent,
+    Table,
+    Up,
+)
 from contrada.overlay.rules import Rules
 from contrada.overlay.sketch import merged, parts_of
 
 MOST_CONTACTS = 32
+Passed = Adopted | Report | Replace | Leave | Orphaned | Up | Down  # notes that are passed on with a node
 
 
 class PeerState:
@@ -94,6 +112,13 @@ class PeerState:
         """Whom a note about a level is passed on to if the peer does not hold it."""
         heir = self.heirs.get(level)
         return None if heir == self.id or hops >= MOST_HOPS else heir
+
+    def pass_on(self, note: Passed, level: int) -> bool:
+        """Send a note about a node that was handed over on to whom it was handed to; False if nobody is known."""
+        heir = self.heir_of(level, note.hops)
+        if heir is not None:
+            self.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
+        return heir is not None
 
     def known(self) -> list[PeerId]:
         """All peers to turn to when the parent is gone."""
