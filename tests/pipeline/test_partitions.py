@@ -235,8 +235,8 @@ def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_
     matched = pipeline.match(frame(spark, messages), compiled)
     everywhere = np.argmax(matched.routed.counts)
     assert matched.routed.counts[everywhere] > 2500
-    tasks = task_counts(matched.routed.counts, 16)
-    assert tasks[everywhere] > 2
+    tasks = task_counts(matched.routed.counts, 16)  # as many as a session of eight cores has
+    assert tasks[everywhere] == 3
     assert rows_of(matched) == expected(table, messages)
 
 
@@ -293,7 +293,7 @@ def test_auto_chooses_by_size_and_says_why(spark, place):
     assert large.plan == "partitioned"
     text = large.explain()
     count = len(large.artifact.partitions)
-    assert count == 4
+    assert count == 3
     for part in ("a worker takes no more than 0 MiB", f"partitions: {count}", "replication: 30 messages", "balance:"):
         assert part in text
     assert rows_of(small) == rows_of(large)

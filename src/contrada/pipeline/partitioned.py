@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-TASK_MESSAGES = 256  # fewer than this are not worth a task of their own
+TASK_MESSAGES = 1024  # fewer than this are not worth a task of their own
 
 
 class Routed(NamedTuple):

@@ -157,26 +157,17 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
     """
     import pyarrow as pa
 
-    boxes: dict[str, list[NDArray[np.float64]]] = {}
-    seen: dict[str, int] = {}
+    samples: dict[str, _Sample] = {}
     anywhere, size = 0, 0
     for batch in batches:
         size += sum(batch.column(k).nbytes for k in range(columns))
         heads = heads_in(batch.column("heads"))
         anywhere += int(np.count_nonzero(heads.attributes < 0))
         for k, name in enumerate(heads.names):
-            own = heads.boxes[heads.attributes == k]
-            seen[name] = seen.get(name, 0) + len(own)
-            kept = [*boxes.get(name, []), own]
-            if sum(map(len, kept)) > 8 * SAMPLED:
-                kept = [_some(np.concatenate(kept))]
-            boxes[name] = kept
-    rows: list[tuple[str | None, float, NDArray[np.float64], int]] = [
-        (None, float(anywhere), np.full((1, 4), np.nan), size)
-    ]
-    for name, kept in boxes.items():
-        some = _some(np.concatenate(kept))
-        rows.append((name, seen[name] / max(1, len(some)), some, 0))
+            samples.setdefault(name, _Sample()).add(heads.boxes[heads.attributes == k])
+    rows: list[tuple[str | None, float, NDArray[np.float64], int]]
+    rows = [(None, float(anywhere), np.full((1, 4), np.nan), size)]
+    rows += [(name, one.seen / max(1, len(one.kept)), one.kept, 0) for name, one in samples.items()]
     counts = [len(some) for _, _, some, _ in rows]
     corners = np.concatenate([some for _, _, some, _ in rows])
     yield pa.record_batch(
@@ -190,8 +181,17 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
     )
 
 
-def _some(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """So many of the boxes at most, drawn so that the same ones come of the same rows."""
-    if len(boxes) <= SAMPLED:
-        return boxes
-    return boxes[np.sort(np.random.default_rng(len(boxes)).choice(len(boxes), SAMPLED, replace=False))]
+class _Sample:
+    """Every so-manieth of the boxes that came by, whatever their order; of the same boxes the same ones."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.kept = np.empty((0, 4))
+        self._step = 1
+
+    def add(self, boxes: NDArray[np.float64]) -> None:
+        """Take further boxes into account."""
+        self.kept = np.concatenate([self.kept, boxes[-self.seen % self._step :: self._step]])
+        self.seen += len(boxes)
+        while len(self.kept) > SAMPLED:
+            self.kept, self._step = self.kept[::2], 2 * self._step

@@ -14,7 +14,7 @@ PARTITION_BYTES = "spark.contrada.partition.bytes"  # of a partition, about
 WORKER_MEMORY = "spark.executor.pyspark.memory"
 MOST, EACH = 4 << 30, 256 << 20
 # Measured, docs/scale.md: a table takes the bytes of its rows' binary columns and some for each row; text takes less.
-ROW_BYTES = 120
+ROW_BYTES = 64
 UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
