@@ -18,6 +18,7 @@ from command import finish, parsed, parser_of, shown_at_least
 from match_sets import PolygonSet, read_set
 from match_shapely import BoundaryFirst, TreePerOperator, TreePerOperatorPredicates
 from report import Report, Row
+from spark_partitions import against_broadcast
 from spark_work import drained
 from timing import say, take_turns
 
@@ -207,7 +208,7 @@ def warm(bench: Bench) -> Iterator[Row]:
 # Memory is measured first, before anyone else's trees lie in the workers.
 SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "la": many_buildings, "shapely": against_shapely, "process": against_one_process, "disjoint": disjoint,
-    "ingest": ingest, "warm": warm,
+    "partitioned": against_broadcast, "ingest": ingest, "warm": warm,
 }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def session(directory: Path, cores: int = 2) -> SparkSession:
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * cores),  # as a session of ours has it
         "spark.log.level": "ERROR",
     }
     for name, value in settings.items():
@@ -154,7 +155,7 @@ def memory_of_workers() -> dict[str, tuple[int, int, int]]:
         try:
             command = (entry / "cmdline").read_bytes().split(b"\0")
             sizes = _sizes(entry)
-        except OSError:  # it ended meanwhile
+        except (OSError, StopIteration):  # it ended meanwhile
             continue
         name = "driver" if int(entry.name) == os.getpid() else ("JVM" if b"java" in command[0] else "worker")
         found[f"{name} {entry.name}"] = sizes

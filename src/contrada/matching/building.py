@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import ContradaError, FilterError, KeyInUseError
+from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.language.row_faults import row_faults
 from contrada.language.rows import attributes_of
 from contrada.language.subscriptions import template_columns
@@ -37,8 +37,8 @@ class TableBuilder:
     ['a']
     """
 
-    def __init__(self, template: Predicate | None = None) -> None:
-        self.table = ForwardingTable()
+    def __init__(self, template: Predicate | None = None, table: ForwardingTable | None = None) -> None:
+        self.table = ForwardingTable() if table is None else table
         self.rows = 0  # seen so far
         self._template = template
         self._kinds: dict[str, type] = {}
@@ -73,7 +73,12 @@ class TableBuilder:
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         import pyarrow as pa
 
-        reasons = row_faults(rows, self._kinds)
+        try:
+            reasons = row_faults(rows, self._kinds)
+        except CrsError:  # of one column: in halves each row is of its own
+            half = len(numbers) // 2
+            first = self._add_bound(rows.slice(0, half), numbers[:half])
+            return first + self._add_bound(rows.slice(half), numbers[half:])
         if "key" not in rows.column_names:
             rows = rows.append_column("key", pa.array(numbers))
         rejected = [RejectedRow(int(numbers[row]), _text(rows, row), reason) for row, reason in reasons.items()]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.dataset import Dataset, read_dataset
     from contrada.pipeline.ingesting import Ingested, ingest
     from contrada.pipeline.matching import Matched, match
+    from contrada.pipeline.partitions import PartitionedArtifact
     from contrada.pipeline.report import write_report
     from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
 
@@ -26,6 +27,7 @@ __all__ = [
     "Dataset",
     "Ingested",
     "Matched",
+    "PartitionedArtifact",
     "SimplifiedSubscriptions",
     "compile",
     "ingest",
@@ -43,6 +45,7 @@ _HOMES = {
     "Dataset": "dataset",
     "Ingested": "ingesting",
     "Matched": "matching",
+    "PartitionedArtifact": "partitions",
     "SimplifiedSubscriptions": "simplifying",
     "compile": "compiling",
     "ingest": "ingesting",

@@ -37,6 +37,7 @@ class Artifact(NamedTuple):
     key_type: str  # of Spark: string, or one of the integers
     subscriber_type: str
     files: tuple[str, ...]
+    is_plain: bool = False  # every filter has one constraint, on a region or a point
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:
@@ -126,6 +127,7 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
         key_type or natural[0],
         subscriber_type or natural[1],
         tuple(files),
+        header["scalars"] is None and not header["checks"] and not header["own"],
     )
 
 

@@ -22,9 +22,15 @@ OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, and so in a
 class Answer(NamedTuple):
     """What the messages of a slice satisfy: pairs of message and row of the table, and why some are bad."""
 
+    asked: int  # messages in the slice
     messages: NDArray[np.int64]
     rows: NDArray[np.int64]
     rejected: list[tuple[int, str]]
+
+    @property
+    def next_size(self) -> int:
+        """How many messages the next slice has."""
+        return max(1, ANSWER_ROWS * self.asked // max(1, len(self.rows)))
 
 
 def match_batches(
@@ -33,21 +39,30 @@ def match_batches(
     """Batches of an id and attributes, which have these names, to batches of matches and rejections."""
     import pyarrow as pa
 
-    naming: _Naming | None = None
+    naming: Naming | None = None
     size = FIRST_SLICE
     for batch in batches:
         if naming is None:
             ready = opened(artifact)
-            naming = _Naming(ready, artifact, by)
+            naming = Naming(ready, artifact, by)
         whole = pa.Table.from_batches([batch])
         messages = whole.select(range(1, whole.num_columns)).rename_columns(names)
-        start = 0
-        while start < whole.num_rows:
-            part = messages.slice(start, min(size, whole.num_rows - start))  # without columns Arrow clips nothing
-            answer = answer_of(ready.table, part, by)
-            yield from naming.batches(batch.column(0).slice(start, part.num_rows), answer)
-            start += part.num_rows
-            size = max(1, ANSWER_ROWS * part.num_rows // max(1, len(answer.rows)))
+        for start, answer in answers_of(ready.table, messages, by, size):
+            yield from naming.batches(batch.column(0).slice(start, answer.asked), answer)
+            size = answer.next_size
+
+
+def answers_of(
+    table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"], size: int
+) -> Iterator[tuple[int, Answer]]:
+    """What slices of messages satisfy, with the first message of each; the first slice has so many messages."""
+    start = 0
+    while start < messages.num_rows:
+        part = messages.slice(start, min(size, messages.num_rows - start))  # without columns Arrow clips nothing
+        answer = answer_of(table, part, by)
+        yield start, answer
+        start += part.num_rows
+        size = answer.next_size
 
 
 def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> Answer:
@@ -57,18 +72,19 @@ def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription",
     except ContradaError as error:
         half = messages.num_rows // 2
         if not half:
-            return Answer(np.empty(0, np.int64), np.empty(0, np.int64), [(0, str(error))])
+            return Answer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, str(error))])
         first, second = (answer_of(table, part, by) for part in (messages.slice(0, half), messages.slice(half)))
         return Answer(
+            messages.num_rows,
             np.concatenate([first.messages, second.messages + half]),
             np.concatenate([first.rows, second.rows]),
             first.rejected + [(row + half, reason) for row, reason in second.rejected],
         )
     owners = np.repeat(np.arange(messages.num_rows), np.diff(found.offsets))
-    return Answer(owners, found.rows, [(item.row, item.reason) for item in found.rejected])
+    return Answer(messages.num_rows, owners, found.rows, [(item.row, item.reason) for item in found.rejected])
 
 
-class _Naming:
+class Naming:
     """Answers as columns of names: every name is made once, and chosen by its row."""
 
     def __init__(self, ready: Opened, artifact: Artifact, by: str) -> None:
@@ -81,17 +97,29 @@ class _Naming:
         """The record batches of an answer: matches first, a list for each message, and rejections after them."""
         import pyarrow as pa
 
-        for start in range(0, len(answer.rows), OUTPUT_ROWS):
-            found = self._found(answer.rows[start : start + OUTPUT_ROWS])
-            owners = answer.messages[start : start + OUTPUT_ROWS]
-            heads = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
-            offsets = pa.array(np.append(heads, len(owners)), pa.int32())
-            lists = pa.ListArray.from_arrays(offsets, found)
-            yield _batch(ids.take(pa.array(owners[heads])), lists, pa.nulls(len(heads), pa.string()))
+        for owners, lists in self.lists(answer.messages, answer.rows):
+            yield _batch(ids.take(pa.array(owners)), lists, pa.nulls(len(owners), pa.string()))
         if answer.rejected:
             bad = pa.array([row for row, _ in answer.rejected], pa.int64())
             reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
-            yield _batch(ids.take(bad), pa.nulls(len(bad), pa.list_(self._found(_NO_ROWS).type)), reasons)
+            yield _batch(ids.take(bad), pa.nulls(len(bad), self.list_type), reasons)
+
+    def lists(self, owners: NDArray[np.int64], rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Pairs of message and row as lists of names: the message of each list, and the lists."""
+        import pyarrow as pa
+
+        for start in range(0, len(rows), OUTPUT_ROWS):
+            found, own = self._found(rows[start : start + OUTPUT_ROWS]), owners[start : start + OUTPUT_ROWS]
+            heads = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+            offsets = pa.array(np.append(heads, len(own)), pa.int32())
+            yield own[heads], pa.ListArray.from_arrays(offsets, found)
+
+    @property
+    def list_type(self) -> Any:
+        """The Arrow type of a list of names."""
+        import pyarrow as pa
+
+        return pa.list_(self._found(_NO_ROWS).type)
 
     def _found(self, rows: NDArray[np.int64]) -> Any:
         """The names of rows, as structs."""

@@ -1,43 +1,42 @@
-"""Subscriptions of a DataFrame compiled into one table, inside one Spark task, at a place that all can reach."""
+"""Subscriptions of a DataFrame compiled into a table, whole or in partitions, at a place that all can reach."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import os
-import tempfile
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from contrada.errors import FilterError, FormatError
+from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.language.subscriptions import template_columns
 from contrada.matching.asked import Asked, asked_predicate
-from contrada.matching.building import TableBuilder
 from contrada.model import Predicate
-from contrada.pipeline.artifacts import Artifact, publish, store_of
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.building import build_batches, build_empty, read_rejected
 from contrada.pipeline.edge import artifacts_place, attribute_columns
+from contrada.pipeline.partitioning import Rows, compile_partitions
+from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.sizing import Size, measured, table_limits
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+Plan = Literal["auto", "broadcast", "partitioned"]
 NAMES = ("key", "subscriber")
 NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
 REJECTED = "row bigint, key string, reason string"
-CHUNK_ROWS, CHUNK_BYTES = 1 << 17, 1 << 28  # that are subscribed together: packing takes a few large parts best
-READ_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
 class Compiled:
     """A compiled table and the rows that are not in it; `count` is the number of subscriptions."""
 
-    artifact: Artifact
+    artifact: Artifact | PartitionedArtifact
     session: SparkSession
     rejected_path: str | None
+    why: str = ""  # the plan was chosen
 
     @property
     def count(self) -> int:
@@ -54,19 +53,66 @@ class Compiled:
 
 
 def compile(
-    subscriptions: DataFrame, artifacts: str | os.PathLike[str] | None = None, *, template: Asked | None = None
+    subscriptions: DataFrame,
+    artifacts: str | os.PathLike[str] | None = None,
+    *,
+    template: Asked | None = None,
+    plan: Plan = "auto",
+    partitions: int | None = None,
+    messages: DataFrame | None = None,
 ) -> Compiled:
     """Compile rows of `key, subscriber, filter`, or with a template of its columns, into an artifact.
 
     Keys default to the number of the row, running over the partitions in order, subscribers to the key. Bad rows are
-    set aside and the rest compile. The table is built by one task and never passes through the driver.
+    set aside and the rest compile. A table that workers can hold is built whole, by one task, for the plan "broadcast";
+    for "partitioned" every filter goes to one of several tables. "auto" decides by the size of the rows. Nothing passes
+    through the driver. `messages` are such as are expected: partitions are balanced by them, too.
     """
-    from pyspark.sql.functions import monotonically_increasing_id
-
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession
+    if plan not in ("auto", "broadcast", "partitioned"):
+        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
+    if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
+        raise ContradaError(f"partitions are a number from 1 to 65535, not {partitions!r}")
     place = artifacts_place(session, artifacts)
     columns, types = subscription_columns(subscriptions, predicate)
+    chosen, count, why = _planned(subscriptions, columns, plan, partitions)
+    if chosen == "partitioned":
+        rows = Rows(subscriptions, columns, types, predicate)
+        made, rejected = compile_partitions(rows, place, count, messages)
+        return Compiled(made, session, rejected, why)
+    about = _built(subscriptions, columns, types, predicate, place)
+    return Compiled(Artifact.of(about["artifact"]), session, about["rejected"], why)
+
+
+def _planned(
+    subscriptions: DataFrame, columns: dict[str, Column], plan: Plan, partitions: int | None
+) -> tuple[str, int, str]:
+    """The plan, how many partitions it has, and why."""
+    most, each = table_limits(subscriptions.sparkSession)
+    if plan == "broadcast":
+        return plan, 1, "it was asked for"
+    if plan == "partitioned" and partitions is not None:
+        return plan, partitions, "it was asked for, and the number of partitions with it"
+    size: Size = measured(subscriptions, columns)
+    count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
+    if plan == "partitioned":
+        return plan, count, f"it was asked for; {size}, {each >> 20} MiB for a partition"
+    fits = size.table <= most
+    why = f"{size}; a worker takes {'' if fits else 'no more than '}{most >> 20} MiB"
+    return ("broadcast" if fits else "partitioned"), count, why
+
+
+def _built(
+    subscriptions: DataFrame,
+    columns: dict[str, Column],
+    types: tuple[str, str],
+    predicate: Predicate | None,
+    place: str,
+) -> dict[str, Any]:
+    """Build the whole table in one task; returns where it is."""
+    from pyspark.sql.functions import monotonically_increasing_id
+
     # A coalesced task may begin with the partition that lies near: the sort puts the rows in order again.
     numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
         *(f"c{k}" for k in range(len(columns))), "row"
@@ -75,9 +121,10 @@ def compile(
     ordered = numbered.coalesce(1).sortWithinPartitions("row")
     found = ordered.mapInArrow(built, "about string").collect()
     if not found:  # Spark runs no task for what it knows to be empty
-        found = session.range(0, 1, 1, 1).mapInArrow(partial(build_empty, build=built), "about string").collect()
-    about = json.loads(found[0]["about"])
-    return Compiled(Artifact.of(about["artifact"]), session, about["rejected"])
+        empty = subscriptions.sparkSession.range(0, 1, 1, 1)
+        found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
+    about: dict[str, Any] = json.loads(found[0]["about"])
+    return about
 
 
 def subscription_columns(
@@ -105,87 +152,3 @@ def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:
         raise FormatError(f"a filter is CQL2 text, and the column holds {found['filter']}")
     key = found.get("key", "bigint")
     return key, found.get("subscriber", key)
-
-
-def build_empty(batches: Iterator[Any], build: Any) -> Iterator[Any]:
-    """Build the table of no rows, whatever comes in."""
-    for _ in batches:
-        pass
-    return build(iter(()))  # type: ignore[no-any-return]
-
-
-def build_batches(
-    batches: Iterator[Any], names: tuple[str, ...], predicate: Predicate | None, place: str, types: tuple[str, str]
-) -> Iterator[Any]:
-    """Build a table of all batches and put it in its place: runs in one task, and gives one row that tells where."""
-    import pyarrow as pa
-
-    builder = TableBuilder(predicate)
-    with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
-        rejections = _Rejections(Path(temporary) / "rejected.parquet")
-        for chunk in _chunks(batches):
-            rejections.add(builder.add(chunk.select(range(len(names))).rename_columns(names)))
-        artifact = publish(builder.table, place, key_type=types[0], subscriber_type=types[1])
-        about = json.dumps({"artifact": artifact._asdict(), "rejected": rejections.placed(place)})
-    yield pa.record_batch([pa.array([about])], ["about"])
-
-
-def _chunks(batches: Iterator[Any]) -> Iterator[Any]:
-    """Batches put together to tables of some size."""
-    import pyarrow as pa
-
-    held: list[Any] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield pa.Table.from_batches(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-class _Rejections:
-    """Bad rows on their way to a Parquet file, which is named by what it holds."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: Any = None
-
-    def add(self, rejected: list[Any]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if not rejected:
-            return
-        schema = pa.schema({"row": pa.int64(), "key": pa.string(), "reason": pa.string()})
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, schema)
-        self._writer.write_table(pa.Table.from_pylist([item._asdict() for item in rejected], schema))
-
-    def placed(self, place: str) -> str | None:
-        """The address of the file after it was put beside the artifacts; None if no row was bad."""
-        from pyarrow.fs import LocalFileSystem, copy_files
-
-        if self._writer is None:
-            return None
-        self._writer.close()
-        store, root = store_of(place)
-        folder, name = "rejected", hashlib.sha256(self._path.read_bytes()).hexdigest()
-        store.create_dir(f"{root}/{folder}")
-        fresh = f"{root}/{folder}/.new-{uuid.uuid4().hex}"
-        copy_files(str(self._path), fresh, source_filesystem=LocalFileSystem(), destination_filesystem=store)
-        store.move(fresh, f"{root}/{folder}/{name}.parquet")
-        return f"{place.rstrip('/')}/{folder}/{name}.parquet"
-
-
-def read_rejected(batches: Iterator[Any], path: str) -> Iterator[Any]:
-    """The rows of a file of bad rows, whatever comes in."""
-    import pyarrow.parquet as pq
-
-    for _ in batches:
-        pass
-    store, place = store_of(path)
-    with store.open_input_file(place) as file:
-        yield from pq.ParquetFile(file).iter_batches(READ_ROWS)

@@ -11,7 +11,7 @@ from contrada.geometry.crs import common_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 ARTIFACTS = "spark.contrada.artifacts"
 VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
@@ -122,6 +122,15 @@ def name_type(name: str) -> DataType:
 
     integers = {"tinyint": types.ByteType, "smallint": types.ShortType, "int": types.IntegerType}
     return types.StringType() if name == "string" else integers.get(name, types.LongType)()
+
+
+def ddl_fields(text: str) -> list[StructField]:
+    """The fields that a text in Spark's DDL describes."""
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL(text)
+    assert isinstance(kind, StructType)
+    return kind.fields
 
 
 def artifacts_place(session: SparkSession, artifacts: str | os.PathLike[str] | None) -> str:

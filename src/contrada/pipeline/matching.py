@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,11 +11,15 @@ from contrada.errors import ContradaError, FormatError
 from contrada.matching.asked import Asked
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batches import match_batches
-from contrada.pipeline.compiling import Compiled, compile
+from contrada.pipeline.compiling import Compiled, Plan, compile
 from contrada.pipeline.edge import attribute_columns, check_crs, name_type
+from contrada.pipeline.partitioned import Routed, match_partitions
+from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.plan_text import broadcast_text, partitioned_text, spark_plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 By = Literal["subscription", "subscriber"]
 ID = "message_id"
@@ -30,15 +32,26 @@ class Matched:
     answers: DataFrame  # lists of matches, a few for a message with many, and rejections, which have a `reason`
     by: By
     plan: str
-    artifact: Artifact
+    artifact: Artifact | PartitionedArtifact
     compiled: Compiled | None  # if subscriptions were given as rows
+    why: str = ""  # the plan was chosen
+    routed: Routed | None = None  # of the plan "partitioned": the messages on their way to partitions
 
     @property
     def matches(self) -> DataFrame:
         """A row of `message_id, subscriber, key` per message and subscription; by subscriber without `key`."""
         from pyspark.sql.functions import inline
 
-        return self.answers.where("reason IS NULL").select(ID, inline("found"))
+        lists = self.answers.where("reason IS NULL")
+        if self.routed is None:
+            return lists.select(ID, inline("found"))
+        own = lists.where("NOT is_shared").select(ID, inline("found"))
+        if not self.routed.may_repeat:
+            return own
+        # Never over ids: two messages with one id are two messages.
+        names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
+        shared = lists.where("is_shared").select("number", ID, inline("found"))
+        return own.union(shared.dropDuplicates(["number", *names[-1:]]).select(ID, *names))
 
     @property
     def rejected(self) -> DataFrame:
@@ -53,81 +66,84 @@ class Matched:
     def unpersist(self) -> None:
         """Give up what is kept between actions; a further action matches again."""
         self.answers.unpersist()
+        if self.routed is not None:
+            self.routed.frame.unpersist()
 
     def explain(self) -> str:
         """What happens, stage by stage, and then Spark's own plan."""
-        table = self.artifact
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            self.answers.explain("formatted")
-        attributes = ", ".join(table.attributes) or "none"
-        return "\n".join(
-            [
-                f"plan: {self.plan}; every executor holds the whole table, messages stay where they are",
-                f"table: {table.subscriptions} subscriptions, {table.filters} filters, {table.bytes} bytes",
-                f"artifact: {table.path}",
-                "stages:",
-                f"  1. send message_id and the attributes that are asked for ({attributes}) in Arrow batches to Python",
-                "  2. on each host fetch the artifact once into the local cache; all workers map it",
-                f"  3. match each batch by {self.by}; a bad message gives a row with its reason",
-                "  4. keep the rows, matches and rejections together, in memory and on disk",
-                "",
-                printed.getvalue().rstrip(),
-            ]
-        )
+        if isinstance(self.artifact, PartitionedArtifact):
+            assert self.routed is not None
+            lines = partitioned_text(self.artifact, self.routed, self.by, self.why)
+        else:
+            lines = broadcast_text(self.artifact, self.by, self.why)
+        return "\n".join([*lines, "", spark_plan(self.answers)])
 
 
 def match(
     messages: DataFrame,
-    subscriptions: DataFrame | Compiled | Artifact,
-    plan: Literal["auto", "broadcast", "partitioned"] = "auto",
+    subscriptions: DataFrame | Compiled | Artifact | PartitionedArtifact,
+    plan: Plan = "auto",
     by: By = "subscription",
     *,
     template: Asked | None = None,
     artifacts: str | os.PathLike[str] | None = None,
+    partitions: int | None = None,
 ) -> Matched:
     """Match messages, a column `message_id` and one per attribute, against subscriptions.
 
     Subscriptions are rows, which are compiled first (see `compile`), or what was compiled before. The answer is that
-    of `ForwardingTable.match_many`, for every message; two messages with one id are two messages.
+    of `ForwardingTable.match_many`, for every message and by every plan; two messages with one id are two messages.
+    With partitions, messages are sent to theirs when this is called.
     """
-    from pyspark.sql.types import ArrayType, StructType
-
-    if plan not in ("auto", "broadcast"):
-        known = plan == "partitioned"
-        raise ContradaError(
-            'the plan "partitioned" does not exist yet; use "broadcast"'
-            if known
-            else f'plan is "auto", "broadcast" or "partitioned", not {plan!r}'
-        )
+    if plan not in ("auto", "broadcast", "partitioned"):
+        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
     if by not in ("subscription", "subscriber"):
         raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
     if ID not in messages.columns:
         raise FormatError(f"messages have a column {ID!r}; there are {messages.columns}")
     if messages.isStreaming:
         raise ContradaError("messages are a stream; match takes tables")
-    compiled, artifact = _compiled(subscriptions, artifacts, template)
+    if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
+        compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
+    else:
+        compiled = compile(
+            subscriptions, artifacts, template=template, plan=plan, partitions=partitions, messages=messages
+        )
+        artifact, why = compiled.artifact, compiled.why
     check_crs(messages, artifact.crs)
     columns = attribute_columns(messages, artifact.attributes)
-    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    if isinstance(artifact, PartitionedArtifact):
+        answers, routed = match_partitions(messages, columns, artifact, by, _schema(messages, artifact, by))
+        return Matched(answers, by, "partitioned", artifact, compiled, why, routed)
+    return Matched(_broadcast(messages, columns, artifact, by), by, "broadcast", artifact, compiled, why)
+
+
+def _given(
+    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: Plan, has_options: bool
+) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
+    """What was compiled before, and why the plan is its plan; another plan is an error."""
+    if has_options:
+        raise ContradaError("template and partitions are for rows of subscriptions; these are compiled already")
+    compiled = subscriptions if isinstance(subscriptions, Compiled) else None
+    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
+    own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
+    if plan not in ("auto", own):
+        raise ContradaError(f'these subscriptions were compiled for the plan "{own}": compile them with plan="{plan}"')
+    return compiled, artifact, compiled.why if compiled is not None else "the subscriptions were compiled for it"
+
+
+def _schema(messages: DataFrame, artifact: Artifact | PartitionedArtifact, by: By) -> StructType:
+    from pyspark.sql.types import ArrayType, StructType
+
     found = StructType().add("subscriber", name_type(artifact.subscriber_type))
     if by == "subscription":
         found = found.add("key", name_type(artifact.key_type))
     # One row for a message: what is kept between actions takes a fraction of the time that a row for a match would.
-    schema = messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
-    matching = partial(match_batches, artifact=artifact, names=tuple(columns), by=by)
-    answers = sent.mapInArrow(matching, schema).persist()
-    return Matched(answers, by, "broadcast", artifact, compiled)
+    return messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
 
 
-def _compiled(
-    subscriptions: Any, artifacts: str | os.PathLike[str] | None, template: Asked | None
-) -> tuple[Compiled | None, Artifact]:
-    """The artifact to match against, compiled if need be."""
-    if isinstance(subscriptions, Compiled | Artifact):
-        if template is not None:
-            raise ContradaError("a template is for rows of subscriptions; these are compiled already")
-        given = subscriptions
-        return (given, given.artifact) if isinstance(given, Compiled) else (None, given)
-    compiled = compile(subscriptions, artifacts, template=template)
-    return compiled, compiled.artifact
+def _broadcast(messages: DataFrame, columns: dict[str, Column], artifact: Artifact, by: By) -> DataFrame:
+    """Lists of matches and rejections, made where the messages are."""
+    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by)
+    return sent.mapInArrow(matching, _schema(messages, artifact, by)).persist()

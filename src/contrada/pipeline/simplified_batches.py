@@ -96,9 +96,9 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     schema = pa.schema({"name": pa.string(), "row": pa.int64(), "kind": pa.string()})
     for batch in batches:
         rows = []
-        for part in _of_one_crs(pa.Table.from_batches([batch])):
+        for part in of_one_crs(pa.Table.from_batches([batch])):
             kinds: dict[str, type] = {}
-            _faults(part, job, kinds)
+            faults_of(part, job, kinds)
             rows += [
                 {"name": name, "row": part.column(len(job.names))[0].as_py(), "kind": word}
                 for name, kind in kinds.items()
@@ -151,8 +151,8 @@ def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
 def _instances(table: Any, job: Job) -> Iterator[tuple[Predicate | ContradaError, str | None]]:
     """What the rows ask by a template, and in which CRS."""
     assert job.template is not None
-    for part in _of_one_crs(table):
-        faults = _faults(part, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
+    for part in of_one_crs(table):
+        faults = faults_of(part, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
         try:
             made = Instances(job.template, part.select(range(len(job.names))).rename_columns(job.names))
         except CrsError as error:
@@ -163,14 +163,14 @@ def _instances(table: Any, job: Job) -> Iterator[tuple[Predicate | ContradaError
             yield (FilterError(faults[row]) if row in faults else found), crs
 
 
-def _faults(table: Any, job: Job, kinds: dict[str, type]) -> dict[int, str]:
+def faults_of(table: Any, job: Job, kinds: dict[str, type]) -> dict[int, str]:
     """Why rows cannot be subscriptions of a template, as `TableBuilder` has it; keys are not looked at."""
     own = [place for place, name in enumerate(job.names) if name != "key"]
     names = [job.names[place] for place in own]
     return row_faults(table.select(own).rename_columns(names), kinds) if names else {}
 
 
-def _of_one_crs(table: Any) -> Iterator[Any]:
+def of_one_crs(table: Any) -> Iterator[Any]:
     """A table in parts whose geometry columns have one CRS each: the whole, as a rule."""
     from contrada.geometry.mixed import parts_of
 
@@ -179,8 +179,8 @@ def _of_one_crs(table: Any) -> Iterator[Any]:
             parts_of(column)
     except CrsError:
         half = table.num_rows // 2
-        yield from _of_one_crs(table.slice(0, half))
-        yield from _of_one_crs(table.slice(half))
+        yield from of_one_crs(table.slice(0, half))
+        yield from of_one_crs(table.slice(half))
         return
     yield table
 

@@ -13,19 +13,17 @@ from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.simplification import Simplification
 from contrada.pipeline.compiling import subscription_columns
 from contrada.pipeline.edge import name_type
+from contrada.pipeline.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.simplified_batches import (
     COUNTS,
-    PART_BITS,
     Job,
-    first_kinds,
-    good_rows,
     report_of,
     simplify_batches,
     simplify_subscriber,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 
@@ -71,12 +69,12 @@ def simplify(
     if subscriptions.isStreaming:
         raise ContradaError("subscriptions are a stream; simplify takes tables")
     columns, types = subscription_columns(subscriptions, predicate)
-    sent = _sent(subscriptions, list(columns.values())).persist()
+    sent = sent_rows(subscriptions, list(columns.values())).persist()
     try:
         subscriber_type = _subscriber_type(sent, list(columns), types)
-        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, _offsets(sent))
-        job = job._replace(kinds=_kinds(sent, job))
-        marked = _marked(sent, job)
+        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent))
+        job = job._replace(kinds=geometry_kinds(sent, job))
+        marked = marked_rows(sent, job)
         simplified = _by_subscriber if across else _by_row
         outcome = simplified(marked, job, _schema(job)).persist()
         report, systems = _totals(outcome)
@@ -89,14 +87,6 @@ def simplify(
         raise
 
 
-def _sent(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
-    """The columns by their places, and Spark's number of each row."""
-    from pyspark.sql.functions import monotonically_increasing_id
-
-    names = [f"c{k}" for k in range(len(columns))]
-    return subscriptions.select(*columns, monotonically_increasing_id()).toDF(*names, "row")
-
-
 def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) -> str:
     """The type of subscribers; if a key must stand for one and is of another type, one that holds both."""
     key, subscriber = types
@@ -105,59 +95,6 @@ def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) 
     if sent.where(f"c{names.index('subscriber')} IS NULL").isEmpty():
         return subscriber
     return "string" if "string" in types else "bigint"
-
-
-def _offsets(sent: DataFrame) -> dict[int, int]:
-    """The number of the first row of each partition, rows being numbered over the partitions in order."""
-    from pyspark.sql import functions as f
-
-    counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
-    offsets, first = {}, 0
-    for part, count in sorted((row["part"], row["count"]) for row in counts):
-        offsets[part] = first
-        first += count
-    return offsets
-
-
-def _kinds(sent: DataFrame, job: Job) -> dict[str, str]:
-    """Whether a template's columns of geometry hold regions or points: what their first good row holds."""
-    from pyspark.sql import functions as f
-
-    if job.template is None:
-        return {}
-    geometry = {job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if _may_be_geometry(field.dataType)}
-    found: dict[str, str] = {}
-    for rows in (sent.orderBy("row").limit(1), sent):  # the first row is good, as a rule
-        if geometry <= found.keys():
-            break
-        kinds = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
-        first = kinds.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
-        found |= {row["name"]: row["kind"] for row in first}
-    return found
-
-
-def _may_be_geometry(kind: Any) -> bool:
-    return kind.typeName() in ("binary", "array", "struct")
-
-
-def _marked(sent: DataFrame, job: Job) -> DataFrame:
-    """The rows with a column `repeated`, true of good ones whose key an earlier good one has."""
-    from pyspark.sql import functions as f
-
-    fresh = sent.withColumn("repeated", f.lit(False))
-    if "key" not in job.names:
-        return fresh
-    key = f"c{job.names.index('key')}"
-    twice = sent.where(f"{key} IS NOT NULL").groupBy(key).count().where("count > 1").select(key)
-    if twice.isEmpty():
-        return fresh
-    # Of rows with one key the first good one is taken, so these rows are looked at twice.
-    schema = sent.select(f.col(key).alias("key"), "row").schema
-    good = fresh.join(twice, key, "left_semi").select(*fresh.columns).mapInArrow(partial(good_rows, job=job), schema)
-    first = good.groupBy("key").agg(f.min("row").alias("first"))
-    late = good.join(first, "key").where("row > first").select("row", f.lit(True).alias("repeated"))
-    marked = sent.join(late, "row", "left")
-    return marked.select(*sent.columns, f.coalesce("repeated", f.lit(False)).alias("repeated"))
 
 
 def _schema(job: Job) -> StructType:

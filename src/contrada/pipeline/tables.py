@@ -67,14 +67,14 @@ def cache_home() -> Path:
     return kernels.parent.parent if kernels.parent.name == "kernels" else kernels
 
 
-def opened(artifact: Artifact) -> Opened:
-    """The table of an artifact, open and mapped; it stays open in this process, a few others with it."""
+def opened(artifact: Artifact, keep: int = OPEN_TABLES) -> Opened:
+    """The table of an artifact, open and mapped; it stays open in this process, `keep` at most with it."""
     with _LOCK:
         found = _OPEN.get(artifact.digest)
         if found is None:
-            found = _OPEN[artifact.digest] = open_copy(artifact, cache_home() / "tables")
-            while len(_OPEN) > OPEN_TABLES:
+            while len(_OPEN) >= keep:
                 _OPEN.popitem(last=False)[1].use.close()
+            found = _OPEN[artifact.digest] = open_copy(artifact, cache_home() / "tables")
         _OPEN.move_to_end(artifact.digest)
         return found
 

@@ -1,0 +1,108 @@
+"""The table of all subscriptions built in one Spark task: what runs in a Python worker, and knows nothing of Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from contrada.matching.building import TableBuilder
+from contrada.model import Predicate
+from contrada.pipeline.artifacts import publish, store_of
+
+CHUNK_ROWS, CHUNK_BYTES = 1 << 17, 1 << 28  # that are subscribed together: packing takes a few large parts best
+READ_ROWS = 1 << 14
+
+
+def build_empty(batches: Iterator[Any], build: Any) -> Iterator[Any]:
+    """Build the table of no rows, whatever comes in."""
+    for _ in batches:
+        pass
+    return build(iter(()))  # type: ignore[no-any-return]
+
+
+def build_batches(
+    batches: Iterator[Any], names: tuple[str, ...], predicate: Predicate | None, place: str, types: tuple[str, str]
+) -> Iterator[Any]:
+    """Build a table of all batches and put it in its place: runs in one task, and gives one row that tells where."""
+    import pyarrow as pa
+
+    builder = TableBuilder(predicate)
+    with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
+        rejections = Rejections(Path(temporary) / "rejected.parquet")
+        for chunk in chunks(batches):
+            rejections.add(builder.add(chunk.select(range(len(names))).rename_columns(names)))
+        artifact = publish(builder.table, place, key_type=types[0], subscriber_type=types[1])
+        about = json.dumps({"artifact": artifact._asdict(), "rejected": rejections.placed(place)})
+    yield pa.record_batch([pa.array([about])], ["about"])
+
+
+def chunks(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches put together to tables of some size."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+class Rejections:
+    """Bad rows on their way to a Parquet file, which is named by what it holds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None
+
+    def add(self, rejected: list[Any]) -> None:
+        """Take rejected rows."""
+        import pyarrow as pa
+
+        schema = pa.schema({"row": pa.int64(), "key": pa.string(), "reason": pa.string()})
+        self.write(pa.RecordBatch.from_pylist([item._asdict() for item in rejected], schema))
+
+    def write(self, batch: Any) -> None:
+        """Take a batch of `row, key, reason`."""
+        import pyarrow.parquet as pq
+
+        if not batch.num_rows:
+            return
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, batch.schema)
+        self._writer.write_batch(batch)
+
+    def placed(self, place: str) -> str | None:
+        """The address of the file after it was put beside the artifacts; None if no row was bad."""
+        from pyarrow.fs import LocalFileSystem, copy_files
+
+        if self._writer is None:
+            return None
+        self._writer.close()
+        store, root = store_of(place)
+        folder, name = "rejected", hashlib.sha256(self._path.read_bytes()).hexdigest()
+        store.create_dir(f"{root}/{folder}")
+        fresh = f"{root}/{folder}/.new-{uuid.uuid4().hex}"
+        copy_files(str(self._path), fresh, source_filesystem=LocalFileSystem(), destination_filesystem=store)
+        store.move(fresh, f"{root}/{folder}/{name}.parquet")
+        return f"{place.rstrip('/')}/{folder}/{name}.parquet"
+
+
+def read_rejected(batches: Iterator[Any], path: str) -> Iterator[Any]:
+    """The rows of a file of bad rows, whatever comes in."""
+    import pyarrow.parquet as pq
+
+    for _ in batches:
+        pass
+    store, place = store_of(path)
+    with store.open_input_file(place) as file:
+        yield from pq.ParquetFile(file).iter_batches(READ_ROWS)

@@ -1,0 +1,75 @@
+"""How large a table will be, and how large it may be: what the plan is chosen by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BROADCAST_BYTES = "spark.contrada.broadcast.bytes"  # of a table that every worker maps, at most
+PARTITION_BYTES = "spark.contrada.partition.bytes"  # of a partition, about
+WORKER_MEMORY = "spark.executor.pyspark.memory"
+MOST, EACH = 4 << 30, 256 << 20
+# Measured, docs/scale.md: a table takes the bytes of its rows' binary columns and some for each row; text takes less.
+ROW_BYTES = 64
+UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Size(NamedTuple):
+    """Rows of subscriptions, the bytes of their filters or geometry, and the bytes that their table may take."""
+
+    rows: int
+    bytes: int
+
+    @property
+    def table(self) -> int:
+        """Bytes of the table, about."""
+        return self.bytes + ROW_BYTES * self.rows
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows with {self.bytes} bytes make a table of about {max(1, self.table >> 20)} MiB"
+
+
+def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> Size:
+    """Count the rows of subscriptions and the bytes of their columns; Python sees none of them."""
+    from pyspark.sql import functions as f
+
+    sent = subscriptions.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns))))
+    long = [field.name for field in sent.schema if field.dataType.typeName() in ("binary", "string")]
+    sums = [f.coalesce(f.sum(f.octet_length(name)), f.lit(0)) for name in long]
+    found = sent.agg(f.count(f.lit(1)), *sums).collect()[0]
+    return Size(int(found[0]), sum(int(size) for size in found[1:]))
+
+
+def table_limits(session: SparkSession) -> tuple[int, int]:
+    """Bytes of a table that is broadcast at most, and of a partition: as set, or half and an eighth of a worker's."""
+    worker = session.conf.get(WORKER_MEMORY, None)
+    memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // _cores(session)
+    limits = []
+    for name, share, usual in ((BROADCAST_BYTES, 2, MOST), (PARTITION_BYTES, 8, EACH)):
+        own = session.conf.get(name, None)
+        limits.append(bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share)
+    return limits[0], max(1, limits[1])
+
+
+def _cores(session: SparkSession) -> int:
+    """How many Python workers of an executor share its memory."""
+    return max(1, int(session.conf.get("spark.executor.cores", None) or 1))
+
+
+def bytes_of(name: str, text: str, unit: str = "") -> int:
+    """The bytes that a setting names, as Spark writes sizes.
+
+    >>> bytes_of("spark.executor.pyspark.memory", "2g"), bytes_of("spark.contrada.partition.bytes", "64", "b")
+    (2147483648, 64)
+    """
+    given = text.strip().lower()
+    digits = given.rstrip("bkmgt")
+    letters = given[len(digits) :]
+    named = letters[:1] or unit
+    if not digits.isdigit() or named not in UNITS or (len(letters) > 1 and letters[1:] != "b"):
+        raise ContradaError(f"{name} is a size such as 512m or 2g, not {text!r}")
+    return int(digits) * UNITS[named]

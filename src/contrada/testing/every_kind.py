@@ -1,0 +1,110 @@
+"""Filters with every operator, messages with values of every kind, and what a single process says of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+import contrada as ct
+from contrada.language.rows import attributes_of
+
+SCHEMA = pa.schema(
+    [
+        ("message_id", pa.string()),
+        ("size", pa.float64()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("area", pa.binary()),
+        ("flag", pa.bool_()),
+        ("wind", pa.struct({"speed": pa.int64(), "from": pa.string()})),
+        ("cost", pa.decimal128(20, 3)),
+        ("day", pa.date32()),
+        ("note", pa.string()),
+    ]
+)
+FILTERS = [
+    *("size = 1", "size <> 1", "size < 1", "size <= 1", "size > 1", "size >= 1", "size BETWEEN 0 AND 1"),
+    *("size NOT BETWEEN 0 AND 1", "size IN (0, 2)", "size NOT IN (0, 2)", "size IS NULL", "size IS NOT NULL"),
+    *("name = 'ab'", "name < 'b'", "name LIKE 'a%'", "name LIKE '%b'", "name LIKE '%b%'", "name NOT LIKE 'a_'"),
+    *("CASEI(name) = CASEI('AB')", "ACCENTI(name) = ACCENTI('é')", "name IN ('a', 'ab')", "name IS NULL"),
+    *("at >= TIMESTAMP('2000-01-01T00:00:00Z')", "at < DATE('2000-01-02')", "day = DATE('2000-01-01')"),
+    *("flag = TRUE", "flag <> TRUE", "flag IS NULL", "cost < 0.1", "cost >= 0.1 AND size < 2", "wind.speed > 5"),
+    *("\"wind.from\" = 'NW'", "wind.speed IS NULL", "nothing IS NULL", "nothing IS NOT NULL", "nothing < 5"),
+    *(f"{name}(area, POLYGON((1 1, 3 1, 3 3, 1 3, 1 1)))" for name in
+      ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered_by", "S_INTERSECTS")),
+    *("S_WITHIN(area, POLYGON((0 0, 6 0, 6 6, 0 6, 0 0)))", "S_INTERSECTS(area, POINT(2 2))"),
+    *("overlaps(area, POLYGON((1 1, 3 1, 3 3, 1 3, 1 1))) AND size > 0", "area IS NULL", "area IS NOT NULL"),
+    *("size < 1 OR size >= 1", "size < 0 OR S_INTERSECTS(area, POLYGON((1 1, 3 1, 3 3, 1 1))) OR name = 'ab'"),
+    *("NOT (size < 1 AND name = 'ab')", "size IS NULL OR size IS NOT NULL"),
+]  # fmt: skip
+
+
+def random_messages(count: int, seed: int = 7, bad: bool = True) -> pa.Table:
+    """Messages with values that subscriptions ask about, many nulls, and geometries of every kind."""
+    rng = np.random.default_rng(seed)
+
+    def some(choices: list[Any]) -> list[Any]:
+        return [choices[k] for k in rng.integers(0, len(choices), count)]
+
+    areas = [
+        *(shapely.to_wkb(shapely.box(x, y, x + w, y + w)) for x in range(4) for y in range(3) for w in (1, 2)),
+        *(shapely.to_wkb(shapely.Point(x, 2)) for x in range(4)),
+        shapely.to_wkb(shapely.box(0, 0, 6, 6) - shapely.box(1, 1, 3, 3)),
+        *([b"", b"no geometry", shapely.to_wkb(shapely.LineString([(0, 0), (1, 1)]))] if bad else []),
+        *[None] * 4,
+    ]
+    zone = dt.UTC
+    instants = [dt.datetime(2000, 1, 1, tzinfo=zone), dt.datetime(1999, 12, 31, 23, 59, 59, 999_999, zone), None]
+    return pa.table(
+        {
+            "message_id": [f"m{k}" for k in range(count)],
+            "size": some([0.0, 1.0, 2.0, 0.5, float("nan"), float("inf"), None]),
+            "name": some(["a", "ab", "AB", "é", "e", "b", "", None]),
+            "at": some(instants),
+            "area": some(areas),
+            "flag": some([True, False, None]),
+            "wind": some([{"speed": 7, "from": "NW"}, {"speed": None, "from": "S"}, {"speed": 2, "from": None}, None]),
+            "cost": some([Decimal("0.1"), Decimal("0.099"), Decimal("2"), None]),
+            "day": some([dt.date(2000, 1, 1), dt.date(2001, 1, 1), None]),
+            "note": some(["never sent", None]),
+        },
+        schema=SCHEMA,
+    )
+
+
+def table_of(
+    filters: Sequence[str], keys: Sequence[Any] | None = None, subscribers: Sequence[Any] | None = None
+) -> ct.ForwardingTable:
+    """A table of filters in a single process; keys default to their places, subscribers to the keys."""
+    table = ct.ForwardingTable()
+    for k, asked in enumerate(filters):
+        key = k if keys is None else keys[k]
+        table.subscribe(key if subscribers is None else subscribers[k], asked, key)
+    return table
+
+
+def expected(
+    table: ct.ForwardingTable, messages: pa.Table, by: Literal["subscription", "subscriber"] = "subscription"
+) -> tuple[list[Any], list[Any]]:
+    """The rows of matches and of rejections that a single process gives, sorted."""
+    found = table.match_many(attributes_of(messages), by=by)
+    ids = messages.column("message_id").to_pylist()
+    owners = np.repeat(np.arange(len(ids)), np.diff(found.offsets)).tolist()
+    names = [table.subscribers_of(found.rows, by)] + ([table.keys_of(found.rows)] if by == "subscription" else [])
+    matches = [(ids[owner], *rest) for owner, *rest in zip(owners, *names, strict=True)]
+    return sorted(matches, key=repr), sorted(((ids[item.row], item.reason) for item in found.rejected), key=repr)
+
+
+def plain_text(predicate: ct.Predicate) -> bool:
+    """True for predicates whose CQL2 text can stand in a column of text."""
+    try:
+        str(predicate).encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return False
+    return True

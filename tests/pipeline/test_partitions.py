@@ -1,0 +1,320 @@
+"""The plan "partitioned": the rows of the plan "broadcast", however filters and messages are spread."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada import pipeline
+from contrada.errors import TableError
+from contrada.pipeline.partitioned import task_counts
+from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, table_of
+from contrada.testing.scalars import predicates
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("artifacts")
+
+
+def frame(spark, table):
+    return spark.createDataFrame(table)
+
+
+def subscriptions(spark, filters, keys=None):
+    return frame(spark, pa.table({"filter": filters} | ({} if keys is None else {"key": keys})))
+
+
+def rows_of(matched):
+    answer = [sorted(map(tuple, part.collect()), key=repr) for part in (matched.matches, matched.rejected)]
+    matched.unpersist()
+    return answer[0], answer[1]
+
+
+def box(x, y, width, height=None):
+    return shapely.to_wkb(shapely.box(x, y, x + width, y + (width if height is None else height)))
+
+
+def town(count, seed=1, spread=100.0):
+    """Regions of many sizes, most of them small, some in a crowd, as rows of a template."""
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(0, spread, (count, 2))
+    corners[: count // 3] = 10 + rng.uniform(0, 2, (count // 3, 2))
+    sizes = 10 ** rng.uniform(-1, 1, count)
+    return pa.table(
+        {
+            "key": pa.array([f"k{k}" for k in range(count)]),
+            "subscriber": pa.array((np.arange(count) % 11).astype(np.int32)),
+            "geometry": [box(*corner, size) for corner, size in zip(corners.tolist(), sizes.tolist(), strict=True)],
+            "least": rng.integers(0, 3, count),
+        }
+    )
+
+
+def news(count, seed=2, spread=100.0):
+    """Messages over the same ground: regions, points, nulls, and some that are bad; ids repeat."""
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(-5, spread, (count, 2)).tolist()
+    areas = [box(*corner, 10 ** rng.uniform(-1, 1.3)) for corner in corners]
+    for k in range(0, count, 9):
+        areas[k] = [None, shapely.to_wkb(shapely.Point(corners[k])), b"no geometry"][k // 9 % 3]
+    return pa.table(
+        {
+            "message_id": pa.array(np.arange(count) // 2),
+            "area": pa.array(areas, pa.binary()),
+            "size": pa.array(rng.integers(0, 4, count)),
+        }
+    )
+
+
+def check(spark, messages, rows, table, place, partitions=4, template=None):
+    """Both answers of the partitioned plan are those of a single process."""
+    compiled = pipeline.compile(
+        frame(spark, rows).repartition(2), place, template=template, plan="partitioned", partitions=partitions
+    )
+    for by in ("subscription", "subscriber"):
+        matched = pipeline.match(frame(spark, messages).repartition(3), compiled, by=by)
+        assert matched.plan == "partitioned"
+        right = expected(table, messages, by)
+        assert rows_of(matched) == right
+    return matched, right
+
+
+def test_every_operator(spark, place):
+    keys = [f"k{k}" for k in range(len(FILTERS))]
+    whose = [f"s{k // 2}" for k in range(len(FILTERS))]
+    rows = pa.table({"filter": FILTERS, "key": keys, "subscriber": whose})
+    matched, right = check(spark, random_messages(300), rows, table_of(FILTERS, keys, whose), place)
+    assert len(right[0]) > 1000
+    assert right[1]
+    assert {part.is_wide for part in matched.artifact.partitions} == {True, False}
+
+
+@pytest.mark.slow
+@settings(max_examples=5)
+@given(st.lists(predicates().filter(plain_text), min_size=30, max_size=40))
+def test_generated_filters(spark, place, asked):
+    filters = [str(predicate) for predicate in asked]
+    messages = random_messages(60, seed=11)
+    table = ct.ForwardingTable()
+    refused = set()
+    for key, text in enumerate(filters):
+        try:
+            table.subscribe(key, text, key)
+        except ct.ContradaError:
+            refused.add(key)
+    matched = pipeline.match(
+        frame(spark, messages), subscriptions(spark, filters), "partitioned", artifacts=place, partitions=3
+    )
+    assert {row.row for row in matched.compiled.rejected.collect()} == refused
+    assert matched.compiled.count == len(table)
+    assert rows_of(matched) == expected(table, messages)
+
+
+def test_a_template_of_regions_alone(spark, place):
+    rows, messages = town(3000), news(400)
+    template = "S_INTERSECTS(area, $geometry)"
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, template)
+    matched, right = check(spark, messages, rows, table, place, 6, template)
+    assert len(right[0]) > 500
+    parts = matched.artifact.partitions
+    assert len(parts) == 6
+    assert sum(part.artifact.filters for part in parts) == 3000
+    assert max(part.artifact.filters for part in parts) < 1.1 * 3000 / 6
+    assert not any(part.is_wide for part in parts)
+    assert all(part.first_shared == part.artifact.subscriptions for part in parts)
+    assert 0 < matched.routed.replication < 3
+
+
+def test_a_template_whose_filters_lie_apart(spark, place):
+    rows = town(600)
+    moved = shapely.to_wkb(shapely.transform(shapely.from_wkb(rows["geometry"].to_pylist()), lambda xy: 100 - xy))
+    rows = rows.append_column("other", pa.array(list(moved), pa.binary()))
+    template = "S_INTERSECTS(area, $geometry) OR size >= $least AND overlaps(area, $other) OR disjoint(area, $other)"
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, template)
+    matched, _ = check(spark, news(150), rows, table, place, 5, template)
+    artifact = matched.artifact
+    assert artifact.has_shared
+    assert artifact.filters == 1800
+    assert artifact.subscriptions == 600
+
+
+def test_several_spatial_attributes(spark, place):
+    rng = np.random.default_rng(8)
+    asked = []
+    for x, y in rng.uniform(0, 60, (120, 2)).tolist():
+        first, second = f"POLYGON(({x} {y}, {x + 9} {y}, {x} {y + 9}, {x} {y}))", f"POINT({y} {x})"
+        asked += [
+            f"S_INTERSECTS(area, {first})",
+            f"S_INTERSECTS(area, {first}) AND S_INTERSECTS(home, {second})",
+            f"overlaps(area, {first}) OR S_INTERSECTS(home, {first})",
+            f"disjoint(home, {first})",
+        ]
+    table = table_of(asked)
+    messages = news(200, spread=70)
+    homes = [box(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
+    messages = messages.append_column("home", pa.array([b"bad", None, *homes[2:]], pa.binary()))
+    matched, _ = check(spark, messages, pa.table({"filter": asked, "key": range(len(asked))}), table, place, 5)
+    assert {name for part in matched.artifact.partitions for name in part.boxes} == {"area", "home"}
+
+
+def test_no_spatial_attribute_at_all(spark, place):
+    asked = [f"size >= {k % 5} AND name <> 'n{k}'" for k in range(60)]
+    messages = pa.table({"message_id": [f"m{k % 7}" for k in range(40)], "size": [k % 6 for k in range(40)]})
+    messages = messages.append_column("name", pa.array([f"n{k}" for k in range(40)]))
+    matched, _ = check(spark, messages, pa.table({"filter": asked, "key": range(60)}), table_of(asked), place, 3)
+    assert [part.artifact.filters for part in matched.artifact.partitions] == [20, 20, 20]
+    assert matched.routed.replication == 3
+
+
+def test_nothing_in_nothing_out(spark, place):
+    rows = town(50)
+    template = "S_INTERSECTS(area, $geometry)"
+    messages = frame(spark, news(20))
+    options = {"template": template, "artifacts": place, "partitions": 3}
+    assert rows_of(pipeline.match(messages.limit(0), frame(spark, rows), "partitioned", **options)) == ([], [])
+    matched = pipeline.match(messages, frame(spark, rows).limit(0), "partitioned", **options)
+    assert matched.compiled.count == matched.compiled.rejected.count() == 0
+    assert rows_of(matched) == ([], [])
+
+
+def test_bad_rows_and_repeated_keys_are_those_of_broadcast(spark, place):
+    good = [f"S_INTERSECTS(area, POLYGON(({k} 0, {k + 3} 0, {k} 3, {k} 0)))" for k in range(20)]
+    asked = ["size <", *good, "size >= 2", good[3], None, "", "size >= 1 OR " + good[4]]
+    keys = ["first", *(f"k{k}" for k in range(20)), "first", "k3", "none", "empty", None]
+    rows = subscriptions(spark, asked, keys).repartition(1)
+    messages = frame(spark, news(60, spread=20))
+    found = [
+        pipeline.match(messages, rows, plan, artifacts=place, partitions=count)
+        for plan, count in (("broadcast", None), ("partitioned", 4))
+    ]
+    bad = [sorted((row.row, row.key) for row in one.compiled.rejected.collect()) for one in found]
+    assert bad[0] == bad[1]
+    assert len(bad[0]) == 5
+    assert found[0].compiled.count == found[1].compiled.count == 21
+    assert rows_of(found[0]) == rows_of(found[1])
+
+
+def test_bad_geometry_points_and_other_systems_in_a_template(spark, place):
+    boxes = [shapely.box(k, 0, k + 2, 2) for k in range(30)]
+    values = [shapely.to_wkb(shape) for shape in boxes]
+    values[3], values[4], values[5] = b"x", None, shapely.to_wkb(shapely.Point(1, 1))
+    for k, srid in ((1, 4326), (7, 3857), (8, 4326)):
+        values[k] = shapely.to_wkb(shapely.set_srid(boxes[k], srid), include_srid=True)
+    rows = frame(spark, pa.table({"geometry": values})).coalesce(1)
+    messages = frame(spark, news(60, spread=30))
+    template = "S_INTERSECTS(area, $geometry)"
+    found = [
+        pipeline.match(messages, rows, plan, template=template, artifacts=place, partitions=count)
+        for plan, count in (("broadcast", None), ("partitioned", 3))
+    ]
+    bad = [sorted((row.row, row.key) for row in one.compiled.rejected.collect()) for one in found]
+    assert bad[0] == bad[1] == [(k, str(k)) for k in (3, 4, 5, 7)]
+    assert found[1].artifact.crs == found[0].artifact.crs == {"area": "EPSG:4326"}
+    assert rows_of(found[0]) == rows_of(found[1])
+
+
+def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_no_straggler(spark, place):
+    wkb = [box(5, 5, 1)] * 400 + [box(k % 20, k // 20, 0.5) for k in range(400)] + [box(-50, -50, 200)]
+    rows = pa.table({"geometry": wkb})
+    template = "S_INTERSECTS(area, $geometry)"
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, template)
+    messages = news(3000, spread=20)
+    compiled = pipeline.compile(frame(spark, rows), place, template=template, plan="partitioned", partitions=8)
+    filters = [part.artifact.filters for part in compiled.artifact.partitions]
+    assert sum(filters) == 801
+    assert max(filters) <= 2 * 801 / 8
+    matched = pipeline.match(frame(spark, messages), compiled)
+    everywhere = np.argmax(matched.routed.counts)
+    assert matched.routed.counts[everywhere] > 2500
+    tasks = task_counts(matched.routed.counts, 16)  # as many as a session of eight cores has
+    assert tasks[everywhere] == 3
+    assert rows_of(matched) == expected(table, messages)
+
+
+def test_expected_messages_move_the_cuts(spark, place):
+    rows = pa.table({"geometry": [box(k % 40, k // 40, 0.5) for k in range(1600)]})
+    crowd = pa.table({"message_id": range(500), "area": [box(1 + k / 1000, 1, 0.1) for k in range(500)]})
+    template = "S_INTERSECTS(area, $geometry)"
+    sizes = []
+    for messages in (None, frame(spark, crowd)):
+        compiled = pipeline.compile(
+            frame(spark, rows), place, template=template, plan="partitioned", partitions=4, messages=messages
+        )
+        sizes.append(sorted(part.artifact.filters for part in compiled.artifact.partitions))
+    assert sizes[0] == [400] * 4
+    assert sizes[1][0] < 200
+
+
+def test_partitions_are_read_again_and_plans_are_not_mixed_up(spark, place):
+    rows, messages = town(300), news(50)
+    template = "S_INTERSECTS(area, $geometry)"
+    compiled = pipeline.compile(frame(spark, rows), place, template=template, plan="partitioned", partitions=3)
+    again = pipeline.PartitionedArtifact.read(compiled.artifact.path)
+    assert again == compiled.artifact
+    assert json.loads((place / again.digest / "partitions.json").read_text())["subscriptions"] == 300
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, template)
+    assert rows_of(pipeline.match(frame(spark, messages), again)) == expected(table, messages)
+    with pytest.raises(ct.ContradaError, match='compiled for the plan "partitioned"'):
+        pipeline.match(frame(spark, messages), again, "broadcast")
+    with pytest.raises(ct.ContradaError, match='compiled for the plan "broadcast"'):
+        pipeline.match(frame(spark, messages), pipeline.publish(table, place), "partitioned")
+    with pytest.raises(ct.ContradaError, match="1 to 65535"):
+        pipeline.compile(frame(spark, rows), place, template=template, partitions=0)
+    with pytest.raises(TableError, match="holds no partitions"):
+        pipeline.PartitionedArtifact.read(place)
+
+
+def test_auto_chooses_by_size_and_says_why(spark, place):
+    rows, messages = frame(spark, town(300)), frame(spark, news(30))
+    options = {"template": "S_INTERSECTS(area, $geometry)", "artifacts": place}
+    small = pipeline.match(messages, rows, **options)
+    assert small.plan == "broadcast"
+    assert "why: 300 rows" in small.explain()
+    spark.conf.set("spark.contrada.broadcast.bytes", "10k")
+    spark.conf.set("spark.contrada.partition.bytes", "20k")
+    try:
+        large = pipeline.match(messages, rows, **options)
+        spark.conf.set("spark.contrada.partition.bytes", "many")
+        with pytest.raises(ct.ContradaError, match="such as 512m or 2g, not 'many'"):
+            pipeline.match(messages, rows, **options)
+    finally:
+        spark.conf.unset("spark.contrada.broadcast.bytes")
+        spark.conf.unset("spark.contrada.partition.bytes")
+    assert large.plan == "partitioned"
+    text = large.explain()
+    count = len(large.artifact.partitions)
+    assert count == 3
+    for part in ("a worker takes no more than 0 MiB", f"partitions: {count}", "replication: 30 messages", "balance:"):
+        assert part in text
+    assert rows_of(small) == rows_of(large)
+
+
+def test_messages_are_read_once(spark, place):
+    from pyspark.sql import functions as F
+
+    passes = spark.sparkContext.accumulator(0)
+
+    @F.udf("long")
+    def counted(size):
+        passes.add(1)
+        return size
+
+    rows = town(200).drop_columns("subscriber")
+    template = "S_INTERSECTS(area, $geometry) AND size >= $least"
+    compiled = pipeline.compile(frame(spark, rows), place, template=template, plan="partitioned", partitions=3)
+    messages = frame(spark, news(40)).withColumn("size", counted.asNondeterministic()("size"))
+    matched = pipeline.match(messages, compiled)
+    assert matched.matches.count() > 0
+    assert matched.rejected.count() > 0
+    assert passes.value == 40
+    matched.unpersist()
