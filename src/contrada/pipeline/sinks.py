@@ -125,7 +125,7 @@ class ConsoleSink:
     def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
         """Print a batch."""
         for rows in (matches, rejected) if batch.rejected else (matches,):
-            for row in rows.selectExpr("to_json(struct(*)) AS line").toLocalIterator():
+            for row in rows.selectExpr("to_json(struct(*)) AS line").collect():
                 print(row.line, flush=True)
 
 

@@ -40,7 +40,8 @@ class Progress(NamedTuple):
         parts = [f"{self.messages:,} messages, {self.rate:,.0f}/s, {self.matches:,} matches"]
         parts += [f"{self.rejected:,} rejected"] * bool(self.rejected)
         parts += [f"{self.rejected_changes:,} bad changes"] * bool(self.rejected_changes)
-        parts += [f"{self.lag:,} {self.lag_unit} behind"] * (self.lag is not None)
+        if self.lag is not None:
+            parts.append(f"{self.lag:,} {self.lag_unit} behind")
         return f"batch {self.batch}, version {self.version} ({self.subscriptions:,} subscriptions): {', '.join(parts)}"
 
     def metrics(self) -> str:

@@ -57,7 +57,7 @@ class Stream:
 
 def match_stream(
     messages: DataFrame,
-    subscriptions: DataFrame | Compiled | Artifact | None = None,
+    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
     changes: str | os.PathLike[str] | Changes | None = None,
     *,
     sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, Batch], None],
@@ -118,7 +118,9 @@ def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscription
     for name in needed:
         if name not in messages.columns:
             raise FormatError(f"messages have a column {name!r}; there are {messages.columns}")
-    if template is not None and (subscriptions is None or isinstance(subscriptions, Compiled | Artifact)):
+    if template is not None and (
+        subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
+    ):
         raise ContradaError("a template is for rows of subscriptions")
 
 
@@ -137,6 +139,8 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
     """The table that a new stream begins with."""
     if subscriptions is None:
         return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
+    if isinstance(subscriptions, ForwardingTable):
+        return publish(subscriptions, artifacts)
     if isinstance(subscriptions, Artifact):
         return subscriptions
     if isinstance(subscriptions, Compiled):
