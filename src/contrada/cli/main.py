@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli import check, demo, experiment, ingest, match, overlay, simplify
+from contrada.cli import check, demo, experiment, ingest, match, overlay, simplify, stream
 
 app = typer.Typer(
     name="contrada",
@@ -15,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(help=match.HELP)(match.match)
+app.command(help=stream.HELP)(stream.stream)
 app.command(help=check.HELP)(check.check)
 app.command(help=simplify.HELP)(simplify.simplify)
 app.command(help=demo.HELP)(demo.demo)

@@ -13,6 +13,7 @@ from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from contrada.pipeline.artifacts import Artifact, publish
+    from contrada.pipeline.changes import ChangeTable
     from contrada.pipeline.compiling import Compiled, compile
     from contrada.pipeline.dataset import Dataset, read_dataset
     from contrada.pipeline.ingesting import Ingested, ingest
@@ -20,18 +21,28 @@ if TYPE_CHECKING:
     from contrada.pipeline.partitions import PartitionedArtifact
     from contrada.pipeline.report import write_report
     from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
+    from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
+    from contrada.pipeline.streaming import Stream, match_stream
+    from contrada.pipeline.versioned import Decoding
 
 __all__ = [
     "Artifact",
+    "ChangeTable",
     "Compiled",
+    "ConsoleSink",
     "Dataset",
+    "Decoding",
     "Ingested",
+    "KafkaSink",
     "Matched",
+    "ParquetSink",
     "PartitionedArtifact",
     "SimplifiedSubscriptions",
+    "Stream",
     "compile",
     "ingest",
     "match",
+    "match_stream",
     "publish",
     "read_dataset",
     "simplify",
@@ -41,15 +52,22 @@ __all__ = [
 # Modules are named otherwise than what they hold: an imported module would take the place of the function.
 _HOMES = {
     "Artifact": "artifacts",
+    "ChangeTable": "changes",
     "Compiled": "compiling",
+    "ConsoleSink": "sinks",
     "Dataset": "dataset",
+    "Decoding": "versioned",
     "Ingested": "ingesting",
+    "KafkaSink": "sinks",
     "Matched": "matching",
+    "ParquetSink": "sinks",
     "PartitionedArtifact": "partitions",
     "SimplifiedSubscriptions": "simplifying",
+    "Stream": "streaming",
     "compile": "compiling",
     "ingest": "ingesting",
     "match": "matching",
+    "match_stream": "streaming",
     "publish": "artifacts",
     "read_dataset": "dataset",
     "simplify": "simplifying",

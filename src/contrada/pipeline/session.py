@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,12 @@ def require_spark() -> None:
         raise ContradaError(MISSING) from error
 
 
-def session(master: str | None = None) -> SparkSession:
+def session(master: str | None = None, further: Mapping[str, str] | None = None) -> SparkSession:
     """The running session as it is, or a new one: on all cores of this machine unless `master` names another place.
 
     It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
-    half of the machine's memory. Python workers run this same interpreter. If Spark does not start, a ContradaError
-    says why.
+    half of the machine's memory; `further` settings come on top. Python workers run this same interpreter. If Spark
+    does not start, a ContradaError says why.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def session(master: str | None = None) -> SparkSession:
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     builder = SparkSession.builder.appName("contrada").master(place)
-    for name, value in settings_of(place).items():
+    for name, value in {**settings_of(place), **(further or {})}.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

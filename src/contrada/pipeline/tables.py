@@ -113,6 +113,16 @@ def remove_unused(root: Path, now: float | None = None) -> None:
             total -= size
 
 
+def remove_copy(digest: str, root: Path) -> bool:
+    """Remove the copy of an artifact that nobody will ask for again; False if it is in use or not there."""
+    with _LOCK:
+        forgotten = _OPEN.pop(digest, None)
+        if forgotten is not None:
+            forgotten.use.close()
+    use = root / f"{digest}.use"
+    return use.exists() and (root / digest).is_dir() and _remove(use)
+
+
 def _remove(use: Path) -> bool:
     """Remove a copy unless it is in use; whoever wants it meanwhile waits for the lock and fetches it again."""
     with use.open("a") as file:

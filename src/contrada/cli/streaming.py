@@ -1,0 +1,160 @@
+"""What `contrada stream` does: a source as a streaming DataFrame, a sink, a line of progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import typer
+
+from contrada.cli.ending import FAILED, INTERRUPTED
+from contrada.cli.intake import IDENTIFIERS
+from contrada.cli.subscribing import Asking, table_of
+from contrada.errors import ContradaError
+from contrada.language.records import Rejected
+from contrada.pipeline.edge import quoted
+from contrada.pipeline.place import Place
+from contrada.pipeline.session import session
+from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
+from contrada.pipeline.stream_progress import Progress
+from contrada.pipeline.versioned import Decoding
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KAFKA, RATE = "kafka:", "rate:"
+
+
+class Plan(NamedTuple):
+    """What is to be matched, how, and where answers go."""
+
+    messages: str
+    asking: Asking | None
+    checkpoint: str
+    output: str
+    changes: Path | None
+    id: str | None
+    format: str
+    times: tuple[str, ...]
+    files: int | None
+    servers: str
+    by: Literal["subscription", "subscriber"]
+    trigger: dict[str, Any]
+    compact_after: int
+    metrics: Path | None
+    quiet: bool
+    master: str | None
+    jars: str | None
+
+
+def run(plan: Plan) -> int:
+    """Run the stream until it ends or is interrupted, and return the exit code."""
+    from pyspark.errors import PySparkException
+
+    from contrada.pipeline.streaming import match_stream
+
+    spark = session(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
+    stream = None
+    line = Line(plan.quiet, plan.metrics)
+    try:
+        frame, decoding = _source(spark, plan)
+        first = None if plan.asking is None or _is_begun(plan.checkpoint) else table_of(plan.asking, _told)
+        stream = match_stream(
+            frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
+            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
+        )  # fmt: skip
+        stream.wait()
+    except KeyboardInterrupt:
+        if stream is not None:
+            stream.stop()
+        return INTERRUPTED
+    except PySparkException as error:
+        typer.echo(f"error: {str(error).strip().partition(chr(10))[0]}", err=True)
+        return FAILED
+    finally:
+        line.end()
+        spark.stop()
+    return 0
+
+
+def _is_begun(checkpoint: str) -> bool:
+    return bool(Place(checkpoint).inner("contrada").names("versions"))
+
+
+def _told(item: Rejected) -> None:
+    typer.echo(f"rejected subscription: {item}", err=True)
+
+
+def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None]:
+    """Messages as they come, and how their texts are read, if they are texts."""
+    options = {"times": plan.times} if plan.times else {}
+    if plan.messages.startswith(KAFKA):
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", plan.servers)
+        frame = reader.option("subscribe", plan.messages.removeprefix(KAFKA)).option("startingOffsets", "earliest")
+        # Unique, and the same when a batch is replayed: whoever reads the matches can tell copies by it.
+        place = "concat(topic, '-', partition, '-', offset) AS message_id"
+        ids = () if plan.id is None else (plan.id,)
+        return frame.load().selectExpr(place, "value"), Decoding(ids, plan.id is not None, options)
+    if plan.messages.startswith(RATE):
+        rate = spark.readStream.format("rate").option("rowsPerSecond", plan.messages.removeprefix(RATE)).load()
+        return rate.selectExpr("value AS message_id", "value", "timestamp"), None
+    if not os.path.isdir(plan.messages) and "://" not in plan.messages:
+        raise ContradaError(f"{plan.messages} is no directory")
+    files: Any = spark.readStream if plan.files is None else spark.readStream.option("maxFilesPerTrigger", plan.files)
+    if plan.format == "parquet":
+        return _parquet(spark, files, plan), None
+    place = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
+    lines = files.text(plan.messages).where("trim(value) <> ''").selectExpr(place, "value")
+    return lines, Decoding(IDENTIFIERS if plan.id is None else (plan.id,), plan.id is not None, options)
+
+
+def _parquet(spark: SparkSession, files: Any, plan: Plan) -> DataFrame:
+    """Rows of Parquet files, which have the columns of those that are there already."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        schema = spark.read.parquet(plan.messages).schema
+    except AnalysisException as error:
+        raise ContradaError(f"{plan.messages}: no Parquet file here tells the columns yet") from error
+    frame: DataFrame = files.schema(schema).parquet(plan.messages)
+    names = (
+        [plan.id] if plan.id is not None else [name for name in ("message_id", *IDENTIFIERS) if name in schema.names]
+    )
+    if not names or names[0] not in schema.names:
+        raise ContradaError(f"no column identifies the messages: name it with --id; there are {schema.names}")
+    return frame if names[0] == "message_id" else frame.selectExpr(f"{quoted(names[0])} AS message_id", "*")
+
+
+def _sink(plan: Plan) -> Any:
+    if plan.output.startswith(KAFKA):
+        return KafkaSink(plan.servers, plan.output.removeprefix(KAFKA))
+    return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output)
+
+
+class Line:
+    """One line of progress on standard error, written over on a terminal; and a file of metrics."""
+
+    def __init__(self, quiet: bool, metrics: Path | None) -> None:
+        self._quiet, self._metrics = quiet, metrics
+        self._is_terminal = sys.stderr.isatty()
+        self._is_open = False
+
+    def show(self, progress: Progress) -> None:
+        """Tell of a batch."""
+        if self._metrics is not None:
+            fresh = self._metrics.with_name(f".{self._metrics.name}.new")
+            fresh.write_text(progress.metrics())
+            fresh.replace(self._metrics)
+        if self._quiet:
+            return
+        text = progress.line()
+        sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+        sys.stderr.flush()
+        self._is_open = self._is_terminal
+
+    def end(self) -> None:
+        """End the line."""
+        if self._is_open:
+            sys.stderr.write("\n")

@@ -1,0 +1,216 @@
+"""Streams of messages against subscriptions that change while they run: Structured Streaming, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import ContradaError, FormatError
+from contrada.matching import ForwardingTable
+from contrada.matching.asked import Asked
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.changes import Changes, ChangeTable, DirectoryChanges
+from contrada.pipeline.compiling import Compiled, compile
+from contrada.pipeline.edge import attribute_columns, check_crs, name_type
+from contrada.pipeline.matching import ID, By
+from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.sinks import Batch, CallSink, ParquetSink, Sink
+from contrada.pipeline.stream_progress import Progress, progress_of
+from contrada.pipeline.versioned import Decoding, Work, compact_version, match_version
+from contrada.pipeline.versions import Version, Versions, checkpoint_place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TEXT = "value"
+
+
+class Stream:
+    """A running stream; `query` is Spark's own handle on it."""
+
+    def __init__(self, query: StreamingQuery, batches: _Batches) -> None:
+        self.query = query
+        self._batches = batches
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of its subscriptions."""
+        return self._batches.versions
+
+    def progress(self) -> Progress | None:
+        """How far it is: the last batch, rates, lag and version; None before the first batch."""
+        return progress_of(self._batches.last, self.query.lastProgress, self.versions)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it ends, or so long; True if it has ended. What ended it badly is raised."""
+        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+
+    def stop(self) -> None:
+        """Stop after the batch that runs; a new stream with the same checkpoint goes on from there."""
+        self.query.stop()
+        self.versions.wait()
+
+
+def match_stream(
+    messages: DataFrame,
+    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
+    changes: str | os.PathLike[str] | Changes | None = None,
+    *,
+    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, Batch], None],
+    checkpoint: str | os.PathLike[str],
+    by: By = "subscription",
+    template: Asked | None = None,
+    decoding: Decoding | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    compact_after: int = 1000,
+    progress: Callable[[Progress], None] | None = None,
+) -> Stream:
+    """Match a streaming DataFrame against subscriptions, and begin to write the answers to a sink.
+
+    `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`.
+    `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
+    directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
+    function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes. `progress` is told of every
+    batch.
+    """
+    _check(messages, by, decoding, subscriptions, template)
+    place = checkpoint_place(os.fspath(checkpoint))
+    session = messages.sparkSession
+    taken = _sink_of(sink)
+    source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
+
+    def compact(version: Version, artifacts: str) -> Artifact:
+        made = partial(compact_version, version=version, place=versions.place.where, artifacts=artifacts)
+        about = session.range(0, 1, 1, 1).mapInArrow(made, "about string").collect()[0]["about"]
+        return Artifact.of(json.loads(about))
+
+    def check(attributes: set[str]) -> None:
+        if decoding is None:
+            attribute_columns(messages, attributes)
+
+    versions = Versions(place, source, compact, check, compact_after)
+    taken.begin(versions.id)
+    versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
+    if decoding is None:
+        check_crs(messages, versions.current.artifact.crs)
+        check(set(versions.current.attributes))
+    batches = _Batches(versions, taken, by, decoding, progress)
+    writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    query = writer.start()
+    batches.query = query
+    return Stream(query, batches)
+
+
+def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
+    if not messages.isStreaming:
+        raise ContradaError("messages are a table; match_stream takes a stream, and match tables")
+    if by not in ("subscription", "subscriber"):
+        raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
+    if type(messages).__module__.startswith("pyspark.sql.connect"):
+        raise ContradaError("streams keep their versions in the driver, which Spark Connect has not: use a session")
+    needed = (ID,) if decoding is None else (ID, TEXT)
+    for name in needed:
+        if name not in messages.columns:
+            raise FormatError(f"messages have a column {name!r}; there are {messages.columns}")
+    if template is not None and (
+        subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
+    ):
+        raise ContradaError("a template is for rows of subscriptions")
+
+
+def _sink_of(sink: Any) -> Sink:
+    if isinstance(sink, str | os.PathLike):
+        return ParquetSink(sink)
+    if hasattr(sink, "write") and hasattr(sink, "begin"):
+        taken: Sink = sink
+        return taken
+    if callable(sink):
+        return CallSink(sink)
+    raise ContradaError(f"a sink is a directory, a sink or a function, not {sink!r}")
+
+
+def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
+    """The table that a new stream begins with."""
+    if subscriptions is None:
+        return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
+    if isinstance(subscriptions, ForwardingTable):
+        return publish(subscriptions, artifacts)
+    if not isinstance(subscriptions, Artifact | PartitionedArtifact | Compiled):
+        subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
+    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
+    if isinstance(artifact, PartitionedArtifact):
+        raise ContradaError('every executor of a stream holds the whole table: compile it with plan="broadcast"')
+    return artifact
+
+
+class _Batches:
+    """What runs for every batch, in the driver."""
+
+    def __init__(
+        self,
+        versions: Versions,
+        sink: Sink,
+        by: By,
+        decoding: Decoding | None,
+        told: Callable[[Progress], None] | None,
+    ) -> None:
+        self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
+        self.last: tuple[Batch, float] | None = None
+        self.query: StreamingQuery | None = None
+
+    def run(self, messages: DataFrame, number: int) -> None:
+        """Match a batch with its version, and hand the answers to the sink."""
+        from pyspark.sql import functions as f
+
+        began = time.perf_counter()
+        self.versions.committed(number)  # Spark begins a batch when those before it are committed
+        version = self.versions.of_batch(number)
+        answers = self._answers(messages, version).persist()
+        try:
+            total = answers.select(f.sum("messages"), f.sum(f.size("found")), f.count("reason")).collect()[0]
+            read, matches, rejected = (int(value or 0) for value in total)
+            batch = Batch(number, version.number, version.subscriptions, read, matches, rejected)
+            named = f.lit(version.number).cast("bigint").alias("version")
+            good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
+            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
+            self._sink.write(good, bad, batch)
+        finally:
+            answers.unpersist()
+        self.last = (batch, time.perf_counter() - began)
+        if self._told is not None:
+            latest = None if self.query is None else self.query.lastProgress
+            report = progress_of(self.last, latest, self.versions)
+            assert report is not None
+            self._told(report)
+
+    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
+        """What comes of every message: lists of matches, rejections, and how many there were."""
+        from pyspark.sql.types import ArrayType, StructType
+
+        if self._decoding is None:
+            columns = attribute_columns(messages, version.attributes)
+            sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+            ids = messages.select(ID).schema
+        else:
+            columns = {}
+            sent = messages.select(messages[ID].cast("string").alias("id"), TEXT)
+            ids = StructType().add(ID, "string")
+        found = StructType().add("subscriber", name_type(version.artifact.subscriber_type))
+        if self._by == "subscription":
+            found = found.add("key", name_type(version.artifact.key_type))
+        schema = ids.add("found", ArrayType(found)).add("reason", "string").add("raw", "string")
+        schema = schema.add("messages", "long")
+        schema[ID].nullable = True
+        place = self.versions.place.where
+        work = Work(version, place, self._by, tuple(columns), self._decoding, self.versions.retired)
+        return sent.mapInArrow(partial(match_version, work=work), schema)
+
+
+__all__ = ["ChangeTable", "Stream", "match_stream"]
