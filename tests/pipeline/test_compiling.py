@@ -7,7 +7,7 @@ import shapely
 import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
-from contrada.pipeline import compiling, tables
+from contrada.pipeline import building, tables
 from contrada.pipeline.edge import ARTIFACTS, artifacts_place
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
@@ -89,8 +89,8 @@ def test_default_keys_run_over_the_partitions_in_order(spark, tmp_path, partitio
 def test_many_batches_and_parts_give_the_same_table(spark, tmp_path, monkeypatch):
     rows = spark.range(0, 5000, 1, 3).selectExpr("id AS key", "cast(id % 50 as double) AS least")
     whole = pipeline.compile(rows, tmp_path / "whole", template="size >= $least")
-    monkeypatch.setattr(compiling, "CHUNK_ROWS", 700)
-    parts = list(compiling._chunks(iter([pa.record_batch([pa.array(range(300))], ["key"])] * 5)))
+    monkeypatch.setattr(building, "CHUNK_ROWS", 700)
+    parts = list(building.chunks(iter([pa.record_batch([pa.array(range(300))], ["key"])] * 5)))
     assert [part.num_rows for part in parts] == [900, 600]
     table = ct.ForwardingTable.open(whole.artifact.path)
     assert len(table.match_keys({"size": 10})) == 1100
