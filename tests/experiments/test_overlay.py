@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contrada.errors import OverlayError
-from contrada.experiments import overlay_figures, overlay_plots
+from contrada.experiments import overlay_figures, overlay_plots, overlay_tables
 from contrada.experiments.overlay_run import Setting, build, measure, send
 from contrada.experiments.overlay_tree import degree_of, false_share, reach_of, received, shuffled_reach
 from contrada.experiments.overlay_workload import (
@@ -144,7 +144,9 @@ def test_rows_are_kept_and_drawn(tmp_path):
     pictures = overlay_plots.plot(rows, tmp_path / "figures", "svg", scale=0.004)
     assert len(pictures) == 6
     assert all(picture.stat().st_size > 1000 for picture in pictures)
-    assert overlay_plots.table(rows, 0.004).count("\n") == 6
+    text = overlay_tables.tables(rows, 0.004)
+    assert text.count("**Figure") == 5
+    assert "| 5, 10 | " in text.partition("**Table 2")[2]
     json.dumps(rows)
 
 

@@ -185,8 +185,8 @@ def evaluate(
     scale: Annotated[float, typer.Option(min=0.001, max=1, help="Smaller trees, for a trial.")] = 1.0,
     figures: Annotated[Path | None, typer.Option(help="Where figures go; else beside the rows.")] = None,
 ) -> None:
-    """Repeat the paper's evaluation: rows to a file, then figures 7 to 12 and Table 2 from the file."""
-    from contrada.experiments import overlay_figures, overlay_plots
+    """Repeat the paper's evaluation: rows to a file, then figures 7 to 12, their tables and Table 2 from the file."""
+    from contrada.experiments import overlay_figures, overlay_plots, overlay_tables
 
     with errors_told():
         settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
@@ -200,4 +200,4 @@ def evaluate(
         found = overlay_figures.read_rows(rows)
         for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
             typer.echo(path)
-        typer.echo(overlay_plots.table(found, scale))
+        typer.echo(overlay_tables.tables(found, scale))

@@ -1,4 +1,4 @@
-"""Figures 7 to 12 and Table 2 of the overlay paper, drawn from a file of rows."""
+"""Figures 7 to 12 of the overlay paper, drawn from a file of rows."""
 
 from __future__ import annotations
 
@@ -140,19 +140,3 @@ def merge_by_hits(curves: list[list[list[float]]]) -> list[tuple[float, float]]:
             weight, total = sums.get(low, (0.0, 0.0))
             sums[low] = weight + count, total + count * share
     return [(low, round(total / weight, 12)) for low, (weight, total) in sorted(sums.items())]
-
-
-def table(rows: list[Row], scale: float = 1.0) -> str:
-    """Table 2, as Markdown: maximum, average and variance of the degree of inner peers."""
-    lines = ["| m, M | " + " | ".join(f"{name}: max, average, variance" for name in NAMES.values()) + " |"]
-    lines.append("|---" * (1 + len(NAMES)) + "|")
-    for least, most in DEGREES:
-        cells = []
-        for method in NAMES:
-            found = chosen(rows, method, scale, least=least, most=most)
-            largest = max((row["degree"]["max"] for row in found), default=0)
-            average, _ = mean(found, lambda row: row["degree"]["average"])
-            variance, _ = mean(found, lambda row: row["degree"]["variance"])
-            cells.append(f"{largest}, {average:.2f}, {variance:.2f}")
-        lines.append(f"| {least}, {most} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
+from contrada.index.entries import entries_of
 from contrada.index.memory import settled
 from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based
 from contrada.index.raw import (
@@ -75,8 +76,7 @@ def pack_scalars(
     spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, NEIGHBOURS, 1)
     is_here = (share[heads] < spatial) | by_constant
     here, nearby = heads[is_here], heads[~is_here & has_box]
-    seconds = np.where(offsets[filters[here] + 1] - offsets[filters[here]] > 1, here + 1, -1)
-    made = make_entries(slots._replace(records=records), filters, here, seconds, nearby, boxes)
+    made = make_entries(slots._replace(records=records), filters, here, nearby, boxes)
     arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
     return ScalarIndex(first, Arrays(*(settled(array) for array in arrays)), place, float(share[here].sum()))
 
@@ -183,10 +183,10 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
 
 
 def make_entries(
-    slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], seconds: NDArray[np.int64],
-    nearby: NDArray[np.int64], boxes: NDArray[np.float64] | None,
+    slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], nearby: NDArray[np.int64],
+    boxes: NDArray[np.float64] | None,
 ) -> Entries:  # fmt: skip
-    """Entries for the filters whose first records are `here`; seconds are the records to look at next, or -1.
+    """Entries for the filters whose first records are `here`; records stand filter by filter.
 
     After them come those of the filters that are reached by their boxes, whose first records are `nearby`.
     """
@@ -208,14 +208,9 @@ def make_entries(
     number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
     order = np.lexsort((filters[here[whose]], number, kind[whose], slot[whose]))  # places follow the regions
     whose, number, spans = whose[order], number[order], spans[order]
-    follow = np.where(kind == BY_VALUE, here, seconds)
-    entries = np.full((len(whose), 4), -1, np.int32)
-    entries[:, 0] = filters[here[whose]]
-    has_next = follow[whose] >= 0
-    entries[has_next, 1:] = slots.records[follow[whose][has_next]]
+    entries = entries_of(slots, filters, here[whose], kind[whose] != BY_VALUE)
     found = _found(slots, entries, slot[whose], kind[whose], number, spans)
-    by_box = np.column_stack([filters[nearby], slots.records[nearby]]).astype(np.int32)
-    whole = np.concatenate([entries, by_box])
+    whole = np.concatenate([entries, entries_of(slots, filters, nearby, np.zeros(len(nearby), bool))])
     around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[whole[:, 0]])
     return found._replace(entries=whole, others=np.append(found.others, len(entries)), boxes=around)
 

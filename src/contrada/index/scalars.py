@@ -38,7 +38,7 @@ class Arrays(NamedTuple):
     records: NDArray[np.int32]
     set_offsets: NDArray[np.int32]
     set_ranks: NDArray[np.int32]
-    entries: NDArray[np.int32]  # of each: the filter, and the record to look at next, if any
+    entries: NDArray[np.int32]  # of each: the filter, and bounds of two more records (index/entries.py)
     equal_base: NDArray[np.int64]  # by slot, into what follows
     equal_offsets: NDArray[np.int32]  # where the entries of each constant or pattern begin
     others: NDArray[np.int64]  # by slot: entries by interval, by being there, their end; first block, first span
@@ -247,7 +247,7 @@ class Scratch:
     def __init__(self, arrays: Arrays) -> None:
         texts = len(arrays.text_offsets) - 1
         self.room: tuple[Any, ...] = (
-            np.full(len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
+            np.full(2 * len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
         )  # fmt: skip
         self.out = np.empty(len(arrays.entries) + 64, np.int64)
         self.ends = np.empty(1, np.int64)

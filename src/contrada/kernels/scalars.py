@@ -1,7 +1,7 @@
 """Which filters of a level does a message satisfy, as far as numbers, times, booleans and text go?
 
-Each filter is reached through one constraint. Under it stands an entry with the constraint that is looked at next, so
-that most of what is reached is decided without going to the filter's records.
+Each filter is reached through one constraint. Under it stands an entry with the bounds of two more, coarse so that
+four entries fit into a line of the cache: most of what is reached is ruled out without going to the filter's records.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from contrada.kernels.gate import enter, leave
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.passing import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
 from contrada.kernels.prefetch import AHEAD, prefetch
-from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.ranks import ABSENT, Messages, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.relate import most_rings
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
@@ -20,9 +20,7 @@ INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
 LINE = 4  # entries in a line of the cache
-# A filter is reached through the first of its records, and the second stands in the entry; but where the first need
-# only be looked at if there is a value, it stands in the entry itself.
-AFTER_NEXT, AFTER_FIRST = np.int64(2), np.int64(1)
+COARSE = 0xFFFE  # shifted ranks are less; as in index/entries.py
 A_POINT = -2  # in place of the number of a region
 LISTED = 4096  # regions that are looked at before a grid for all is chosen, at most
 
@@ -66,19 +64,51 @@ def all_hold(level, row, first, ranks, satisfied):
 
 
 @inlined_kernel
-def reach(level, e, ranks, satisfied, out, count):
-    """List the filter of an entry, unless the message does not satisfy the record in the entry.
+def shift_of(level, slot):
+    """By how much the ranks of a slot are shifted, so that they and one more fit into 16 bits."""
+    width = 2 * (level.equal_base[slot + 1] - level.equal_base[slot])
+    shift = np.int64(0)
+    while width >> shift >= COARSE:
+        shift += 1
+    return shift
 
-    Most ask for an interval, and whether it holds is hard to predict: so without a branch. ABSENT is in no interval.
+
+@kernel
+def coarsen(level, messages, i, ranks):
+    """Put the shifted ranks of message i after its ranks."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            ranks[len(level.forms) + slot] = ranks[slot] >> shift_of(level, slot)
+
+
+@kernel
+def clear_coarse(level, messages, i, ranks):
+    """Undo that."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            ranks[len(level.forms) + slot] = ABSENT
+
+
+@inlined_kernel
+def reach(level, e, ranks, out, count):
+    """List the filter of an entry, unless a bound in the entry says that the message does not satisfy it.
+
+    Whether bounds hold is hard to predict: so without a branch. A filter that is listed need not be satisfied.
     """
-    code = level.entries[e, 1]
-    low = level.entries[e, 2]
-    high = level.entries[e, 3]
+    slots = level.entries[e, 1]
+    bounds = level.entries[e, 2]
+    others = level.entries[e, 3]
     out[count] = level.entries[e, 0]
-    if 0 <= code <= SLOT_MASK:
-        rank = ranks[code]
-        return count + (np.int64(low <= rank) & np.int64(rank <= high))
-    return count + np.int64(code < 0 or holds(level, code, low, high, ranks, satisfied))
+    rank = ranks[len(level.forms) + (slots & 255)] + 1
+    other = ranks[len(level.forms) + (slots >> 8 & 255)] + 1
+    return count + (
+        np.int64(bounds & 0xFFFF <= rank)
+        & np.int64(rank <= bounds >> 16 & 0xFFFF)
+        & np.int64(others & 0xFFFF <= other)
+        & np.int64(other <= others >> 16 & 0xFFFF)
+    )
 
 
 @kernel
@@ -123,14 +153,14 @@ def near_blocks(level, first, last, messages, i):
 
 
 @inlined_kernel
-def reach_near(level, e, stop, messages, i, ranks, satisfied, out, count):
+def reach_near(level, e, stop, messages, i, ranks, out, count):
     """Filters of entries e..stop, which stand in the order of their regions.
 
     Blocks of them that lie apart from the message's region are left out.
     """
     if len(level.boxes) == 0:
         for k in range(e, stop):
-            count = reach(level, k, ranks, satisfied, out, count)
+            count = reach(level, k, ranks, out, count)
         return count
     tops = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
     while e < stop:
@@ -141,7 +171,7 @@ def reach_near(level, e, stop, messages, i, ranks, satisfied, out, count):
             while near:
                 if near & 1:
                     for k in range(max(e, first << BLOCK_SHIFT), min(end, (first + 1) << BLOCK_SHIFT)):
-                        count = reach(level, k, ranks, satisfied, out, count)
+                        count = reach(level, k, ranks, out, count)
                 near >>= 1
                 first += 1
         e = end
@@ -149,12 +179,12 @@ def reach_near(level, e, stop, messages, i, ranks, satisfied, out, count):
 
 
 @kernel
-def reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count):
+def reach_equal(level, slot, number, messages, i, ranks, out, count):
     """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
     at = level.equal_base[slot] + number
     e = np.int64(level.equal_offsets[at])
     stop = np.int64(level.equal_offsets[at + 1])
-    return reach_near(level, e, stop, messages, i, ranks, satisfied, out, count)
+    return reach_near(level, e, stop, messages, i, ranks, out, count)
 
 
 @inlined_kernel
@@ -164,7 +194,7 @@ def is_outside(blocks, b, rank):
 
 
 @kernel
-def reach_intervals(level, slot, rank, ranks, satisfied, out, count):
+def reach_intervals(level, slot, rank, ranks, out, count):
     """Filters that are reached through an interval that holds the rank, block by block."""
     first = level.others[5 * slot]
     last = level.others[5 * slot + 1]
@@ -182,17 +212,17 @@ def reach_intervals(level, slot, rank, ranks, satisfied, out, count):
             is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
             for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
                 if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
-                    count = reach(level, first + k, ranks, satisfied, out, count)
+                    count = reach(level, first + k, ranks, out, count)
     return count
 
 
 @kernel
-def reach_slot(level, slot, rank, messages, i, ranks, satisfied, out, count):
+def reach_slot(level, slot, rank, messages, i, ranks, out, count):
     """Filters that are reached through a slot whose value has a rank."""
     if rank & 1:
-        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, ranks, satisfied, out, count)
+        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, ranks, out, count)
     if level.others[5 * slot + 1] > level.others[5 * slot]:
-        count = reach_intervals(level, slot, rank, ranks, satisfied, out, count)
+        count = reach_intervals(level, slot, rank, ranks, out, count)
     return count
 
 
@@ -200,26 +230,28 @@ def reach_slot(level, slot, rank, messages, i, ranks, satisfied, out, count):
 def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count):
     """All filters that are reached here and satisfied by message i, as far as scalars go."""
     first = count
+    coarsen(level, messages, i, ranks)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            count = reach_slot(level, slot, ranks[slot], messages, i, ranks, satisfied, out, count)
+            count = reach_slot(level, slot, ranks[slot], messages, i, ranks, out, count)
     for k in range(patterns):
         slot = np.int64(0)
         while level.text_base[slot + 1] <= found[k]:
             slot += 1
         number = found[k] - level.text_base[slot]
-        count = reach_equal(level, slot, number, messages, i, ranks, satisfied, out, count)
-    count = keep_satisfied(level, out, first, count, AFTER_NEXT, ranks, satisfied)
+        count = reach_equal(level, slot, number, messages, i, ranks, out, count)
+    count = keep_satisfied(level, out, first, count, np.int64(1), ranks, satisfied)
     first = count
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
             for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
-                count = reach(level, e, ranks, satisfied, out, count)
+                count = reach(level, e, ranks, out, count)
     nearby = level.others[len(level.others) - 1]
-    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, ranks, satisfied, out, count)
-    return keep_satisfied(level, out, first, count, AFTER_FIRST, ranks, satisfied)
+    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, ranks, out, count)
+    clear_coarse(level, messages, i, ranks)
+    return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
 
 
 @entry(
@@ -236,8 +268,8 @@ def match_scalars(
 
     Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
     filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
-    have had room for its filters. ranks are ABSENT and satisfied 0 before and after; found has room for every
-    pattern.
+    have had room for its filters. ranks, two for every slot, are ABSENT and satisfied 0 before and after; found has
+    room for every pattern.
 
     With `further`, the table of spatial constraints at one place (passing.py), these are looked at too: message k has
     region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their

@@ -29,7 +29,7 @@ from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 5
+VERSION = 6
 CHUNK = 1 << 24
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
