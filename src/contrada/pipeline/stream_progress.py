@@ -38,13 +38,14 @@ class Progress(NamedTuple):
         >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "files", 0, 0, 0).line()
         'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000/s, 70 matches, 2 files behind'
         """
-        parts = [f"{self.messages:,} messages, {self.rate:,.0f}/s, {self.matches:,} matches"]
+        parts = [counted(self.messages, "message"), f"{self.rate:,.0f}/s", counted(self.matches, "match", "matches")]
         parts += [f"{self.rejected:,} rejected"] * bool(self.rejected)
-        parts += [f"{self.rejected_changes:,} bad changes"] * bool(self.rejected_changes)
-        parts += [f"{self.failed_compactions:,} failed compactions"] * bool(self.failed_compactions)
+        parts += [counted(self.rejected_changes, "bad change")] * bool(self.rejected_changes)
+        parts += [counted(self.failed_compactions, "failed compaction")] * bool(self.failed_compactions)
         if self.lag is not None:
             parts.append(f"{self.lag:,} {self.lag_unit} behind")
-        return f"batch {self.batch}, version {self.version} ({self.subscriptions:,} subscriptions): {', '.join(parts)}"
+        asked = counted(self.subscriptions, "subscription")
+        return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"
 
     def metrics(self) -> str:
         """The same for Prometheus, as its text format has it.
@@ -57,6 +58,15 @@ class Progress(NamedTuple):
             if name != "lag_unit" and value is not None:
                 lines += [f"# TYPE contrada_stream_{name} gauge", f"contrada_stream_{name} {value}"]
         return "\n".join(lines) + "\n"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "message"), counted(2000, "match", "matches")
+    ('1 message', '2,000 matches')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions) -> Progress | None:

@@ -273,8 +273,14 @@ class Versions:
 
     def _remove_artifacts(self, used: set[str]) -> None:
         """Remove compiled tables of this stream; while one is being made, which may be like an old one, none goes."""
-        if self._preparation is not None or self._compaction is not None:
+        if self._preparation is not None:
             return
+        if self._compaction is not None:
+            compaction = self._compaction[1]
+            if compaction.is_running:
+                return
+            if compaction.error is None:
+                used.add(compaction.result().digest)
         for digest in self.place.names("artifacts"):
             if digest not in used and digest != "rejected":
                 self.place.remove(f"artifacts/{digest}")
