@@ -141,7 +141,11 @@ def test_of_two_drivers_the_later_goes_on(home):
         first.of_batch(1)
     with pytest.raises(ct.ContradaError, match="another driver"):
         first.check_driver()
-    assert second.of_batch(0).number == 0
+    home.change("1.ndjson", *subscribed("a"))
+    assert second.of_batch(1).number == 1
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.committed(2)
+    assert home.names("versions") == ["0.json", "1.json"]
 
 
 def test_very_many_changes_are_a_table(home, monkeypatch):

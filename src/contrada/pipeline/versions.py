@@ -254,6 +254,7 @@ class Versions:
 
     def committed(self, batch: int) -> None:
         """Remove what batches before this one needed and no other needs."""
+        self.check_driver()  # another one may need what this one does not know of
         for number in self._numbers("batches"):
             if number < batch:
                 self.place.remove(f"batches/{number}.json")
