@@ -40,6 +40,7 @@ def session(directory: Path, cores: int = 2) -> SparkSession:
     builder = SparkSession.builder.master(f"local[{cores}]").appName("benchmarks")
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "4g",

@@ -264,7 +264,7 @@ def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[Prog
     # A file waits for the batch before its own, too: batches are compared by their own time.
     worst = max(told.seconds for told in running.told[begin:]) - plain
     yield Row(CHANGES, f"{what}: what the slowest batch takes more", "", worst, None, worst, "s", at_most=2)
-    yield Row(CHANGES, f"{what}: until a batch has them", "", taken, None, taken, "s")
+    yield Row(CHANGES, f"{what}: from the first file to the batch that has what was made", "", taken, None, taken, "s")
 
 
 def memory(bench: Bench) -> Iterator[Row]:
@@ -275,9 +275,8 @@ def memory(bench: Bench) -> Iterator[Row]:
         running.query.processAllAvailable()
         yield Row(MEMORY, f"{bench.name}: the table", "", None, None, bench.artifact.bytes / 2**20, "MiB")
         for process, (peak, _, private) in sorted(spark_work.memory_of_workers().items()):
-            kinds = {"worker": "a Python worker", "JVM": "the JVM (driver and executor)", "driver": "the driver"}
-            kind = kinds[process.split()[0]]
-            if peak >= 100 << 20:  # the daemon that starts workers is small
+            kind = {"worker": "a Python worker", "JVM": "the JVM (driver and executor)"}.get(process.split()[0])
+            if kind is not None and peak >= 100 << 20:  # the daemon that starts workers is small
                 yield Row(MEMORY, f"memory of {kind}, peak", "", None, None, peak / 2**20, "MiB")
                 yield Row(MEMORY, f"memory of {kind}, its own now", "", None, None, private / 2**20, "MiB")
     finally:
