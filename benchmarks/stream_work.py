@@ -103,11 +103,7 @@ class Commits(NamedTuple):
 
 
 def shapely_stream(
-    spark: SparkSession,
-    matching: Callable[[Iterator[Any]], Iterator[Any]],
-    messages: DataFrame,
-    place: Path,
-    once: bool,
+    matching: Callable[[Iterator[Any]], Iterator[Any]], messages: DataFrame, place: Path, once: bool
 ) -> Any:
     """What users of Shapely write: every batch through mapInArrow into a directory of its own, which it overwrites."""
 
