@@ -80,7 +80,7 @@ verify: $(READY)  ## a million pairs of regions against rational arithmetic and 
 	$(BIN)/python -m contrada.testing.verify
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
-	for name in relate match mixed cover templates simplify spark; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in relate match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ def session(directory: Path, cores: int = 2) -> SparkSession:
     builder = SparkSession.builder.master(f"local[{cores}]").appName("benchmarks")
     settings = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "4g",
@@ -95,8 +96,14 @@ _plans: dict[str, Any] = {}  # of this worker
 
 def shapely_match(spark: SparkSession, polygons: PolygonSet, frame: DataFrame, plan: str) -> DataFrame:
     """What users of Shapely write: the polygons broadcast, trees built once per worker, batches of messages matched."""
-    context = spark.sparkContext
-    shared = context.broadcast((polygons.wkb.to_pylist(), polygons.operators))
+    return frame.mapInArrow(shapely_matching(spark, polygons, plan), MATCHED)
+
+
+def shapely_matching(
+    spark: SparkSession, polygons: PolygonSet, plan: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that such users give to `mapInArrow`; the polygons are broadcast here."""
+    shared = spark.sparkContext.broadcast((polygons.wkb.to_pylist(), polygons.operators))
 
     def match(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import shapely
@@ -114,7 +121,7 @@ def shapely_match(spark: SparkSession, polygons: PolygonSet, frame: DataFrame, p
             keys = np.concatenate([*found, np.empty(0, np.int64)]).astype(np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(ids), pa.array(keys)], schema=ROWS)
 
-    return frame.mapInArrow(match, MATCHED)
+    return match
 
 
 def shapely_ingest(frame: DataFrame) -> DataFrame:

@@ -137,7 +137,8 @@ def test_what_was_left_half_written_is_replaced(spark, home):
     home.run(rows_of(spark, {"a": "size >= 3"}))
     for log in ("0", ".0.crc"):
         (home.checkpoint / "commits" / log).unlink(missing_ok=True)
-    (home.output / "matches" / ".new-0-abc").mkdir()
+    for name in (".new-0-abc", ".old-0-abc"):
+        (home.output / "matches" / name).mkdir()
     home.run()
     assert home.matches() == [(0, 1, "a", "a", 0)]
     assert sorted(os.listdir(home.output / "matches")) == ["batch=0"]

@@ -100,8 +100,10 @@ def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None
     if plan.messages.startswith(RATE):
         rate = spark.readStream.format("rate").option("rowsPerSecond", plan.messages.removeprefix(RATE)).load()
         return rate.selectExpr("value AS message_id", "value", "timestamp"), None
-    if not os.path.isdir(plan.messages) and "://" not in plan.messages:
-        raise ContradaError(f"{plan.messages} is no directory")
+    if "://" not in plan.messages:
+        if not os.path.isdir(plan.messages):
+            raise ContradaError(f"{plan.messages} is no directory")
+        plan = plan._replace(messages=os.path.abspath(plan.messages))  # Java may have begun in another directory
     files: Any = spark.readStream if plan.files is None else spark.readStream.option("maxFilesPerTrigger", plan.files)
     if plan.format == "parquet":
         return _parquet(spark, files, plan), None

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError
 from contrada.matching import ForwardingTable
+from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.tables import Opened, opened
+from contrada.pipeline.tables import opened
 
 # Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
 # table; the first slice has so many messages.
@@ -44,7 +45,7 @@ def match_batches(
     for batch in batches:
         if naming is None:
             ready = opened(artifact)
-            naming = Naming(ready, artifact, by)
+            naming = Naming(ready.names, artifact, by)
         whole = pa.Table.from_batches([batch])
         messages = whole.select(range(1, whole.num_columns)).rename_columns(names)
         for start, answer in answers_of(ready.table, messages, by, size):
@@ -87,11 +88,11 @@ def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription",
 class Naming:
     """Answers as columns of names: every name is made once, and chosen by its row."""
 
-    def __init__(self, ready: Opened, artifact: Artifact, by: str) -> None:
+    def __init__(self, names: SavedNames, artifact: Artifact, by: str) -> None:
         self._by = by
-        self._keys = _names(ready.names.keys, artifact.key_type)
-        self._subscribers = _names(ready.names.subscribers, artifact.subscriber_type)
-        self._owners = ready.names.owners
+        self._keys = names_array(names.keys, artifact.key_type)
+        self._subscribers = names_array(names.subscribers, artifact.subscriber_type)
+        self._owners = names.owners
 
     def batches(self, ids: Any, answer: Answer) -> Iterator[Any]:
         """The record batches of an answer: matches first, a list for each message, and rejections after them."""
@@ -141,8 +142,12 @@ def _batch(ids: Any, found: Any, reasons: Any) -> Any:
     return pa.record_batch([ids, found, reasons], ["message_id", "found", "reason"])
 
 
-def _names(names: Any, kind: str) -> Any:
-    """Names as an Arrow array of a Spark type; text and integers together are text."""
+def names_array(names: Any, kind: str) -> Any:
+    """Names as an Arrow array of a Spark type; text and integers together are text.
+
+    >>> names_array(["a", 7], "string").to_pylist()
+    ['a', '7']
+    """
     import pyarrow as pa
 
     if isinstance(names, list):

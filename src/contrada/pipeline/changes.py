@@ -68,8 +68,9 @@ class Changes(Protocol):
 class DirectoryChanges:
     """The files of a directory, each read once, new ones in the order of their names.
 
-    A file must be there whole when it gets its name: write it under a name with a dot first, and rename it. The state
-    is the names of the files that were read and are still there.
+    A file must be there whole when it gets its name: write it under a name with a dot first, and rename it. One that
+    changes after it was read is not read again, but told of among the rejected. The state is the names and sizes of
+    the files that were read and are still there.
     """
 
     def __init__(self, directory: str) -> None:
@@ -77,20 +78,30 @@ class DirectoryChanges:
 
     def since(self, state: Any) -> News:
         """The records of the files that are new."""
-        known = set(state or ())
-        names = self._place.names()
+        known: dict[str, int] = state or {}
+        sizes = self._place.sizes()
         records: list[Change | Rejected] = []
-        for name in names:
+        for name, size in sizes.items():
             if name not in known:
-                records += self._records(name)
-        return News(records, names)
+                read = self._read(name)
+                sizes[name] = len(read or b"")
+                records += self._records(name, read)
+            elif size != known[name]:
+                reason = f"it had {known[name]} bytes when it was read and has {size} now: it is not read again"
+                records.append(Rejected(f"{self._place.where}/{name}", "file", 0, reason, ""))
+        return News(records, sizes)
 
-    def _records(self, name: str) -> list[Change | Rejected]:
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self._place.read(name)
+        except OSError:  # a directory, or nothing for us
+            return None
+
+    def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
         source = f"{self._place.where}/{name}"
         try:
-            data = self._place.read(name)
             if data is None:
-                raise FormatError("the file went before it was read")
+                raise FormatError("it cannot be read")
             return list(read_changes(io.BytesIO(data), source))
         except (OSError, ContradaError) as error:
             return [Rejected(source, "file", 0, str(error), "")]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import uuid
+from typing import Any
 
 from contrada.pipeline.artifacts import WITHOUT_RENAME, store_of
+
+UNFINISHED = ".new-"  # first in the names of what is being written
 
 
 class Place:
@@ -43,7 +46,7 @@ class Place:
         if self._store.type_name in WITHOUT_RENAME:  # there a file is there when it is whole
             self._write(target, data)
             return
-        fresh = f"{os.path.dirname(target)}/.new-{uuid.uuid4().hex}"
+        fresh = f"{os.path.dirname(target)}/{UNFINISHED}{uuid.uuid4().hex}"
         self._write(fresh, data)
         if self._store.type_name == "local":
             os.replace(fresh, target)
@@ -56,10 +59,24 @@ class Place:
 
     def names(self, folder: str = "") -> list[str]:
         """The names of what is in a folder, sorted; hidden ones (`.` or `_` first) are left out."""
+        return list(self.sizes(folder))
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """The names of what is in a folder, sorted, with the bytes of files; without hidden ones."""
+        found = [item for item in self._listed(folder) if not item.base_name.startswith((".", "_"))]
+        return {item.base_name: item.size or 0 for item in sorted(found, key=lambda item: item.base_name)}
+
+    def _listed(self, folder: str) -> list[Any]:
         from pyarrow.fs import FileSelector
 
-        found = self._store.get_file_info(FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True))
-        return sorted(item.base_name for item in found if not item.base_name.startswith((".", "_")))
+        selector = FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True)
+        return list(self._store.get_file_info(selector))
+
+    def remove_unfinished(self, folder: str = "") -> None:
+        """Remove what somebody began to write in a folder, and did not bring to an end."""
+        for item in self._listed(folder):
+            if item.base_name.startswith(UNFINISHED):
+                self.remove(f"{folder}/{item.base_name}".lstrip("/"))
 
     def remove(self, name: str) -> None:
         """Remove a file or a directory; what is not there is no error."""

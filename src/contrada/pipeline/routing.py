@@ -105,7 +105,7 @@ class _Asked:
     def __init__(self, whole: PartitionedArtifact, number: int, names: tuple[str, ...], by: By) -> None:
         part = whole.partitions[number]
         self._ready = opened(part.artifact, keep=1)
-        self._naming = Naming(self._ready, part.artifact, by)
+        self._naming = Naming(self._ready.names, part.artifact, by)
         self._names, self._by = names, by
         is_by_key = by == "subscription" or not whole.has_subscribers
         self._first_shared = part.first_shared if is_by_key else 0

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contrada.errors import ContradaError
@@ -68,7 +69,7 @@ class ParquetSink:
         for kind in ("matches", "rejected"):
             folder = os.path.join(self.path, kind)
             for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name.startswith(".new-"):
+                if name.startswith((".new-", ".old-")):
                     shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
@@ -87,8 +88,12 @@ class ParquetSink:
         # Its own name for every attempt: the Java side of a driver that was killed may still be writing another.
         fresh = f"{folder}/.new-{number}-{uuid.uuid4().hex}"
         rows.write.parquet(f"file://{fresh}")
-        shutil.rmtree(target, ignore_errors=True)  # if the end comes here, the batch is not committed and comes again
+        # Readers see the one or the other, or nothing for a moment; if the end comes here, the batch comes again.
+        old = f"{folder}/.old-{number}-{uuid.uuid4().hex}"
+        with suppress(FileNotFoundError):
+            os.rename(target, old)
         os.rename(fresh, target)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 class KafkaSink:

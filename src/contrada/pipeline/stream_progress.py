@@ -30,24 +30,27 @@ class Progress(NamedTuple):
     lag_unit: str
     rejected_changes: int
     compactions: int
+    failed_compactions: int
 
     def line(self) -> str:
         """One line for people.
 
-        >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "files", 0, 0).line()
+        >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "files", 0, 0, 0).line()
         'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000/s, 70 matches, 2 files behind'
         """
-        parts = [f"{self.messages:,} messages, {self.rate:,.0f}/s, {self.matches:,} matches"]
+        parts = [counted(self.messages, "message"), f"{self.rate:,.0f}/s", counted(self.matches, "match", "matches")]
         parts += [f"{self.rejected:,} rejected"] * bool(self.rejected)
-        parts += [f"{self.rejected_changes:,} bad changes"] * bool(self.rejected_changes)
+        parts += [counted(self.rejected_changes, "bad change")] * bool(self.rejected_changes)
+        parts += [counted(self.failed_compactions, "failed compaction")] * bool(self.failed_compactions)
         if self.lag is not None:
             parts.append(f"{self.lag:,} {self.lag_unit} behind")
-        return f"batch {self.batch}, version {self.version} ({self.subscriptions:,} subscriptions): {', '.join(parts)}"
+        asked = counted(self.subscriptions, "subscription")
+        return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"
 
     def metrics(self) -> str:
         """The same for Prometheus, as its text format has it.
 
-        >>> print(Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, None, "", 0, 0).metrics().splitlines()[1])
+        >>> print(Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, None, "", 0, 0, 0).metrics().splitlines()[1])
         contrada_stream_batch 3
         """
         lines = []
@@ -57,6 +60,15 @@ class Progress(NamedTuple):
         return "\n".join(lines) + "\n"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "message"), counted(2000, "match", "matches")
+    ('1 message', '2,000 matches')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions) -> Progress | None:
     """What the last batch did, with what Spark says of the sources (as of the batch before, while one runs)."""
     if last is None:
@@ -64,7 +76,8 @@ def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions)
     batch, seconds = last
     lag, unit = _lag(told)
     rate = batch.messages / max(seconds, 1e-9)
-    return Progress(*batch, seconds, rate, lag, unit, versions.rejected, versions.compactions)
+    counts = versions.rejected, versions.compactions, versions.failed_compactions
+    return Progress(*batch, seconds, rate, lag, unit, *counts)
 
 
 def _lag(told: Any) -> tuple[int | None, str]:

@@ -51,7 +51,7 @@ class Stream:
         return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
     def stop(self) -> None:
-        """Stop after the batch that runs; a new stream with the same checkpoint goes on from there."""
+        """Stop. A batch that was running comes again when a new stream goes on from the same checkpoint."""
         self.query.stop()
         self.versions.wait()
 
@@ -180,6 +180,7 @@ class _Batches:
             named = f.lit(version.number).cast("bigint").alias("version")
             good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
             bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
+            self.versions.check_driver()
             self._sink.write(good, bad, batch)
         finally:
             answers.unpersist()
@@ -209,7 +210,9 @@ class _Batches:
         schema = schema.add("messages", "long")
         schema[ID].nullable = True
         place = self.versions.place.where
-        work = Work(version, place, self._by, tuple(columns), self._decoding, self.versions.retired)
+        work = Work(
+            version._replace(state=None), place, self._by, tuple(columns), self._decoding, self.versions.retired
+        )
         return sent.mapInArrow(partial(match_version, work=work), schema)
 
 

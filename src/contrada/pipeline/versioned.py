@@ -12,7 +12,7 @@ from contrada.language.messages import message_of
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.batches import FIRST_SLICE, OUTPUT_ROWS, Answer, answer_of, arrow_type
+from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
 from contrada.pipeline.changes import apply_segment
 from contrada.pipeline.place import Place
 from contrada.pipeline.tables import Opened, cache_home, open_copy, remove_copy
@@ -52,6 +52,13 @@ class Ready(NamedTuple):
     digest: str
     segments: tuple[int, ...]
     added: int  # subscriptions after those that were saved
+    namings: dict[By, Naming]  # made when they are asked for; tasks of one version share them
+
+    def naming(self, artifact: Artifact, by: By) -> Naming:
+        """Answers as columns of names."""
+        if by not in self.namings:
+            self.namings[by] = Naming(_names(self, artifact, by), artifact, by)
+        return self.namings[by]
 
 
 _READY: Ready | None = None  # a worker does one task at a time; versions of one stream come one after another
@@ -64,12 +71,14 @@ def ready_table(version: Version, place: str) -> Ready:
     digest = f"{place} {version.artifact.digest}"
     if held is None or held.digest != digest or held.segments != version.segments[: len(held.segments)]:
         _forget()
-        held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0)
+        held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
+    elif held.segments == version.segments:
+        return held
     added = held.added
     _READY = None  # if a segment cannot be read, the table is neither one version nor the other
     for number in version.segments[len(held.segments) :]:
         added += apply_segment(held.opened.table, segment(Place(place), number))
-    _READY = Ready(held.opened, digest, version.segments, added)
+    _READY = Ready(held.opened, digest, version.segments, added, {})
     return _READY
 
 
@@ -102,12 +111,12 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
 
 def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
     """Batches of an id and attributes, or of an id and a text, to batches of what came of them."""
-    naming: _Naming | None = None
+    naming: Naming | None = None
     size = FIRST_SLICE
     for batch in batches:
         if naming is None:
             ready = ready_table(work.version, work.place)
-            naming = _Naming(ready, work.version.artifact, work.by)
+            naming = ready.naming(work.version.artifact, work.by)
             for digest in work.retired:
                 remove_copy(digest, cache_home() / "tables")
         slices = _decoded if work.decoding is not None else _columns
@@ -115,7 +124,7 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
         while start < batch.num_rows:
             count = min(size, batch.num_rows - start)
             ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work)
-            yield from naming.batches(ids, answer, raw)
+            yield from _batches(naming, ids, answer, raw)
             start += count
             size = answer.next_size
 
@@ -172,77 +181,44 @@ def _text(value: Any) -> str:
     return text[:RAW_LENGTH]
 
 
-class _Naming:
-    """Answers as columns of names: every name is made once for a version, and chosen by its row."""
-
-    def __init__(self, ready: Ready, artifact: Artifact, by: By) -> None:
-        table, names = ready.opened.table, ready.opened.names
-        types = arrow_type(artifact.key_type), arrow_type(artifact.subscriber_type)
-        self._by = by
-        if by == "subscriber":
-            first = len(names.subscribers)
-            new = table.subscribers_of(np.arange(first, table.stats().subscribers), "subscriber")
-            self._columns = {"subscriber": _joined(names.subscribers, new, types[1])}
-            return
-        rows = np.arange(len(names.keys), len(names.keys) + ready.added)
-        owners = _joined(names.subscribers, [], types[1])
-        if names.owners is not None:
-            owners = owners.take(_indices(names))
-        self._columns = {
-            "subscriber": _joined(owners, table.subscribers_of(rows, "subscription"), types[1]),
-            "key": _joined(names.keys, table.keys_of(rows), types[0]),
-        }
-
-    def batches(self, ids: Any, answer: Answer, raw: dict[int, str]) -> Iterator[Any]:
-        """The record batches of an answer: how many messages there were, matches in lists, and rejections."""
-        import pyarrow as pa
-
-        kind = self._found(np.empty(0, np.int64)).type
-        nothing = pa.nulls(1, pa.list_(kind))
-        yield _batch(pa.nulls(1, ids.type), nothing, pa.nulls(1, pa.string()), pa.nulls(1, pa.string()), [answer.asked])
-        for start in range(0, len(answer.rows), OUTPUT_ROWS):
-            owners = answer.messages[start : start + OUTPUT_ROWS]
-            heads = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
-            offsets = pa.array(np.append(heads, len(owners)), pa.int32())
-            lists = pa.ListArray.from_arrays(offsets, self._found(answer.rows[start : start + OUTPUT_ROWS]))
-            none = pa.nulls(len(heads), pa.string())
-            yield _batch(ids.take(pa.array(owners[heads])), lists, none, none, [0] * len(heads))
-        if answer.rejected:
-            rows = [row for row, _ in answer.rejected]
-            reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
-            texts = pa.array([raw.get(row) for row in rows], pa.string())
-            nothing = pa.nulls(len(rows), pa.list_(kind))
-            yield _batch(ids.take(pa.array(rows, pa.int64())), nothing, reasons, texts, [0] * len(rows))
-
-    def _found(self, rows: Any) -> Any:
-        import pyarrow as pa
-
-        chosen = [column.take(pa.array(rows)) for column in self._columns.values()]
-        return pa.StructArray.from_arrays(chosen, list(self._columns))
-
-
-def _indices(names: SavedNames) -> Any:
+def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> Iterator[Any]:
+    """The record batches of an answer: how many messages there were, matches in lists, and rejections."""
     import pyarrow as pa
 
-    return pa.array(np.asarray(names.owners))
+    def batch(rows: Any, found: Any = None, reasons: Any = None, texts: Any = None, messages: int = 0) -> Any:
+        count = len(rows)
+        nulls = pa.nulls(count, naming.list_type), pa.nulls(count, pa.string())
+        given = [
+            nulls[0] if found is None else found,
+            nulls[1] if reasons is None else reasons,
+            nulls[1] if texts is None else texts,
+            pa.array([messages] * count, pa.int64()),
+        ]
+        return pa.record_batch([ids.take(rows), *given], ["message_id", "found", "reason", "raw", "messages"])
+
+    yield batch(pa.nulls(1, pa.int64()), messages=answer.asked)
+    for owners, lists in naming.lists(answer.messages, answer.rows):
+        yield batch(pa.array(owners), lists)
+    if answer.rejected:
+        rows = [row for row, _ in answer.rejected]
+        reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
+        yield batch(pa.array(rows, pa.int64()), None, reasons, pa.array([raw.get(row) for row in rows], pa.string()))
 
 
-def _joined(saved: Any, new: list[Any], kind: Any) -> Any:
-    """Names of a saved table and those after them, as one Arrow array."""
+def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
+    """The names of a table and of what was subscribed since, a subscriber for every row that answers have."""
     import pyarrow as pa
 
-    if isinstance(saved, list):
-        saved = pa.array([str(name) for name in saved], pa.string())
-    if isinstance(saved, pa.ChunkedArray):
-        saved = saved.combine_chunks()
-    if not new:
-        return saved.cast(kind)
-    texts = pa.array(new if pa.types.is_integer(kind) else [str(name) for name in new], kind)
-    return pa.concat_arrays([saved.cast(kind), texts])
+    def joined(saved: Any, new: list[Any], kind: str) -> Any:
+        return pa.concat_arrays([names_array(saved, kind), names_array(new, kind)])
 
-
-def _batch(ids: Any, found: Any, reasons: Any, raw: Any, messages: list[int]) -> Any:
-    import pyarrow as pa
-
-    columns = [ids, found, reasons, raw, pa.array(messages, pa.int64())]
-    return pa.record_batch(columns, ["message_id", "found", "reason", "raw", "messages"])
+    table, saved = ready.opened.table, ready.opened.names
+    if by == "subscriber":
+        new = table.subscribers_of(np.arange(len(saved.subscribers), table.stats().subscribers), "subscriber")
+        return SavedNames(saved.keys, joined(saved.subscribers, new, artifact.subscriber_type), None)
+    rows = np.arange(len(saved.keys), len(saved.keys) + ready.added)
+    owners = names_array(saved.subscribers, artifact.subscriber_type)
+    if saved.owners is not None:
+        owners = owners.take(pa.array(np.asarray(saved.owners)))
+    owners = joined(owners, table.subscribers_of(rows, "subscription"), artifact.subscriber_type)
+    return SavedNames(joined(saved.keys, table.keys_of(rows), artifact.key_type), owners, None)

@@ -1,28 +1,33 @@
 """Versions of the subscriptions of a stream, beside its checkpoint; a batch that is replayed keeps the one it had.
 
-`<checkpoint>/contrada/` holds `stream.json` (who the stream is), `versions/<v>.json`, `segments/<v>.ndjson` (changes
-that made version v), `batches/<n>.json` (the version of batch n), `artifacts/<digest>/` (compiled tables of this stream
-alone) and `rejected_changes/`. A version is a compiled table and the segments after it. From time to time a task makes
-a new table of both; the versions after that begin with it.
+`<checkpoint>/contrada/` holds `stream.json` (who the stream is), `driver.json` (who runs it), `versions/<v>.json`,
+`segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n), `artifacts/<digest>/`
+(compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and the segments after it.
+From time to time a task makes a new table of both, which takes their place. Very many changes that come at once become
+a table in the driver, without a segment, and batches go on meanwhile.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from contrada.errors import ContradaError, TableError
 from contrada.language.records import Rejected
 from contrada.matching import ForwardingTable
-from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.changes import Changes, apply_changes, apply_segment
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.background import Background
+from contrada.pipeline.changes import Applied, Changes, News, apply_changes, apply_segment
 from contrada.pipeline.place import Place
 from contrada.pipeline.tables import cache_home, open_copy
 
 FOLDER = "contrada"
+FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
+MANY = 500  # records at once: more are applied in the background, since each takes about a millisecond
+RETIRED = 100  # tables that executors are told to remove; what one misses goes when it was unused for long
 Compact = Callable[["Version", str], Artifact]  # a version and where artifacts go
 
 
@@ -49,10 +54,19 @@ class Version(NamedTuple):
         return cls(**{**about, **lists, "artifact": Artifact.of(about["artifact"])})
 
 
-class Versions:
-    """The versions of one stream, in its driver. Not for several threads, but for the one that compacts.
+class Prepared(NamedTuple):
+    """Very many changes as a table: what came of them, and where they end."""
 
-    `check` refuses attributes that messages cannot have; `compact` makes a table of a version.
+    artifact: Artifact
+    applied: Applied
+    state: Any
+
+
+class Versions:
+    """The versions of one stream, in its driver. Not for several threads, but for those that make tables.
+
+    `check` refuses attributes that messages cannot have; `compact` makes a table of a version. Of two drivers with one
+    checkpoint the later one goes on, and the other ends with an error before its next batch or its next output.
     """
 
     def __init__(
@@ -65,10 +79,15 @@ class Versions:
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
-        self._compaction: Compaction | None = None
-        self._retired: set[str] = set()
+        # At most one of the two: a table is made of the version before the changes, or of the changes.
+        self._compaction: tuple[Version, Background[Artifact]] | None = None
+        self._preparation: Background[Prepared] | None = None
+        self._is_beginning = True
+        self._driver = uuid.uuid4().hex
+        self._retired: dict[str, None] = {}
         self.rejected = 0  # changes, since this driver began
         self.compactions = 0
+        self.failed_compactions = 0
 
     # The beginning
 
@@ -83,14 +102,29 @@ class Versions:
 
     def begin(self, first: Callable[[str], Artifact]) -> None:
         """Take up the latest version; if there is none, `first` is called for the table of version 0."""
+        self.place.write("driver.json", json.dumps({"driver": self._driver}).encode())
+        for folder in FOLDERS:
+            self.place.remove_unfinished(folder)
         numbers = self._numbers("versions")
         if numbers:
             self.current = self.read(numbers[-1])
         else:
             artifact = first(self._artifacts())
-            self.current = Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None)
-            self.place.write("versions/0.json", self.current.text())
+            self._put(Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None))
         self._table = self._opened(self.current)
+
+    def check_driver(self) -> None:
+        """Raise a ContradaError if another driver has taken up this checkpoint since this one did."""
+        told = self.place.read("driver.json")
+        if told is None or json.loads(told)["driver"] != self._driver:
+            raise ContradaError(
+                f"{self.place.where}: another driver goes on from this checkpoint; this one ends, for of two that run"
+                " at once each would replace what the other wrote"
+            )
+
+    def _put(self, version: Version) -> None:
+        self.current = version
+        self.place.write(f"versions/{version.number}.json", version.text())
 
     def _artifacts(self) -> str:
         return f"{self.place.where}/artifacts"
@@ -107,10 +141,13 @@ class Versions:
 
     def of_batch(self, batch: int) -> Version:
         """The version of a batch: the one that it had if it ran before, or the newest, which is written down first."""
+        self.check_driver()
         told = self.place.read(f"batches/{batch}.json")
         if told is not None:
             return self.read(int(json.loads(told)["version"]))
+        self._take_compaction()
         self._take_changes()
+        self._begin_compaction()
         self.place.write(f"batches/{batch}.json", json.dumps({"version": self.current.number}).encode())
         return self.current
 
@@ -122,30 +159,61 @@ class Versions:
         return Version.of_text(text)
 
     def _take_changes(self) -> None:
-        """Make a version of what has changed, if anything has."""
+        """Make a version of what has changed, if anything has; very many changes later, when they are a table."""
         if self._changes is None:
             return
-        news = self._changes.since(self.current.state)
-        if news.state == self.current.state or not news.records:
+        waits, self._is_beginning = self._is_beginning, False
+        if self._preparation is None:
+            news = self._changes.since(self.current.state)
+            if len(news.records) <= MANY:
+                self._take_news(news)
+                return
+            if self._compaction is not None:
+                return
+            self._preparation = Background(partial(self._prepared, news))
+        if waits:  # what had come before this driver began counts from its first batch on
+            self._preparation.wait()
+        if not self._preparation.is_running:
+            self._take_prepared(self._preparation.result())
+
+    def _take_news(self, news: News) -> None:
+        """A version of a few changes: a segment more."""
+        if not news.records:
             if news.state != self.current.state:  # files went; to remember that makes no version
-                self.current = self.current._replace(state=news.state)
-                self.place.write(f"versions/{self.current.number}.json", self.current.text())
+                self._put(self.current._replace(state=news.state))
             return
-        artifact = self.current.artifact
-        made = apply_changes(self._table, news.records, (artifact.key_type, artifact.subscriber_type), self._check)
-        number = self.current.number + 1
+        made = self._applied(news)
+        last = self.current
+        number, segments = last.number + 1, last.segments
         self._keep_rejected(number, made.rejected)
-        base, segments, count = self._base()
         if made.changes:
             lines = "".join(f"{change.line()}\n" for change in made.changes)
             self.place.write(f"segments/{number}.ndjson", lines.encode())
-            segments, count = (*segments, number), count + len(made.changes)
-        attributes = tuple(sorted({*self.current.attributes, *made.attributes}))
-        self.current = Version(number, base, segments, count, attributes, len(self._table), news.state)
-        self.place.write(f"versions/{number}.json", self.current.text())
-        if base.digest != artifact.digest:
-            self._table = self._opened(self.current)
-        self._begin_compaction()
+            segments = (*segments, number)
+        attributes, changes = self._attributes(made), last.changes + len(made.changes)
+        self._put(Version(number, last.artifact, segments, changes, attributes, len(self._table), news.state))
+
+    def _applied(self, news: News) -> Applied:
+        types = self.current.artifact.key_type, self.current.artifact.subscriber_type
+        return apply_changes(self._table, news.records, types, self._check)
+
+    def _attributes(self, made: Applied) -> tuple[str, ...]:
+        return tuple(sorted({*self.current.attributes, *made.attributes}))
+
+    def _prepared(self, news: News) -> Prepared:
+        """A table of all subscriptions with very many changes applied. Runs in the background."""
+        made, old = self._applied(news), self.current.artifact
+        types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
+        return Prepared(publish(self._table, self._artifacts(), **types), made, news.state)
+
+    def _take_prepared(self, done: Prepared) -> None:
+        """A version of such a table."""
+        self._preparation = None
+        number = self.current.number + 1
+        self._keep_rejected(number, done.applied.rejected)
+        attributes = self._attributes(done.applied)
+        self._put(Version(number, done.artifact, (), 0, attributes, done.artifact.subscriptions, done.state))
+        self._table = self._opened(self.current)
 
     def _keep_rejected(self, number: int, rejected: list[Rejected]) -> None:
         self.rejected += len(rejected)
@@ -155,31 +223,38 @@ class Versions:
 
     # Compaction
 
-    def _base(self) -> tuple[Artifact, tuple[int, ...], int]:
-        """The newest table, the segments after it and their changes."""
-        done = self._compaction
-        if done is None or done.is_running:
-            return self.current.artifact, self.current.segments, self.current.changes
-        self._compaction = None
-        if done.artifact is None:  # it failed, which is no reason to stop
-            return self.current.artifact, self.current.segments, self.current.changes
+    def _take_compaction(self) -> None:
+        """Put a table in the place of the older one and the segments that are in it: the version stays what it is."""
+        if self._compaction is None or self._compaction[1].is_running:
+            return
+        (version, done), self._compaction = self._compaction, None
+        if done.error is not None:  # of Spark, of a store: the stream goes on with the table that it has
+            self.failed_compactions += 1
+            return
         self.compactions += 1
-        since = tuple(number for number in self.current.segments if number > done.version.number)
-        return done.artifact, since, self.current.changes - done.version.changes
+        since = tuple(number for number in self.current.segments if number > version.number)
+        changes = self.current.changes - version.changes
+        self._put(self.current._replace(artifact=done.result(), segments=since, changes=changes))
+        self._table = self._opened(self.current)
 
     def _begin_compaction(self) -> None:
-        if self._compaction is None and self.current.changes >= self._compact_after:
-            self._compaction = Compaction(self._compact, self.current, self._artifacts())
+        is_free = self._compaction is None and self._preparation is None
+        if is_free and self.current.changes >= self._compact_after:
+            made = partial(self._compact, self.current, self._artifacts())
+            self._compaction = self.current, Background(made)
 
     def wait(self) -> None:
-        """Wait until nothing is being compacted."""
+        """Wait until no table is being made."""
         if self._compaction is not None:
-            self._compaction.wait()
+            self._compaction[1].wait()
+        if self._preparation is not None:
+            self._preparation.wait()
 
     # Removal
 
     def committed(self, batch: int) -> None:
         """Remove what batches before this one needed and no other needs."""
+        self.check_driver()  # another one may need what this one does not know of
         for number in self._numbers("batches"):
             if number < batch:
                 self.place.remove(f"batches/{number}.json")
@@ -189,7 +264,7 @@ class Versions:
         numbers = self._numbers("versions")
         versions = [self.read(number) for number in numbers if number in kept]
         if self._compaction is not None:
-            versions.append(self._compaction.version)
+            versions.append(self._compaction[0])
         for number in set(numbers) - kept:
             self.place.remove(f"versions/{number}.json")
         used = {number for version in versions for number in version.segments}
@@ -199,51 +274,29 @@ class Versions:
 
     def _remove_artifacts(self, used: set[str]) -> None:
         """Remove compiled tables of this stream; while one is being made, which may be like an old one, none goes."""
+        if self._preparation is not None:
+            return
         if self._compaction is not None:
-            if self._compaction.is_running:
+            compaction = self._compaction[1]
+            if compaction.is_running:
                 return
-            if self._compaction.artifact is not None:
-                used.add(self._compaction.artifact.digest)
+            if compaction.error is None:
+                used.add(compaction.result().digest)
         for digest in self.place.names("artifacts"):
             if digest not in used and digest != "rejected":
                 self.place.remove(f"artifacts/{digest}")
-                self._retired.add(digest)
-        self._retired -= used
+                self._retired[digest] = None
+        kept = [digest for digest in self._retired if digest not in used]
+        self._retired = dict.fromkeys(kept[-RETIRED:])
 
     @property
     def retired(self) -> tuple[str, ...]:
-        """The tables that were removed, for executors to remove their copies."""
-        return tuple(sorted(self._retired))
+        """The tables that were removed, the last hundred, for executors to remove their copies."""
+        return tuple(self._retired)
 
     def _numbers(self, folder: str) -> list[int]:
         stems = [name.partition(".")[0] for name in self.place.names(folder)]
         return sorted(int(stem) for stem in stems if stem.isdigit())
-
-
-class Compaction:
-    """A table made of a version, in a thread of its own: batches go on meanwhile."""
-
-    def __init__(self, compact: Compact, version: Version, artifacts: str) -> None:
-        self.version = version
-        self.artifact: Artifact | None = None
-        self.error: str | None = None
-        self._thread = threading.Thread(target=self._run, args=(compact, artifacts), daemon=True)
-        self._thread.start()
-
-    def _run(self, compact: Compact, artifacts: str) -> None:
-        try:
-            self.artifact = compact(self.version, artifacts)
-        except Exception as error:  # of Spark, of a store: the stream goes on with the table that it has
-            self.error = str(error)
-
-    @property
-    def is_running(self) -> bool:
-        """True until it is done."""
-        return self._thread.is_alive()
-
-    def wait(self) -> None:
-        """Wait until it is done."""
-        self._thread.join()
 
 
 def segment(place: Place, number: int) -> bytes:

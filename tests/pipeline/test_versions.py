@@ -1,0 +1,269 @@
+"""Versions of subscriptions without Spark: ends at any point, two drivers, very many changes, tables that fail."""
+
+import json
+import os
+import threading
+
+import pytest
+
+import contrada as ct
+from contrada.pipeline import versioned, versions
+from contrada.pipeline.artifacts import publish
+from contrada.pipeline.changes import DirectoryChanges, apply_segment
+from contrada.pipeline.place import Place
+from contrada.pipeline.versions import Versions, segment
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A checkpoint, changes and drivers; copies of tables are kept apart from those of other tests."""
+    for module in (versioned, versions):
+        monkeypatch.setattr(module, "cache_home", lambda: tmp_path / "cache")
+    monkeypatch.setattr(versioned, "_READY", None)
+    return Home(tmp_path)
+
+
+class Home:
+    def __init__(self, place):
+        self.changes, self.checkpoint = place / "changes", place / "checkpoint"
+        self.kept = self.checkpoint / "contrada"
+        self.changes.mkdir()
+
+    def driver(self, compact=None, compact_after=1000):
+        made = Versions(
+            Place(self.checkpoint), DirectoryChanges(str(self.changes)), compact or self.compact, lambda names: None,
+            compact_after,
+        )  # fmt: skip
+        types = {"key_type": "string", "subscriber_type": "string"}
+        made.begin(lambda artifacts: publish(ct.ForwardingTable(), artifacts, **types))
+        return made
+
+    def compact(self, version, artifacts):
+        """What a task does with a version."""
+        table = ct.ForwardingTable.open(version.artifact.path)
+        for number in version.segments:
+            apply_segment(table, segment(Place(self.kept), number))
+        return publish(table, artifacts, key_type="string", subscriber_type="string")
+
+    def change(self, name, *records):
+        hidden = self.changes / f".{name}"
+        hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
+        hidden.rename(self.changes / name)
+
+    def names(self, folder):
+        return sorted(os.listdir(self.kept / folder))
+
+
+def subscribed(*keys):
+    return [{"key": key, "filter": "size > 1"} for key in keys]
+
+
+def answer(driver, version):
+    """What a worker finds with a version."""
+    ready = versioned.ready_table(version, driver.place.where)
+    naming = ready.naming(version.artifact, "subscription")
+    rows = ready.opened.table.match_keys({"size": 5}).rows
+    ((_, lists),) = naming.lists(rows * 0, rows) if len(rows) else [(None, None)]
+    return sorted(item["key"] for item in lists.to_pylist()[0]) if lists is not None else []
+
+
+class End(BaseException):
+    """The driver ends here."""
+
+
+EXPECTED = {0: ["a", "b"], 1: ["b", "c"], 2: ["b", "c", "d", "e"], 3: ["b", "c", "e"]}
+
+
+def play(home, state):
+    """A driver that runs the batches from the first that is not committed on, as Spark would."""
+    driver = home.driver(compact_after=2)
+    for batch in range(state["committed"] + 1, 4):
+        if batch not in state["come"]:
+            state["come"].add(batch)
+            given = [subscribed("a", "b"), [*subscribed("c"), {"action": "unsubscribe", "key": "a"}],
+                     subscribed("d", "e"), [{"action": "unsubscribe", "key": "d"}]]  # fmt: skip
+            home.change(f"{batch}.ndjson", *given[batch])
+        driver.committed(batch)
+        found = answer(driver, driver.of_batch(batch))
+        assert state["answers"].setdefault(batch, found) == found, "a batch that comes again is what it was"
+        driver.wait()
+        state["committed"] = batch
+    driver.committed(4)
+    return driver
+
+
+def test_the_end_may_come_between_any_two_writes(tmp_path_factory, monkeypatch):
+    steps = {"left": 10**9, "done": 0}
+
+    def counted(method):
+        def wrapped(self, *arguments):
+            steps["done"] += 1
+            steps["left"] -= 1
+            if steps["left"] < 0:
+                raise End
+            return method(self, *arguments)
+
+        return wrapped
+
+    monkeypatch.setattr(Place, "write", counted(Place.write))
+    monkeypatch.setattr(Place, "remove", counted(Place.remove))
+    total = 1
+    for last in [10**9, *range(1000)]:
+        if last < 10**9 and last >= total:
+            break
+        place = tmp_path_factory.mktemp("end")
+        for module in (versioned, versions):
+            monkeypatch.setattr(module, "cache_home", lambda place=place: place / "cache")
+        monkeypatch.setattr(versioned, "_READY", None)
+        home, state = Home(place), {"committed": -1, "come": set(), "answers": {}}
+        steps.update(left=last, done=0)
+        try:
+            driver = play(home, state)
+        except End:
+            steps["left"] = 10**9
+            driver = play(home, state)
+        else:
+            total = steps["done"]
+            assert last == 10**9
+        assert state["answers"] == EXPECTED, f"ended before write {last}"
+        assert home.names("versions") == [f"{driver.current.number}.json"]
+        assert home.names("segments") == [f"{number}.ndjson" for number in driver.current.segments]
+        assert home.names("batches") == []
+        assert driver.current.artifact.digest in home.names("artifacts")
+    assert total > 20
+
+
+def test_of_two_drivers_the_later_goes_on(home):
+    first = home.driver()
+    first.of_batch(0)
+    second = home.driver()
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.of_batch(1)
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.check_driver()
+    home.change("1.ndjson", *subscribed("a"))
+    assert second.of_batch(1).number == 1
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.committed(2)
+    assert home.names("versions") == ["0.json", "1.json"]
+
+
+def test_very_many_changes_are_a_table(home, monkeypatch):
+    monkeypatch.setattr(versions, "MANY", 3)
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"), {"key": "bad", "filter": "size >"})
+    driver = home.driver()
+    version = driver.of_batch(0)
+    assert (version.number, version.segments, version.subscriptions) == (1, (), 4), "the first batch waits for them"
+    assert answer(driver, version) == ["a", "b", "c", "d"]
+    assert home.names("rejected_changes") == ["1.ndjson"]
+    home.change("2.ndjson", *subscribed("e", "f", "g", "h"))
+    home.change("3.ndjson", {"action": "unsubscribe", "key": "h"})
+    held, make = [], driver._prepared
+    monkeypatch.setattr(driver, "_prepared", lambda news: (held.append(news), make(news))[1])
+    version = driver.of_batch(1)
+    home.change("4.ndjson", {"action": "unsubscribe", "key": "g"})
+    driver.wait()
+    driver.committed(2)
+    version = driver.of_batch(2)
+    assert answer(driver, version) == ["a", "b", "c", "d", "e", "f", "g"]
+    version = driver.of_batch(3)
+    assert answer(driver, version) == ["a", "b", "c", "d", "e", "f"], "what came meanwhile comes after"
+    assert len(held) == 1
+    again = home.driver()
+    assert answer(again, again.of_batch(3)) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_batches_go_on_while_very_many_changes_are_applied(home, monkeypatch):
+    monkeypatch.setattr(versions, "MANY", 3)
+    driver = home.driver()
+    driver.of_batch(0)
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
+    gate, apply_all = threading.Event(), versions.apply_changes
+
+    def slow(*arguments):
+        gate.wait(60)
+        return apply_all(*arguments)
+
+    monkeypatch.setattr(versions, "apply_changes", slow)
+    assert driver.of_batch(1).number == 0
+    driver.committed(2)
+    assert driver.of_batch(2).number == 0
+    gate.set()
+    driver.wait()
+    assert driver.of_batch(3).number == 1
+
+
+def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, monkeypatch):
+    monkeypatch.setattr(versions, "MANY", 3)
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
+    driver = home.driver()
+
+    def full(*arguments, **options):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "publish", full)
+        with pytest.raises(OSError, match="no space"):
+            driver.of_batch(0)
+    driver = home.driver()
+    assert answer(driver, driver.of_batch(0)) == ["a", "b", "c", "d"]
+
+
+def test_a_compaction_that_fails_is_told_and_tried_again(home):
+    fails = [True]
+
+    def compact(version, artifacts):
+        if fails.pop() if fails else False:
+            raise OSError("no space left")
+        return home.compact(version, artifacts)
+
+    driver = home.driver(compact, compact_after=2)
+    home.change("1.ndjson", *subscribed("a", "b"))
+    driver.of_batch(0)
+    driver.wait()
+    version = driver.of_batch(1)
+    assert (driver.failed_compactions, driver.compactions, version.segments) == (1, 0, (1,))
+    driver.wait()
+    version = driver.of_batch(2)
+    assert (driver.compactions, version.number, version.segments) == (1, 1, ()), "without waiting for changes"
+    assert answer(driver, version) == ["a", "b"]
+
+
+def test_a_file_that_changes_after_it_was_read_is_told_of_once(home):
+    driver = home.driver()
+    half = home.changes / "1.ndjson"
+    half.write_text('{"key": "a", "filter": "size > 1"}\n{"key": "b", "fil')
+    driver.of_batch(0)
+    assert driver.rejected == 1, "the half of a record"
+    with half.open("a") as file:
+        file.write('ter": "size > 1"}\n')
+    version = driver.of_batch(1)
+    assert driver.rejected == 2
+    told = json.loads((home.kept / "rejected_changes" / f"{version.number}.ndjson").read_text())
+    assert "not read again" in told["reason"]
+    driver.of_batch(2)
+    assert driver.rejected == 2
+    half.unlink()
+    assert driver.of_batch(3).state == {}
+
+
+def test_what_was_begun_and_not_ended_is_removed(home):
+    home.driver()
+    (home.kept / "artifacts" / ".new-table").mkdir()
+    (home.kept / "versions" / ".new-1").touch()
+    home.driver()
+    assert not [name for name in home.names("artifacts") + home.names("versions") if name.startswith(".")]
+
+
+def test_executors_are_told_of_the_last_tables_that_went(home, monkeypatch):
+    monkeypatch.setattr(versions, "RETIRED", 3)
+    driver = home.driver(compact_after=1)
+    for number in range(6):
+        home.change(f"{number}.ndjson", *subscribed(f"k{number}"))
+        driver.committed(number)
+        driver.of_batch(number)
+        driver.wait()
+    driver.of_batch(6)
+    driver.committed(7)
+    assert len(driver.retired) == 3
+    assert driver.current.artifact.digest not in driver.retired
