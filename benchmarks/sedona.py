@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -45,9 +46,9 @@ def against_join(name: str, bench: Bench) -> Iterator[Row]:
     polygons = bench.polygons(name)
     if polygons is None:
         return
-    count = 60 if bench.report.quick else MESSAGES[name]
-    files = bench.files(name, polygons, spark_work.messages(polygons, count, bench.report.seed))
-    work = f"{count:,} messages, {name} ({len(polygons.wkb):,})"
+    many = 60 if bench.report.quick else MESSAGES[name]
+    files = bench.files(name, polygons, spark_work.messages(polygons, many, bench.report.seed))
+    work = f"{many:,} messages, {name} ({len(polygons.wkb):,})"
     best = yield from _prepared(work, files, bench)
     yield from _from_files(work, files, bench, best)
 
@@ -88,9 +89,10 @@ def _from_files(work: str, files: Files, bench: Bench, prepared: str) -> Iterato
     best = yield from _quickest(f"{work}, from files", bench, dict.fromkeys((prepared, *BROADCAST)))
     options = CANDIDATES[best]
 
+    turn = count()
+
     def ours() -> list[int]:
-        shutil.rmtree(bench.directory / "artifacts", ignore_errors=True)
-        return digest(bench.read(files.messages), bench.compiled(files, TEMPLATE))
+        return digest(bench.read(files.messages), bench.compiled(files, TEMPLATE, new=next(turn)))
 
     calls = {"ours": ours, "sedona": partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)}
     found = take_turns(calls, turns(bench))
@@ -138,10 +140,10 @@ def planned(bench: Bench) -> Iterator[Row]:
     polygons = bench.polygons("SoCal")
     if polygons is None:
         return
-    count = 4 if bench.report.quick else 20
-    made = spark_work.messages(polygons, count, bench.report.seed)["area"].to_pylist()
+    many = 4 if bench.report.quick else 20
+    made = spark_work.messages(polygons, many, bench.report.seed)["area"].to_pylist()
     # Messages that are polygons of the set, too: equal to one, and beside others.
-    areas = made + polygons.wkb[:: len(polygons.wkb) // count][:count].cast(pa.binary()).to_pylist()
+    areas = made + polygons.wkb[:: len(polygons.wkb) // many][:many].cast(pa.binary()).to_pylist()
     asked = pa.table({"message_id": pa.array(range(len(areas)), pa.int64()), "area": pa.array(areas, pa.binary())})
     files = bench.files("relations", polygons, asked)
     frame = bench.read(files.messages).persist()

@@ -117,7 +117,9 @@ def main() -> None:
                 answer = {"answer": getattr(side, order.pop("do"))(**order)}
             except Exception as error:
                 traceback.print_exc()
-                answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:500]}"}
+                said = [line.strip() for line in str(error).splitlines() if line.strip()]
+                causes = [line for line in said if line.startswith("Caused by")]
+                answer = {"error": f"{type(error).__name__}: {' | '.join([*said[:2], *causes])[:800]}"}
             print(json.dumps(answer), file=answers, flush=True)
     finally:
         side.spark.stop()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from report import duration
-
 # `a` is the message, `b` the subscription. What ST_Relate is given says the same as our relation, of regions.
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "disjoint": ("ST_Disjoint(a, b)", "NOT ST_Intersects(a, b)", "ST_Relate(a, b, 'FF*FF****')"),
@@ -63,17 +61,3 @@ class Spelled(NamedTuple):
     def is_nested(self) -> bool:
         """Whether every pair of rows is looked at, with the hint and without."""
         return {self.plain, self.hinted} <= NESTED
-
-    def cells(self) -> list[str]:
-        """As texts, in the order of HEADINGS."""
-        differ = f"{self.different:,}" + (f" (ours wrong: {self.wrong})" if self.different else "")
-        looked = "every pair" if self.is_nested else "by an index"
-        times = [duration(self.ours), duration(self.theirs)]
-        condition = f"`{self.condition}`"
-        return [self.relation, condition, self.plain, self.hinted, looked, *times, f"{self.pairs:,}", differ]
-
-
-HEADINGS = (
-    "relation", "Sedona's SQL", "plan", "plan with broadcast(messages)", "looks at", "ours", "Sedona", "pairs",
-    "answers that differ",
-)  # fmt: skip

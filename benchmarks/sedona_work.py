@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import shapely
 import spark_work
 from match_sets import PolygonSet, read_set
-from report import Report, Shown
-from sedona_plans import HEADINGS, Spelled
+from report import Report, Shown, duration
+from sedona_plans import Spelled
 from sedona_setup import Peer
 
 import contrada as ct
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 Pairs = npt.NDArray[np.int64]  # message_id << 32 | key, sorted
 PLANNED = "Sedona: what it plans for each relation"
+HEADINGS = (
+    "relation", "Sedona's SQL", "plan", "plan with broadcast(messages)", "looks at", "ours", "Sedona", "pairs",
+    "answers that differ",
+)  # fmt: skip
 PARTS = 8
 
 
@@ -58,7 +62,15 @@ class SedonaReport(Report):
         """The rows, and the plans below."""
         yield from super().tables()
         if self.spelled:
-            yield Shown(PLANNED, HEADINGS, [one.cells() for one in self.spelled])
+            yield Shown(PLANNED, HEADINGS, [cells(one) for one in self.spelled])
+
+
+def cells(one: Spelled) -> list[str]:
+    """A relation as texts, in the order of HEADINGS."""
+    differ = f"{one.different:,}" + (f" (ours wrong: {one.wrong})" if one.different else "")
+    looked = "every pair" if one.is_nested else "what an index finds"
+    times = [duration(one.ours), duration(one.theirs)]
+    return [one.relation, f"`{one.condition}`", one.plain, one.hinted, looked, *times, f"{one.pairs:,}", differ]
 
 
 class Files(NamedTuple):
@@ -103,11 +115,18 @@ class Bench(NamedTuple):
         """What a directory holds, as our session reads it."""
         return self.spark.read.parquet(str(path))
 
-    def compiled(self, files: Files, template: str, plan: Any = "broadcast") -> Any:
-        """Subscriptions compiled for a plan."""
+    def compiled(self, files: Files, template: str, plan: Any = "broadcast", new: int | None = None) -> Any:
+        """Subscriptions compiled for a plan; a new one has a subscription more, far from all messages.
+
+        Workers keep tables open that they have seen: a table that is to be opened must be one that they have not.
+        """
+        rows = self.read(files.subscriptions)
+        if new is not None:
+            far = shapely.to_wkb(shapely.box(1000 + new, 1000, 1001 + new, 1001))
+            rows = rows.union(self.spark.createDataFrame([(-1 - new, bytearray(far))], rows.schema))
         options = {"partitions": PARTS} if plan == "partitioned" else {}
         place = str(self.directory / "artifacts")
-        return pipeline.compile(self.read(files.subscriptions), place, template=template, plan=plan, **options)
+        return pipeline.compile(rows, place, template=template, plan=plan, **options)
 
 
 def digest(frame: DataFrame, compiled: Any) -> list[int]:
