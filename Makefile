@@ -31,10 +31,10 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-all check format verify bench docs clean
+.PHONY: help setup java demo test test-all check format verify bench bench-sedona docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(READY)  ## prepare the environment in .venv, nothing else
 
@@ -81,6 +81,10 @@ verify: $(READY)  ## a million pairs of regions against rational arithmetic and 
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
 	for name in relate match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+# Needs Maven and a network the first time: it makes an environment of its own in build/peers/sedona.
+bench-sedona: java $(READY)  ## speed against a spatial join of Apache Sedona
+	$(BIN)/python benchmarks/sedona.py
 
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,0 +1,226 @@
+"""Our matching on Spark against Apache Sedona's spatial join, over the same files, and what Sedona plans where.
+
+`python benchmarks/sedona.py` runs everything, `--quick` a small version; `--write-docs` puts the tables into
+docs/performance.md. Sedona runs in a process and an environment of its own, build/peers/sedona, which the first run
+makes (mvn and pip fetch it). Starting the sessions is not part of any number.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import spark_work
+from command import finish, parsed, parser_of, shown_at_least
+from report import Row
+from sedona_plans import SPELLINGS, Spelled, operator_of
+from sedona_setup import Peer
+from sedona_work import PARTS, Bench, Files, SedonaReport, digest, pairs_of, settled, write
+from timing import say, take_turns, time_once
+
+import contrada as ct
+
+JOIN, TRIED = "Sedona: S_INTERSECTS as a join", "Sedona: its plans for the join, one turn each"
+INTERSECTS, TEMPLATE = "ST_Intersects(a, b)", "S_INTERSECTS(area, $geometry)"
+# What a user may choose: who is broadcast, or how both are cut and on which side trees are built.
+CANDIDATES: dict[str, dict[str, str]] = {
+    "BroadcastIndexJoin, messages": {"broadcast": "messages"},
+    "BroadcastIndexJoin, subscriptions": {"broadcast": "subscriptions"},
+    "RangeJoin, kdbtree": {"gridtype": "kdbtree"},
+    "RangeJoin, kdbtree of subscriptions": {"gridtype": "kdbtree", "spatitionside": "right"},
+    "RangeJoin, kdbtree, trees of subscriptions": {"gridtype": "kdbtree", "indexbuildside": "right"},
+    "RangeJoin, kdbtree, 32 partitions": {"gridtype": "kdbtree", "numpartition": "32"},
+    "RangeJoin, quadtree": {"gridtype": "quadtree"},
+}
+FIRST = "BroadcastIndexJoin, messages"
+BROADCAST = (FIRST, "BroadcastIndexJoin, subscriptions")
+MESSAGES = {"SoCal": 2_000, "LA": 500}
+
+
+def against_join(name: str, bench: Bench) -> Iterator[Row]:
+    """One set: with everything prepared, from files, and written as pairs."""
+    polygons = bench.polygons(name)
+    if polygons is None:
+        return
+    many = 60 if bench.report.quick else MESSAGES[name]
+    files = bench.files(name, polygons, spark_work.messages(polygons, many, bench.report.seed))
+    work = f"{many:,} messages, {name} ({len(polygons.wkb):,})"
+    best = yield from _prepared(work, files, bench)
+    yield from _from_files(work, files, bench, best)
+
+
+def _prepared(work: str, files: Files, bench: Bench) -> Generator[Row, None, str]:
+    """Tables compiled and messages cached on our side, both geometries parsed and cached on theirs; its best plan."""
+    frame = bench.read(files.messages).repartition(PARTS).persist()
+    frame.count()
+    plans = {plan: bench.compiled(files, TEMPLATE, plan) for plan in ("broadcast", "partitioned")}
+    loaded(bench, files, is_cached=True)
+    tried = (FIRST, "RangeJoin, kdbtree") if bench.report.quick else CANDIDATES
+    best = yield from _quickest(f"{work}, prepared", bench, tried)
+    options = CANDIDATES[best]
+    calls: dict[str, Callable[[], Any]] = {plan: partial(digest, frame, one) for plan, one in plans.items()}
+    calls["sedona"] = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)
+    found = take_turns(calls, turns(bench))
+    kept = {side: bench.directory / f"pairs-{side}" for side in ("ours", "sedona")}
+    writing = {
+        "ours": partial(write, frame, plans["broadcast"], kept["ours"]),
+        "sedona": partial(bench.peer.ask, "write", condition=INTERSECTS, plan=options, path=str(kept["sedona"])),
+    }
+    written = take_turns(writing, turns(bench))
+    ours, theirs = pairs_of(kept["ours"]), pairs_of(kept["sedona"])
+    different = settled(files, ours, theirs, ct.RelationSet.S_INTERSECTS)
+    check_digests(found, len(ours), len(theirs))
+    for plan in plans:
+        row = partial(compared, f"{work}, prepared: count and hash, {plan}", f"{peer_name(bench)}, {best}", files)
+        yield row(found[plan].seconds, found["sedona"].seconds, different)
+    row = partial(compared, f"{work}, prepared: {len(ours):,} pairs written", f"{peer_name(bench)}, {best}", files)
+    yield row(written["ours"].seconds, written["sedona"].seconds, different)
+    frame.unpersist()
+    return best
+
+
+def _from_files(work: str, files: Files, bench: Bench, prepared: str) -> Iterator[Row]:
+    """The whole job: reading, parsing, compiling or building trees, matching; by broadcast, or what was best before."""
+    loaded(bench, files, is_cached=False)
+    best = yield from _quickest(f"{work}, from files", bench, dict.fromkeys((prepared, *BROADCAST)))
+    options = CANDIDATES[best]
+
+    turn = count()
+
+    def ours() -> list[int]:
+        return digest(bench.read(files.messages), bench.compiled(files, TEMPLATE, new=next(turn)))
+
+    calls = {"ours": ours, "sedona": partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)}
+    found = take_turns(calls, turns(bench))
+    is_same = found["ours"].answer == found["sedona"].answer  # if not, the rows above say who is right
+    answers = {"compared": files.compared, "different": 0} if is_same else {}
+    seconds = found["ours"].seconds, found["sedona"].seconds
+    yield Row(JOIN, f"{work}, from files: count and hash, compiled and matched", f"{peer_name(bench)}, {best}",
+              *seconds, seconds[1] / seconds[0], at_least=3, **answers)  # fmt: skip
+
+
+def _quickest(work: str, bench: Bench, names: Iterable[str]) -> Generator[Row, None, str]:
+    """Sedona's quickest plan after a turn of each, of which a row tells; a plan that fails is told of as well."""
+    bench.peer.ask("digest", condition=INTERSECTS, plan=CANDIDATES[FIRST])  # to warm up
+    seconds: dict[str, float] = {}
+    for plan in names:
+        options = CANDIDATES[plan]
+        try:
+            seconds[plan] = time_once(partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options))
+        except RuntimeError as error:
+            bench.report.skipped.append(f"{work}: {plan}: {error}")
+            continue
+        say(f"{work}: {plan} {seconds[plan]:.2f} s")
+        yield Row(TRIED, work, plan, None, seconds[plan], seconds[plan], "s")
+    return min(seconds, key=seconds.__getitem__)
+
+
+def compared(work: str, against: str, files: Files, ours: float, theirs: float, different: tuple[int, int]) -> Row:
+    """A row of the join, which is to be three times faster."""
+    return Row(JOIN, work, against, ours, theirs, theirs / ours, at_least=3,
+               compared=files.compared, different=different[0], wrong=different[1])  # fmt: skip
+
+
+def check_digests(found: dict[str, Any], ours: int, theirs: int) -> None:
+    """Both plans of ours give one answer, and as many pairs as were written by each side."""
+    if found["broadcast"].answer != found["partitioned"].answer:
+        raise RuntimeError(f"our plans differ: {found['broadcast'].answer} and {found['partitioned'].answer}")
+    counted = found["broadcast"].answer[0], found["sedona"].answer[0]
+    if counted != (ours, theirs):
+        raise RuntimeError(f"{counted} pairs were counted and {(ours, theirs)} written, by us and by Sedona")
+
+
+def planned(bench: Bench) -> Iterator[Row]:
+    """Every relation in Sedona's SQL: its plan, and a job so small that a nested loop ends."""
+    polygons = bench.polygons("SoCal")
+    if polygons is None:
+        return
+    many = 4 if bench.report.quick else 10
+    made = spark_work.messages(polygons, many, bench.report.seed)["area"].to_pylist()
+    # Messages that are polygons of the set, too: equal to one, and beside others.
+    areas = made + polygons.wkb[:: len(polygons.wkb) // many][:many].cast(pa.binary()).to_pylist()
+    asked = pa.table({"message_id": pa.array(range(len(areas)), pa.int64()), "area": pa.array(areas, pa.binary())})
+    files = bench.files("relations", polygons, asked)
+    frame = bench.read(files.messages).persist()
+    frame.count()
+    loaded(bench, files, is_cached=True)
+    for relation in SPELLINGS:
+        bench.report.spelled += spelled(relation, files, frame, bench)
+    frame.unpersist()
+    nested = [one for one in bench.report.spelled if one.is_nested]
+    work = f"{len(areas)} messages, SoCal ({len(polygons.wkb):,}), prepared"
+    for one in nested:
+        yield Row("Sedona: relations that it plans as a nested loop", f"{work}: {one.relation}, count and hash",
+                  f"{one.condition.split('(')[0]}, {one.hinted}", one.ours, one.theirs, one.theirs / one.ours,
+                  compared=files.compared, different=one.different, wrong=one.wrong)  # fmt: skip
+
+
+def spelled(relation: str, files: Files, frame: Any, bench: Bench) -> Iterator[Spelled]:
+    """Each spelling: both plans, the time with the hint against ours, and whether the pairs are the same.
+
+    The pairs are written first, which warms up; the time is that of one turn after it.
+    """
+    hint = {"broadcast": "messages"}
+    wanted = ct.RelationSet(ct.Relation[relation.upper().replace("-", "_")])
+    compiled = bench.compiled(files, f"relation(area, $geometry, '{relation}')")
+    kept = {side: bench.directory / f"relation-{side}" for side in ("ours", "sedona")}
+    write(frame, compiled, kept["ours"])
+    ours, pairs = time_once(partial(digest, frame, compiled)), pairs_of(kept["ours"])
+    for condition in SPELLINGS[relation]:
+        ask = partial(bench.peer.ask, condition=condition)
+        plain, hinted = (operator_of(ask("explain", plan=plan)) for plan in ({}, hint))
+        ask("write", plan=hint, path=str(kept["sedona"]))
+        theirs = time_once(partial(ask, "digest", plan=hint))
+        different = settled(files, pairs, pairs_of(kept["sedona"]), wanted)
+        say(f"{relation}: {condition}: {plain}, {hinted}, {ours:.2f} s and {theirs:.2f} s")
+        yield Spelled(relation, condition, plain, hinted, ours, theirs, len(pairs), *different)
+
+
+def loaded(bench: Bench, files: Files, is_cached: bool) -> None:
+    """The files as tables on Sedona's side."""
+    paths = {"messages": str(files.messages), "subscriptions": str(files.subscriptions)}
+    bench.peer.ask("load", **paths, is_cached=is_cached)
+
+
+def turns(bench: Bench) -> int:
+    """How often each side is asked."""
+    return 1 if bench.report.quick else 3
+
+
+def peer_name(bench: Bench) -> str:
+    """Sedona with its number."""
+    return f"Sedona {bench.peer.versions['apache-sedona']}"
+
+
+SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "socal": partial(against_join, "SoCal"), "la": partial(against_join, "LA"), "plans": planned,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print, save."""
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
+    report = SedonaReport(arguments.seed, arguments.quick)
+    directory = spark_work.work_directory()
+    peer = Peer(directory / "sedona")
+    report.peer, report.skipped = peer.versions, list(peer.passed_over)
+    spark = spark_work.session(directory)
+    try:
+        with shown_at_least(report):
+            for name, run in SECTIONS.items():
+                if name in chosen:
+                    say(name)
+                    report.rows.extend(run(Bench(spark, peer, directory, report)))
+    finally:
+        peer.close()
+        spark.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+    finish(report, "sedona", arguments.write_docs, chosen == set(SECTIONS))
+
+
+if __name__ == "__main__":
+    main()
