@@ -62,7 +62,7 @@ def _cores(session: SparkSession) -> int:
 
 def too_large(error: Exception, session: SparkSession) -> TableError | None:
     """What is told when a worker had not enough memory for a whole table; None if an error is another one."""
-    if "MemoryError" not in str(error):
+    if not any(word in str(error) for word in ("MemoryError", "Cannot allocate memory")):
         return None
     worker = session.conf.get(WORKER_MEMORY, None)
     limit = "" if worker is None else f", which {WORKER_MEMORY} limits to {worker},"
