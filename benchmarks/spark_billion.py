@@ -10,6 +10,7 @@ BILLION = 10**9
 EACH = 256 << 20  # bytes of a partition, as is usual
 CORES, HOSTS = 100, 25
 MESSAGES = 10**8
+BASE = 285 << 20  # bytes of a worker whose partitions are small: with --quick
 LINE = 125e6  # bytes a second of 1 Gbit/s
 
 
@@ -36,7 +37,7 @@ def billion(run: Measured) -> str:
     whole = BILLION * each
     parts = math.ceil(whole / EACH)
     visits = run.matched / run.cores * run.replication  # a second and core
-    grown = EACH - run.largest
+    times = max(1.0, (run.worker - BASE) / run.largest)
     raw = run.input_bytes / run.subscriptions
     rows = [
         ("a subscription in the table", f"{run.table_bytes:,} / {run.subscriptions:,}", f"{each:.0f} bytes"),
@@ -54,9 +55,10 @@ def billion(run: Measured) -> str:
             f"{parts * run.manifest_bytes / run.partitions / 1e6:.1f} MB, which the driver reads and sends to tasks",
         ),
         (
-            "a Python worker, matching",
-            f"{run.worker >> 20} MiB, and {grown >> 20} MiB that its partition is larger",
-            f"{(run.worker + grown) / 2**30:.2f} GiB",
+            "a Python worker, building a partition",
+            f"{BASE >> 20} MiB, and {times:.1f} {TIMES} 256 MiB, as for the largest of the run: "
+            f"({run.worker >> 20} - {BASE >> 20}) / {run.largest / 2**20:.1f}",
+            f"{(BASE + times * EACH) / 2**30:.1f} GiB; matching takes less",
         ),
         (
             "rows on their way, compiling",
