@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrada.cli.ending import errors_told, require_java
 from contrada.cli.results import ResultFormat
+
+if TYPE_CHECKING:
+    from contrada.cli.flow import Plan
 
 READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
@@ -205,10 +208,7 @@ def match(
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
-    if (master or artifacts or partitions or plan is not SparkPlan.auto) and not spark:
-        raise typer.BadParameter("--master, --artifacts, --plan and --partitions are for --spark")
-    if partitions and plan is SparkPlan.broadcast:
-        raise typer.BadParameter("--partitions is for the plans partitioned and auto")
+    check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
         from contrada.cli.flow import Plan, run
@@ -227,13 +227,23 @@ def match(
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
         rest = (reject, strict, quiet, threads, explain, limit)
         work = Plan(messages, reading, asking, output, format, by.value, *rest)
-        if spark:
-            from contrada.cli.spark_match import run_on_spark
-            from contrada.cli.spark_tables import Wanted
+        raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 
-            require_java()
-            raise typer.Exit(run_on_spark(work, master, artifacts, Wanted(plan.value, partitions)))
-        raise typer.Exit(run(work))
+
+def _on_spark(work: Plan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None) -> int:
+    from contrada.cli.spark_match import run_on_spark
+    from contrada.cli.spark_tables import Wanted
+
+    require_java()
+    return run_on_spark(work, master, artifacts, Wanted(plan.value, partitions))
+
+
+def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
+    """Refuse options of Spark without it, and partitions where there are none."""
+    if not spark and (any(options) or plan is not SparkPlan.auto):
+        raise typer.BadParameter("--master, --artifacts, --plan and --partitions are for --spark")
+    if partitions and plan is SparkPlan.broadcast:
+        raise typer.BadParameter("--partitions is for the plans partitioned and auto")
 
 
 def names_in(text: str | None) -> list[str]:
