@@ -245,10 +245,15 @@ def markdown(report: Report) -> str:
 
 
 def write_docs(report: Report, page: Path, name: str) -> None:
+    """Put the tables between the markers of a page."""
+    put_between(page, name, markdown(report))
+
+
+def put_between(page: Path, name: str, told: str) -> None:
     """Replace what stands between the markers `<!-- NAME:begin -->` and `<!-- NAME:end -->` of a page."""
     begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
     text = page.read_text()
     if begin not in text or end not in text:
         raise SystemExit(f"{page} has no markers {begin.strip()} and {end}")
     head, tail = text.split(begin)[0], text.split(end)[1]
-    page.write_text(f"{head}{begin}\n{markdown(report)}\n{end}{tail}")
+    page.write_text(f"{head}{begin}\n{told}\n{end}{tail}")

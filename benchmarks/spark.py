@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import spark_work
 from command import finish, parsed, parser_of, shown_at_least
 from match_sets import PolygonSet, read_set
@@ -48,9 +49,9 @@ class Bench(NamedTuple):
         return None if found is None else spark_work.seven(found, self.report.seed)
 
     def frame(self, polygons: PolygonSet, count: int) -> tuple[pa.Table, DataFrame]:
-        """Messages, in memory and as Spark reads them."""
-        made = spark_work.messages(polygons, count, self.report.seed)
+        """Messages, in memory and as Spark reads them; those that another section made are taken again."""
         path = self.directory / f"{polygons.name}-{count}"
+        made = pq.read_table(path) if path.exists() else spark_work.messages(polygons, count, self.report.seed)
         return made, spark_work.stored(self.spark, made, path)
 
     def artifact(self, table: ct.ForwardingTable) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
 
 PARTITIONED = "Spark: partitioned against broadcast"
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
-PARTS = 8
+PARTS = (4, 8)  # twice as many as cores, and more
+COMPARED = 2_000  # messages whose rows are compared, with a thousand matches each
 
 
 def matched(frame: DataFrame, compiled: Any) -> float:
-    """Seconds until every match was made, with the routing of messages; nothing of it is kept for the next time."""
+    """Make every match, with the routing of messages; nothing is kept for the next time. Returns the replication."""
     found = pipeline.match(frame, compiled)
     drained(found.matches)
     found.unpersist()
-    return 0.0
+    return 1.0 if found.routed is None else found.routed.replication
 
 
 def against_broadcast(bench: Bench) -> Iterator[Row]:
@@ -36,30 +38,34 @@ def against_broadcast(bench: Bench) -> Iterator[Row]:
     polygons = bench.polygons("SoCal")
     if polygons is None:
         return
-    count = 2000 if bench.report.quick else 10_000
+    count = 2000 if bench.report.quick else 100_000
     _, frame = bench.frame(polygons, count)
     rows = pa.table({"key": np.arange(len(polygons.wkb)), "geometry": polygons.wkb.cast(pa.binary())})
     asked = spark_work.stored(bench.spark, rows, bench.directory / "socal-subscriptions", 2)
     place = str(bench.directory / "artifacts")
-    plans: dict[str, Any] = {"broadcast": {}, "partitioned": {"partitions": PARTS}}
-    compiled = {
-        plan: pipeline.compile(asked, place, template=TEMPLATE, plan=plan, **options)  # type: ignore[arg-type]
-        for plan, options in plans.items()
-    }
-    calls = {plan: (lambda one=one: matched(frame, one)) for plan, one in compiled.items()}
-    found = take_turns(calls, 1 if bench.report.quick else 2)
-    both = [pipeline.match(frame.limit(count // 5), one) for one in compiled.values()]
-    names = ("message_id", "key")
-    few, many = (one.matches.select(*names) for one in both)
-    different = few.exceptAll(many).count() + many.exceptAll(few).count()
-    routed = both[1].routed
-    assert routed is not None
+    compiled = {0: pipeline.compile(asked, place, template=TEMPLATE, plan="broadcast")}
+    for parts in PARTS:
+        compiled[parts] = pipeline.compile(asked, place, template=TEMPLATE, plan="partitioned", partitions=parts)
+    calls = {parts: partial(matched, frame, one) for parts, one in compiled.items()}
+    found = take_turns(calls, 1 if bench.report.quick else 3)
+    few = frame.limit(COMPARED).persist()
+    for parts in PARTS:
+        compared, different = _differences(few, compiled[0], compiled[parts])
+        ours, theirs = found[parts].seconds, found[0].seconds
+        work = f"{count:,} messages, SoCal ({len(polygons.wkb):,}) in {parts} partitions, local[2]"
+        yield Row(PARTITIONED, f"{work}: time", "broadcast", ours, theirs, ours / theirs, "times as long", at_most=2.5,
+                  compared=compared, different=different)  # fmt: skip
+        yield Row(PARTITIONED, f"{work}: partitions that a message goes to", "", None, None, found[parts].answer,
+                  "partitions", at_most=2)  # fmt: skip
+    few.unpersist()
+
+
+def _differences(few: DataFrame, whole: Any, parts: Any) -> tuple[int, int]:
+    """How many rows of matches there are, and how many of them only one of the plans gives."""
+    both = [pipeline.match(few, one) for one in (whole, parts)]
+    ours, theirs = (one.matches.select("message_id", "key") for one in both)
+    found = ours.count(), ours.exceptAll(theirs).count() + theirs.exceptAll(ours).count()
     say(both[1].explain().split("stages:")[0])
-    ours, theirs = found["partitioned"].seconds, found["broadcast"].seconds
-    work = f"{count:,} messages, SoCal ({len(polygons.wkb):,}) in {PARTS} partitions, local[2]"
-    yield Row(PARTITIONED, f"{work}: time", "broadcast", ours, theirs, ours / theirs, "times as long", at_most=2.5,
-              compared=few.count(), different=different)  # fmt: skip
-    yield Row(PARTITIONED, f"{work}: partitions that a message goes to", "", None, None, routed.replication,
-              "partitions", at_most=2)  # fmt: skip
     for one in both:
         one.unpersist()
+    return found

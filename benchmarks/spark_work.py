@@ -76,7 +76,9 @@ def messages(polygons: PolygonSet, count: int, seed: int) -> pa.Table:
 
 
 def stored(spark: SparkSession, table: pa.Table, path: Path, parts: int = 8) -> DataFrame:
-    """A table as Parquet in several files, as jobs find their data."""
+    """A table as Parquet in several files, as jobs find their data; what is there already is taken as it is."""
+    if path.exists():
+        return spark.read.parquet(str(path))
     path.mkdir(parents=True)
     size = max(1, -(-table.num_rows // parts))
     for k in range(0, max(1, table.num_rows), size):
@@ -157,12 +159,12 @@ def memory_of_workers() -> dict[str, tuple[int, int, int]]:
     """Peak resident, and now proportional and private bytes, of this driver, its JVM and its Python workers."""
     found = {}
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or not _is_ours(int(entry.name)):
+        if not entry.name.isdigit() or not is_ours(int(entry.name)):
             continue
         try:
             command = (entry / "cmdline").read_bytes().split(b"\0")
             sizes = _sizes(entry)
-        except (OSError, StopIteration):  # it ended meanwhile
+        except (OSError, StopIteration, KeyError):  # it ended meanwhile
             continue
         name = "driver" if int(entry.name) == os.getpid() else ("JVM" if b"java" in command[0] else "worker")
         found[f"{name} {entry.name}"] = sizes
@@ -178,7 +180,7 @@ def _sizes(entry: Path) -> tuple[int, int, int]:
     return int(peak.split()[1]) << 10, kilobytes["Pss"] << 10, private << 10
 
 
-def _is_ours(pid: int) -> bool:
+def is_ours(pid: int) -> bool:
     """True for this process and those that come from it."""
     while pid > 1:
         if pid == os.getpid():

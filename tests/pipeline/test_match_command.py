@@ -66,13 +66,18 @@ def files(tmp_path):
     return tmp_path
 
 
+PARTITIONED = ("--plan", "partitioned", "--partitions", "3")
+
+
 @pytest.mark.parametrize("messages", ["messages", "messages.parquet"])
 @pytest.mark.parametrize("by", ["subscription", "subscriber"])
-def test_same_rows_and_rejections(run, files, messages, by):
+@pytest.mark.parametrize("plan", [(), PARTITIONED])
+def test_same_rows_and_rejections(run, files, messages, by, plan):
     asked = [files / messages, files / "subscriptions.ndjson", "--by", by]
     plain = run(*asked, "--reject", files / "plain.ndjson")
     output, bad = files / "out", files / "bad.ndjson"
-    found = run(*asked, "--spark", "--output", output, "--reject", bad)
+    found = run(*asked, "--spark", *plan, "--output", output, "--reject", bad)
+    assert f"plan:          {'partitioned' if plan else 'broadcast'}" in found.stderr
     assert plain.exit_code == found.exit_code == 0, found.output
     columns = ["message", "subscriber", "key"][: 3 if by == "subscription" else 2]
     rows = pq.read_table(output).select(columns).to_pylist()
@@ -89,7 +94,8 @@ def test_same_rows_and_rejections(run, files, messages, by):
     assert all(line in found.stderr for line in counted), found.stderr
 
 
-def test_lines_and_templates(run, files):
+@pytest.mark.parametrize("plan", [(), PARTITIONED])
+def test_lines_and_templates(run, files, plan):
     features = [
         {"type": "Feature", "geometry": {"type": "Point", "coordinates": [3, 3]}, "properties": {"id": 7, "least": 3}},
         {"type": "Feature", "geometry": {"type": "Point", "coordinates": [9, 9]}, "properties": {"id": 8, "least": 3}},
@@ -100,12 +106,53 @@ def test_lines_and_templates(run, files):
     options = ["--template", template, "--key", "id", "--crs", "OGC:CRS84"]
     plain = run(files / "messages.parquet", places, *options)
     found = run(
-        files / "messages.parquet", places, *options, "--spark", "--output", files / "out", "--format", "ndjson"
+        files / "messages.parquet", places, *options, "--spark", *plan, "--output", files / "out", "--format", "ndjson"
     )
     assert found.exit_code == 0, found.output
     lines = "".join(path.read_text() for path in (files / "out").glob("part-*"))
     assert [row["key"] for row in map(json.loads, lines.splitlines())] == ["7"]
     assert [json.loads(line)["key"] for line in plain.stdout.splitlines()] == [7]
+
+
+@pytest.mark.parametrize("messages", ["messages", "messages.parquet"])
+def test_a_subscription_in_several_partitions_is_one_row(run, files, messages):
+    wide = "S_INTERSECTS(area, POLYGON(({0} 0, {1} 0, {1} 8, {0} 8, {0} 0)))"
+    rows = [
+        {"key": k, "subscriber": "ops", "filter": " OR ".join(wide.format(x, x + 1) for x in (2, 5))} for k in (1, 2)
+    ]
+    rows += [{"key": k, "filter": wide.format(k, k + 0.5)} for k in range(3, 60)]
+    rows.append({"subscriber": "ops", "filter": "level >= 3"})  # without a key
+    write(files / "subscriptions.ndjson", rows)
+    for by in ("subscription", "subscriber"):
+        asked = [files / messages, files / "subscriptions.ndjson", "--by", by]
+        plain = run(*asked)
+        found = run(*asked, "--spark", "--plan", "partitioned", "--partitions", "5", "--output", files / by)
+        assert found.exit_code == 0, found.output
+        expected = [json.loads(line) for line in plain.stdout.splitlines() if line.startswith("{")]
+        written = pq.read_table(files / by).to_pylist()
+        names = ("message", "subscriber")
+        assert sorted([row[name] for name in names] for row in written) == sorted(
+            [str(row[name]) for name in names] for row in expected
+        )
+        assert len(expected) > 3
+
+
+def test_auto_goes_by_the_size_of_the_table(run, files, spark):
+    asked = [files / "messages.parquet", files / "subscriptions.ndjson", "--spark"]
+    small = run(*asked, "--output", files / "small", "--reject", files / "small.ndjson")
+    assert "plan:          broadcast; the table takes" in small.stderr
+    spark.conf.set("spark.contrada.broadcast.bytes", "1k")
+    try:
+        large = run(*asked, "--output", files / "large", "--reject", files / "large.ndjson")
+        again = run(*asked, "--plan", "broadcast", "--output", files / "again")
+    finally:
+        spark.conf.unset("spark.contrada.broadcast.bytes")
+    assert "partitioned, " in large.stderr
+    assert "a worker no more than 0.000977 MiB" in large.stderr
+    assert "plan:          broadcast; it was asked for" in again.stderr
+    rows = [sorted(map(str, pq.read_table(files / name).to_pylist())) for name in ("small", "large", "again")]
+    assert rows[0] == rows[1] == rows[2]
+    assert (files / "small.ndjson").read_text() == (files / "large.ndjson").read_text()
 
 
 def test_what_cannot_be(run, files):
@@ -114,6 +161,14 @@ def test_what_cannot_be(run, files):
     assert "--explain" in run(*asked, "--explain", "k1", "--output", files / "x").stderr
     assert "parquet, csv or ndjson" in run(*asked, "--output", files / "x", "--format", "arrow").stderr
     assert run(*asked[:2], "--master", "local[1]").exit_code == 2
+    assert run(*asked[:2], "--plan", "partitioned").exit_code == 2
+    assert run(*asked, "--plan", "broadcast", "--partitions", "2", "--output", files / "x").exit_code == 2
+    (files / "bad.ndjson").write_text('{"key": 1, "filter": "level <"}\n')
+    none = run(asked[0], files / "bad.ndjson", "--spark", *PARTITIONED, "--output", files / "x")
+    assert "no subscription is good" in none.stderr
+    mixed = [{"key": 1, "filter": "level > 1"}, {"key": "1", "filter": "level > 2"}]
+    alike = run(asked[0], write(files / "mixed.ndjson", mixed), "--spark", *PARTITIONED, "--output", files / "x")
+    assert "written alike" in alike.stderr
     assert "files, not standard input" in run("-", asked[1], "--spark", "--output", files / "x").stderr
     named = run(*asked, "--id", "nothing", "--output", files / "x")
     assert "no column 'nothing'" in named.stderr

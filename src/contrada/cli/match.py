@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contrada.cli.ending import errors_told, require_java
 from contrada.cli.results import ResultFormat
+
+if TYPE_CHECKING:
+    from contrada.cli.flow import Plan
 
 READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
@@ -21,6 +24,14 @@ class By(StrEnum):
 
     subscription = "subscription"
     subscriber = "subscriber"
+
+
+class SparkPlan(StrEnum):
+    """Where tables and messages meet on Spark."""
+
+    auto = "auto"
+    broadcast = "broadcast"
+    partitioned = "partitioned"
 
 
 class Buffered(StrEnum):
@@ -114,6 +125,18 @@ Artifacts = Annotated[
         help="With --master: a directory or URI that all machines share, for the compiled table.", rich_help_panel=SPARK
     ),
 ]
+PlanOption = Annotated[
+    SparkPlan,
+    typer.Option(
+        "--plan",
+        help="With --spark: the whole table in every worker, or a part of it in each task; auto goes by its size.",
+        rich_help_panel=SPARK,
+    ),
+]
+Partitions = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="With --plan partitioned: about so many.", rich_help_panel=SPARK),
+]
 
 HELP = """\
 Tell which messages go to which subscriptions.
@@ -138,6 +161,8 @@ Keep what is bad, and write Parquet:
   contrada match a.parquet s.ndjson --reject bad.ndjson --output matches.parquet
 A hundred million messages; matches become a directory of Parquet files:
   contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
+A table that no worker can hold, in fifty parts:
+  contrada match messages/ s.ndjson --spark --plan partitioned --partitions 50 --output out
 
 \b
 Exit codes:
@@ -175,14 +200,15 @@ def match(
     spark: Spark = False,
     master: Master = None,
     artifacts: Artifacts = None,
+    plan: PlanOption = SparkPlan.auto,
+    partitions: Partitions = None,
 ) -> None:
     """Match messages with subscriptions; HELP says it to people."""
     if str(messages) == str(subscriptions) == "-":
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
-    if (master or artifacts) and not spark:
-        raise typer.BadParameter("--master and --artifacts are for --spark")
+    check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
         from contrada.cli.flow import Plan, run
@@ -200,13 +226,24 @@ def match(
         reading = Reading(messages_format, of_messages, id)
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
         rest = (reject, strict, quiet, threads, explain, limit)
-        plan = Plan(messages, reading, asking, output, format, by.value, *rest)
-        if spark:
-            from contrada.cli.spark_match import run_on_spark
+        work = Plan(messages, reading, asking, output, format, by.value, *rest)
+        raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 
-            require_java()
-            raise typer.Exit(run_on_spark(plan, master, artifacts))
-        raise typer.Exit(run(plan))
+
+def _on_spark(work: Plan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None) -> int:
+    from contrada.cli.spark_match import run_on_spark
+    from contrada.cli.spark_tables import Wanted
+
+    require_java()
+    return run_on_spark(work, master, artifacts, Wanted(plan.value, partitions))
+
+
+def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
+    """Refuse options of Spark without it, and partitions where there are none."""
+    if not spark and (any(options) or plan is not SparkPlan.auto):
+        raise typer.BadParameter("--master, --artifacts, --plan and --partitions are for --spark")
+    if partitions and plan is SparkPlan.broadcast:
+        raise typer.BadParameter("--partitions is for the plans partitioned and auto")
 
 
 def names_in(text: str | None) -> list[str]:

@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 
-from contrada.cli.flow import Counts, Plan, answered, concluded, subscribed
+from contrada.cli.flow import Counts, Plan, concluded
 from contrada.cli.intake import IDENTIFIERS, Batch, Intake, Reading
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
+from contrada.cli.spark_asked import Parts, Whole, asked
+from contrada.cli.spark_tables import Subscribed, Wanted
 from contrada.errors import ContradaError
 from contrada.language.records import SUFFIXES, Rejected, files_of
-from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.edge import artifacts_place, quoted
+from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -36,23 +40,28 @@ KINDS = {
 WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
 
 
-def run_on_spark(plan: Plan, master: str | None, artifacts: str | None) -> int:
+Table = Artifact | PartitionedArtifact
+
+
+def run_on_spark(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted) -> int:
     """Match, write matches as a directory, print the summary, and return the exit code."""
     format = _checked(plan)
     rejections, counts = Rejections(plan.reject), Counts()
     try:
         with Progress(not plan.quiet) as progress:
-            table = subscribed(plan, rejections, progress)
+            subscriptions = Subscribed(plan, wanted, rejections, progress)
             progress.tell(lambda: "starting Spark")
             spark = session(master)
             try:
-                artifact = publish(table, artifacts_place(spark, artifacts))
-                counts = Counts(subscriptions=len(table))
-                _match(spark, plan, artifact, format, rejections, counts)
+                table = subscriptions.placed(spark, artifacts_place(spark, artifacts))
+                counts = Counts(subscriptions=table.artifact.subscriptions)
+                _match(spark, plan, table.artifact, format, rejections, counts)
             finally:
                 spark.stop()
     finally:
         rejections.close()
+    if not plan.quiet:
+        typer.echo(table.told, err=True)
     return concluded(plan, counts, rejections)
 
 
@@ -71,7 +80,7 @@ def _checked(plan: Plan) -> str:
 
 
 def _match(
-    spark: SparkSession, plan: Plan, artifact: Artifact, format: str, rejections: Rejections, counts: Counts
+    spark: SparkSession, plan: Plan, artifact: Table, format: str, rejections: Rejections, counts: Counts
 ) -> None:
     from pyspark.sql import functions as f
 
@@ -99,7 +108,7 @@ def _is_parquet(reading: Reading, files: list[str]) -> bool:
     return formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
 
 
-def _of_parquet(spark: SparkSession, plan: Plan, artifact: Artifact, files: list[str]) -> DataFrame:
+def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[str]) -> DataFrame:
     """What comes of Parquet files: a message is identified as it is without Spark."""
     from pyspark.sql import functions as f
 
@@ -152,27 +161,25 @@ def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column)
     return f.coalesce(*(f.col(quoted(name)).cast("string") for name in names), by_row)
 
 
-def _of_files(spark: SparkSession, plan: Plan, artifact: Artifact, files: list[str]) -> DataFrame:
+def _of_files(spark: SparkSession, plan: Plan, artifact: Table, files: list[str]) -> DataFrame:
     """What comes of files of any format, a task each."""
     rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
     read = partial(read_files, reading=plan.reading, artifact=artifact, by=plan.by, several=len(files) > 1)
     return rows.mapInArrow(read, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
 
 
-def read_files(batches: Iterator[Any], reading: Reading, artifact: Artifact, by: Any, several: bool) -> Iterator[Any]:
+def read_files(batches: Iterator[Any], reading: Reading, artifact: Table, by: Any, several: bool) -> Iterator[Any]:
     """Read and match the files that batches name: what `contrada match` does, in a worker."""
-    from contrada.pipeline.tables import opened
-
     for batch in batches:
         for path in batch.column(0).to_pylist():
-            yield from _FileMatch(opened(artifact).table, by, several).run(Path(path), reading)
+            yield from _FileMatch(asked(artifact, by), several).run(Path(path), reading)
 
 
 class _FileMatch:
     """One file through the table; what was found is handed on when the file ends."""
 
-    def __init__(self, table: Any, by: Any, several: bool) -> None:
-        self._table, self._by, self._several = table, by, several
+    def __init__(self, table: Whole | Parts, several: bool) -> None:
+        self._table, self._several = table, several
         self._parts: list[Any] = []
 
     def run(self, path: Path, reading: Reading) -> Iterator[Any]:
@@ -185,15 +192,14 @@ class _FileMatch:
         self._add({name: [value] for name, value in item._asdict().items()}, 1)
 
     def _take(self, batch: Batch) -> None:
-        counts, rows, bad = answered(self._table, batch, self._by, 1)
-        for item in bad:
+        found = self._table.ask(batch)
+        for item in found.bad:
             self._reject(item)
-        columns = {"message": [str(batch.ids[k]) for k in np.repeat(np.arange(len(counts)), counts).tolist()]}
-        columns["subscriber"] = list(map(str, self._table.subscribers_of(rows, self._by)))
-        if self._by == "subscription":
-            columns["key"] = list(map(str, self._table.keys_of(rows)))
-        self._add(columns, len(rows))
-        self._add({"read": [len(batch.ids) - len(bad)], "matched": [int(np.count_nonzero(counts))]}, 1)
+        columns = {"message": [str(batch.ids[k]) for k in found.owners.tolist()], "subscriber": found.subscribers}
+        if found.keys:
+            columns["key"] = found.keys
+        self._add(columns, len(found.owners))
+        self._add({"read": [len(batch.ids) - len(found.bad)], "matched": [len(np.unique(found.owners))]}, 1)
 
     def _add(self, columns: dict[str, list[Any]], size: int) -> None:
         import pyarrow as pa

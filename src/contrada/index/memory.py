@@ -28,7 +28,10 @@ def room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if ADVICE is None or size < LARGE:
         return np.empty(shape, dtype)
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no room for an array of {size >> 20} MiB: {error}") from error
     with contextlib.suppress(OSError):  # without them the memory is as good as any
         mapped.madvise(ADVICE)
     return np.frombuffer(mapped, dtype).reshape(shape)

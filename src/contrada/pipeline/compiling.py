@@ -18,7 +18,7 @@ from contrada.pipeline.building import build_batches, build_empty, read_rejected
 from contrada.pipeline.edge import artifacts_place, attribute_columns
 from contrada.pipeline.partitioning import Rows, compile_partitions
 from contrada.pipeline.partitions import PartitionedArtifact
-from contrada.pipeline.sizing import Size, measured, table_limits
+from contrada.pipeline.sizing import Size, measured, table_limits, too_large
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -111,6 +111,7 @@ def _built(
     place: str,
 ) -> dict[str, Any]:
     """Build the whole table in one task; returns where it is."""
+    from pyspark.errors import PySparkException
     from pyspark.sql.functions import monotonically_increasing_id
 
     # A coalesced task may begin with the partition that lies near: the sort puts the rows in order again.
@@ -119,7 +120,12 @@ def _built(
     )
     built = partial(build_batches, names=tuple(columns), predicate=predicate, place=place, types=types)
     ordered = numbered.coalesce(1).sortWithinPartitions("row")
-    found = ordered.mapInArrow(built, "about string").collect()
+    try:
+        found = ordered.mapInArrow(built, "about string").collect()
+    except PySparkException as error:
+        if (told := too_large(error, subscriptions.sparkSession)) is not None:
+            raise told from error
+        raise
     if not found:  # Spark runs no task for what it knows to be empty
         empty = subscriptions.sparkSession.range(0, 1, 1, 1)
         found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()

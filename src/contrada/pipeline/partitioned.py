@@ -43,12 +43,12 @@ def match_partitions(
 
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
     routed = _routed(messages, columns, artifact, may_repeat)
-    starts = np.concatenate([[0], np.cumsum(routed.tasks)]).tolist()
+    total = max(1, sum(routed.tasks))
     whose = f.col("partition")
-    first, several = (_chosen(values, whose) for values in (starts[:-1], routed.tasks))
-    task = f.coalesce(first + f.pmod("number", several), f.pmod("number", f.lit(max(1, starts[-1]))))
+    first, several = (_chosen(values, whose) for values in (first_tasks(routed.counts, routed.tasks), routed.tasks))
+    task = f.coalesce(first + f.pmod("number", several), f.pmod("number", f.lit(total)))
     spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
-    placed = spread.repartitionById(max(1, starts[-1]), task.cast("int"))
+    placed = spread.repartitionById(total, task.cast("int"))
     matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by)
     made = placed.mapInArrow(matching, schema.add("number", "long").add("is_shared", "boolean"))
     return made.persist(), routed
@@ -94,3 +94,14 @@ def task_counts(counts: Sequence[int], tasks: int) -> tuple[int, ...]:
     """
     total = max(1, sum(counts))
     return tuple(min(-(-count // TASK_MESSAGES), max(1, round(tasks * count / total))) for count in counts)
+
+
+def first_tasks(counts: Sequence[int], tasks: Sequence[int]) -> list[int]:
+    """The number of the first task of each partition: tasks with many messages come first, and so none ends late.
+
+    >>> first_tasks([10, 900, 2000], (1, 1, 2))
+    [3, 2, 0]
+    """
+    order = sorted(range(len(counts)), key=lambda k: -counts[k] / max(1, tasks[k]))
+    starts = dict(zip(order, np.cumsum([0, *(tasks[k] for k in order)]).tolist(), strict=False))
+    return [starts[k] for k in range(len(counts))]

@@ -15,12 +15,12 @@ from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import parts_of
 from contrada.index.packed import boxes_of
 from contrada.model import Predicate
-from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.building import Rejections
 from contrada.pipeline.edge import attribute_columns, ddl_fields
+from contrada.pipeline.layouts import layout_of, partitions_of
 from contrada.pipeline.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.partition_building import SPREAD, build_partition, spread_batches
-from contrada.pipeline.partitions import Layout, Partition, PartitionedArtifact, Sampled, laid_out, manifest
+from contrada.pipeline.partitions import Layout, Partition, PartitionedArtifact, manifest
 from contrada.pipeline.scanning import CORNERS, SAMPLE, SCANNED, sample_batches, scan_batches
 from contrada.pipeline.simplified_batches import Job
 
@@ -74,13 +74,7 @@ def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
 def _layout(scanned: DataFrame, columns: int, count: int, messages: DataFrame | None) -> Layout:
     """Which partition each filter will belong to, from some of them."""
     table = scanned.mapInArrow(partial(sample_batches, columns=columns), SAMPLE).toArrow()
-    attributes = np.array(table.column("attribute").to_pylist(), object)
-    weights = np.asarray(table.column("weight"))
-    boxes = np.stack([np.asarray(table.column(name)) for name in CORNERS], axis=1)
-    named = sorted({name for name in attributes if name is not None})
-    sampled = {name: Sampled(boxes[attributes == name], weights[attributes == name]) for name in named}
-    anywhere = float(weights[np.array([name is None for name in attributes], np.bool_)].sum())
-    return laid_out(sampled, anywhere, count, {} if messages is None else _expected(messages, named))
+    return layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
 
 
 def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[np.float64]]:
@@ -143,12 +137,7 @@ def _built(
     ordered = spread.sortWithinPartitions("is_shared", "number")
     building = partial(build_partition, job=job, place=place, wide=layout.wide[0])
     found = [json.loads(row["about"]) for row in ordered.mapInArrow(building, "about string").collect()]
-    parts = [
-        Partition(Artifact.of(about["artifact"]), about["first_shared"], about["boxes"])
-        for about in sorted(found, key=lambda about: about["partition"])
-    ]
-    bad = {number: (number, key, reason) for about in found for number, key, reason in about["rejected"]}
-    return parts, sorted(bad.values())
+    return partitions_of(found)
 
 
 def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:

@@ -109,10 +109,16 @@ class Layout(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Some heads of an attribute, and how many filters each stands for."""
+    """Some heads of an attribute, and how many filters each stands for: the largest ones, beside the others, for 0."""
 
     boxes: NDArray[np.float64]
     weights: NDArray[np.float64]
+
+    @property
+    def usual(self) -> Sampled:
+        """Those that stand for some."""
+        chosen = self.weights > 0
+        return Sampled(self.boxes[chosen], self.weights[chosen])
 
 
 def laid_out(
@@ -123,12 +129,14 @@ def laid_out(
     `messages` are boxes of some messages, by attribute; where there are none, filters alone are balanced.
     """
     cells: dict[str, tuple[int, Cells]] = {}
-    samples = {name: _middles(one.boxes) for name, one in sampled.items()}
+    samples = {name: _middles(one.usual.boxes) for name, one in sampled.items()}
     narrow: dict[str, Sampled] = {}
+    has_wide = anywhere > 0
     for name, one in sampled.items():
         is_wide = _is_nearly_all(one.boxes, samples[name])
+        has_wide = has_wide or bool(is_wide.any())
         anywhere += float(one.weights[is_wide].sum())
-        narrow[name] = Sampled(one.boxes[~is_wide], one.weights[~is_wide])
+        narrow[name] = Sampled(one.boxes[~is_wide], one.weights[~is_wide]).usual
     total = anywhere + sum(float(one.weights.sum()) for one in narrow.values())
     first = 0
     for name, one in sorted(narrow.items()):
@@ -136,7 +144,7 @@ def laid_out(
         count = max(1, round(partitions * share))
         cells[name] = first, _cells(one, count, messages.get(name))
         first += count
-    wide = max(1, round(partitions * anywhere / max(1.0, total))) if anywhere else 0
+    wide = max(1, round(partitions * anywhere / max(1.0, total))) if has_wide else 0
     return Layout(cells, (first, wide if first else max(1, wide)), samples)
 
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from contrada.errors import TableError
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.batches import FIRST_SLICE, Naming, answer_of, answers_of
+from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answers_of
 from contrada.pipeline.partitions import NOBODY, PartitionedArtifact
-from contrada.pipeline.tables import opened
+from contrada.pipeline.tables import opened, opened_part
 
 # Before the id and the attributes of a message. A row without a partition and a reason tells how many messages came by.
 ROUTED = "partition int, fan int, number bigint, reason string"
 OWN = 4
-ROUTED_ROWS = 1 << 15  # in a batch that goes back to Spark, about
+ROUTED_ROWS, ROUTED_BYTES = 1 << 15, 1 << 26  # in a batch that goes back to Spark, about
 
 By = Literal["subscription", "subscriber"]
 
@@ -26,27 +26,33 @@ def route_batches(batches: Iterator[Any], router: Artifact, names: tuple[str, ..
     """Batches of a number, an id and attributes to a row for each partition that a message must see."""
     import pyarrow as pa
 
-    seen, last = 0, None
-    ready = None
+    seen, last, size = 0, None, FIRST_SLICE
     for batch in batches:
-        ready = opened(router) if ready is None else ready
+        ready = opened(router)
         partitions = np.asarray(pa.array(ready.names.keys, pa.int64()))
         whole = pa.Table.from_batches([batch])
         messages = whole.select(range(2, whole.num_columns)).rename_columns(names)
-        answer = answer_of(ready.table, messages, "subscription")
-        seen, last = seen + answer.asked, batch.slice(0, 1)
-        found = partitions[answer.rows] if len(answer.rows) else answer.rows
-        is_real = found != NOBODY
-        owners, found = _with_wide(answer.messages[is_real], found[is_real], answer.asked, answer.rejected, wide)
-        fans = np.bincount(owners, minlength=answer.asked)
-        for start in range(0, len(owners), ROUTED_ROWS):
-            own = owners[start : start + ROUTED_ROWS]
-            yield _routed(batch, own, found[start : start + ROUTED_ROWS], fans[own], None)
-        if answer.rejected:
-            bad = np.array([row for row, _ in answer.rejected], np.int64)
-            yield _routed(batch, bad, None, np.zeros(len(bad), np.int64), [reason for _, reason in answer.rejected])
+        for start, answer in answers_of(ready.table, messages, "subscription", size):
+            yield from _sent(batch.slice(start, answer.asked), answer, partitions, wide)
+            size = answer.next_size
+        seen, last = seen + batch.num_rows, batch.slice(0, 1)
     if last is not None:
         yield _routed(last, np.zeros(1, np.int64), None, np.array([seen]), None)
+
+
+def _sent(batch: Any, answer: Answer, partitions: NDArray[np.int64], wide: list[int]) -> Iterator[Any]:
+    """The rows of a slice of messages: those for partitions, and the bad messages."""
+    found = partitions[answer.rows] if len(answer.rows) else answer.rows
+    is_real = found != NOBODY
+    owners, found = _with_wide(answer.messages[is_real], found[is_real], answer.asked, answer.rejected, wide)
+    fans = np.bincount(owners, minlength=answer.asked)
+    step = max(1, min(ROUTED_ROWS, ROUTED_BYTES * batch.num_rows // max(1, batch.nbytes)))
+    for start in range(0, len(owners), step):
+        own = owners[start : start + step]
+        yield _routed(batch, own, found[start : start + step], fans[own], None)
+    if answer.rejected:
+        bad = np.array([row for row, _ in answer.rejected], np.int64)
+        yield _routed(batch, bad, None, np.zeros(len(bad), np.int64), [reason for _, reason in answer.rejected])
 
 
 def _with_wide(
@@ -104,7 +110,7 @@ class _Asked:
 
     def __init__(self, whole: PartitionedArtifact, number: int, names: tuple[str, ...], by: By) -> None:
         part = whole.partitions[number]
-        self._ready = opened(part.artifact, keep=1)
+        self._ready = opened_part(part.artifact)
         self._naming = Naming(self._ready.names, part.artifact, by)
         self._names, self._by = names, by
         is_by_key = by == "subscription" or not whole.has_subscribers

@@ -21,6 +21,7 @@ HEAD = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>
 SCANNED = f"number bigint, reason string, crs string, heads array<{HEAD}>"  # beside the columns of a job
 SAMPLE = "attribute string, weight double, xmin double, ymin double, xmax double, ymax double, bytes bigint"
 SAMPLED = 4096  # boxes of an attribute in a task
+LARGEST = 64  # boxes of it that are kept beside, so that one that nearly any message meets is seen
 
 
 class Scan(NamedTuple):
@@ -153,6 +154,7 @@ def heads_in(lists: Any) -> Heads:
 def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
     """Scanned batches to some of their heads, for each attribute, with the number that each stands for.
 
+    The largest boxes come beside the others, and stand for nothing but themselves: their weight is 0.
     A row without an attribute stands for filters that may be satisfied anywhere, and tells how many bytes came by.
     """
     import pyarrow as pa
@@ -168,6 +170,7 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
     rows: list[tuple[str | None, float, NDArray[np.float64], int]]
     rows = [(None, float(anywhere), np.full((1, 4), np.nan), size)]
     rows += [(name, one.seen / max(1, len(one.kept)), one.kept, 0) for name, one in samples.items()]
+    rows += [(name, 0.0, one.largest, 0) for name, one in samples.items()]
     counts = [len(some) for _, _, some, _ in rows]
     corners = np.concatenate([some for _, _, some, _ in rows])
     yield pa.record_batch(
@@ -182,16 +185,19 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
 
 
 class _Sample:
-    """Every so-manieth of the boxes that came by, whatever their order; of the same boxes the same ones."""
+    """Every so-manieth of the boxes that came by, whatever their order, and the largest ones."""
 
     def __init__(self) -> None:
         self.seen = 0
-        self.kept = np.empty((0, 4))
+        self.kept = self.largest = np.empty((0, 4))
         self._step = 1
 
     def add(self, boxes: NDArray[np.float64]) -> None:
         """Take further boxes into account."""
         self.kept = np.concatenate([self.kept, boxes[-self.seen % self._step :: self._step]])
         self.seen += len(boxes)
+        large = np.concatenate([self.largest, boxes])
+        sides = large[:, 2:] - large[:, :2]
+        self.largest = large[np.argsort(-sides[:, 0] * sides[:, 1], kind="stable")[:LARGEST]]
         while len(self.kept) > SAMPLED:
             self.kept, self._step = self.kept[::2], 2 * self._step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, TableError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -58,6 +58,18 @@ def table_limits(session: SparkSession) -> tuple[int, int]:
 def _cores(session: SparkSession) -> int:
     """How many Python workers of an executor share its memory."""
     return max(1, int(session.conf.get("spark.executor.cores", None) or 1))
+
+
+def too_large(error: Exception, session: SparkSession) -> TableError | None:
+    """What is told when a worker had not enough memory for a whole table; None if an error is another one."""
+    if not any(word in str(error) for word in ("MemoryError", "Cannot allocate memory")):
+        return None
+    worker = session.conf.get(WORKER_MEMORY, None)
+    limit = "" if worker is None else f", which {WORKER_MEMORY} limits to {worker},"
+    return TableError(
+        f"the memory of a Python worker{limit} does not suffice to build the table of all subscriptions:"
+        ' plan="partitioned" builds it in parts'
+    )
 
 
 def bytes_of(name: str, text: str, unit: str = "") -> int:

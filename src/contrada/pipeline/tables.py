@@ -6,16 +6,18 @@ and `<digest>.use`, on which whoever has the table open holds a shared lock and 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import resource
 import shutil
 import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +29,7 @@ from contrada.matching.storage import SavedNames, saved_names
 from contrada.pipeline.artifacts import Artifact, store_of
 
 OPEN_TABLES = 4  # that a worker keeps open between jobs
+OPEN_BYTES = 512 << 20  # of partitions that it keeps open
 KEPT_SECONDS = 7 * 24 * 3600  # copies unused for longer are removed,
 KEPT_BYTES = 32 << 30  # and the longest unused ones while there are more bytes than this
 VERIFIED = "verified.json"
@@ -55,6 +58,7 @@ class Opened(NamedTuple):
     table: ForwardingTable
     names: SavedNames
     use: Use
+    bytes: int
 
 
 _OPEN: OrderedDict[str, Opened] = OrderedDict()
@@ -67,12 +71,26 @@ def cache_home() -> Path:
     return kernels.parent.parent if kernels.parent.name == "kernels" else kernels
 
 
-def opened(artifact: Artifact, keep: int = OPEN_TABLES) -> Opened:
-    """The table of an artifact, open and mapped; it stays open in this process, `keep` at most with it."""
+def opened(artifact: Artifact) -> Opened:
+    """The table of an artifact, open and mapped; it stays open in this process, with a few others."""
+    return _opened(artifact, lambda: len(_OPEN) >= OPEN_TABLES)
+
+
+def opened_part(artifact: Artifact) -> Opened:
+    """The same for a partition: others stay open while they are small, and none where addresses are limited.
+
+    A partition may be as large as the memory of a worker, and Spark limits that by limiting its addresses.
+    """
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    most = 0 if limited else OPEN_BYTES
+    return _opened(artifact, lambda: sum(one.bytes for one in _OPEN.values()) + artifact.bytes > most)
+
+
+def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> Opened:
     with _LOCK:
         found = _OPEN.get(artifact.digest)
         if found is None:
-            while len(_OPEN) >= keep:
+            while _OPEN and is_full():
                 _OPEN.popitem(last=False)[1].use.close()
             found = _OPEN[artifact.digest] = open_copy(artifact, cache_home() / "tables")
         _OPEN.move_to_end(artifact.digest)
@@ -93,9 +111,14 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
                 _fetch(artifact, copy)
                 remove_unused(root)
             os.utime(use.file)
-            return Opened(ForwardingTable.open(copy), saved_names(copy), use)
-    except BaseException:
+            return Opened(ForwardingTable.open(copy), saved_names(copy), use, artifact.bytes)
+    except BaseException as error:
         use.close()
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            raise TableError(
+                f"a table of {artifact.bytes >> 20} MiB does not fit into the memory of this Python worker ({error}):"
+                ' compile with plan="partitioned", or with smaller partitions'
+            ) from error
         raise
 
 

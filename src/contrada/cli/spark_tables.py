@@ -1,0 +1,155 @@
+"""The table of `contrada match --spark`: whole or in partitions, by the plan that was asked for or by its size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contrada.cli.flow import Plan, subscribed
+from contrada.cli.progress import Progress
+from contrada.cli.rejections import Rejections
+from contrada.cli.subscribing import Asking, Parsed, parsed_subscriptions
+from contrada.errors import ContradaError, FormatError
+from contrada.language import parse
+from contrada.language.records import Rejected
+from contrada.language.subscriptions import read_subscription_table
+from contrada.matching import ForwardingTable
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.compiling import Plan as SparkPlan
+from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.sizing import table_limits
+from contrada.pipeline.splitting import split
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Placed(NamedTuple):
+    """A table where workers find it, and why it is whole or in partitions."""
+
+    artifact: Artifact | PartitionedArtifact
+    why: str
+
+    @property
+    def told(self) -> str:
+        """The line of the summary."""
+        if isinstance(self.artifact, Artifact):
+            return f"plan:          broadcast; {self.why}"
+        return f"plan:          partitioned, {len(self.artifact.partitions)} partitions; {self.why}"
+
+
+class Wanted(NamedTuple):
+    """The plan, and how many partitions there shall be."""
+
+    plan: SparkPlan = "auto"
+    partitions: int | None = None
+
+
+class Subscribed:
+    """The good subscriptions, read before Spark starts: as a table, or as rows for partitions."""
+
+    def __init__(self, plan: Plan, wanted: Wanted, rejections: Rejections, progress: Progress) -> None:
+        self._asking, self._wanted, self._rejections = plan.asking, wanted, rejections
+        self._table: ForwardingTable | None = None
+        self._rows: _Rows | None = None
+        if wanted.plan == "partitioned":
+            self._rows = _rows(plan.asking, lambda item: rejections.add(item, "subscription"))
+        else:
+            self._table = subscribed(plan, rejections, progress)
+
+    def placed(self, spark: SparkSession, place: str) -> Placed:
+        """Put them where workers find them."""
+        most, each = table_limits(spark)
+        if self._rows is not None:
+            why = "it was asked for" + (", and the number of partitions with it" if self._wanted.partitions else "")
+            return Placed(self._split(self._rows, self._rows.table.nbytes / each, place), why)
+        assert self._table is not None
+        table = publish(self._table, place)
+        if self._wanted.plan == "broadcast":
+            return Placed(table, "it was asked for")
+        fits = table.bytes <= most
+        why = f"the table takes {_size(table.bytes)}, a worker {'' if fits else 'no more than '}{_size(most)}"
+        if fits:
+            return Placed(table, why)
+        if str(self._asking.source) == "-":
+            raise ContradaError(f"{why}, and standard input cannot be read again: give --plan partitioned")
+        rows = _rows(self._asking, lambda item: None)  # which are bad is known already
+        return Placed(self._split(rows, table.bytes / each, place), why)
+
+    def _split(self, rows: _Rows, parts: float, place: str) -> PartitionedArtifact:
+        made, bad = split(rows.table, rows.template, place, self._wanted.partitions or max(2, math.ceil(parts)))
+        late = [rows.rejected(row, reason) for row, reason in bad]
+        if self._table is None:
+            for item in late:
+                self._rejections.add(item, "subscription")
+        first = [*([] if rows.first is None else [rows.first]), *late]
+        if first and not made.subscriptions:
+            raise FormatError(f"no subscription is good; the first: {first[0]}")
+        return made
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB"
+
+
+class _Rows(NamedTuple):
+    """Subscriptions as `split` takes them, where each stood, and the first that is bad."""
+
+    table: Any
+    template: Any
+    origins: Any
+    first: Rejected | None
+
+    def rejected(self, row: int, reason: str) -> Rejected:
+        """A row that proved bad."""
+        from contrada.language.rowfiles import row_text
+
+        source, unit, number = self.origins[row]
+        return Rejected(source, unit, number, reason, row_text(self.table, row))
+
+
+def _rows(asking: Asking, reject: Callable[[Rejected], object]) -> _Rows:
+    first: list[Rejected] = []
+
+    def note(item: Rejected) -> None:
+        first.extend([item] if not first else [])
+        reject(item)
+
+    if asking.template is not None:
+        template = parse(asking.template)
+        found = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
+        for item in found.rejected:
+            note(item)
+        return _Rows(found.table, template, found.origins, first[0] if first else None)
+    good = []
+    for one in parsed_subscriptions(asking):
+        if isinstance(one, Rejected):
+            note(one)
+        else:
+            good.append(one)
+    return _Rows(_text_table(good), None, [one[:3] for one in good], first[0] if first else None)
+
+
+def _text_table(good: list[Parsed]) -> Any:
+    """Subscriptions as columns; those without a key get numbers that nobody has."""
+    import pyarrow as pa
+
+    used = {one.key for one in good}
+    free = (number for number in range(2 * len(good) + 1) if number not in used)
+    keys = _named([next(free) if one.key is None else one.key for one in good])
+    if len(set(keys)) < len(keys):
+        raise ContradaError(
+            "two keys are written alike, one as text and one as a number: partitions need keys of a kind"
+        )
+    columns = {"key": keys, "subscriber": _named([one.subscriber for one in good])}
+    kinds = {
+        name: pa.int64() if names and isinstance(names[0], int) else pa.string() for name, names in columns.items()
+    }
+    arrays = {name: pa.array(names, kinds[name]) for name, names in columns.items()}
+    return pa.table({**arrays, "filter": pa.array([str(one.predicate) for one in good], pa.string())})
+
+
+def _named(names: list[str | int]) -> list[Any]:
+    """Names of one type: text, if one of them is."""
+    return names if all(isinstance(name, int) for name in names) else [str(name) for name in names]
