@@ -40,6 +40,7 @@ class Files:
 
     def __init__(self, place, master="local[2]", environment=None):
         self.place, self.master, self.environment, self.count = place, master, environment, 0
+        self.pace = 1.5  # seconds that the last batch took
         (place / "messages").mkdir(parents=True)
         (place / "changes").mkdir()
         self.add()
@@ -177,15 +178,20 @@ def check_all(seen, keys_of_version, count):
 
 def work(process, feed, chosen):
     """Let a stream commit some batches, and go on for a moment; whether it is still there."""
-    wanted = feed.batches() + chosen.randint(1, 4)
+    seen = feed.batches()
+    wanted, moment = seen + chosen.randint(1, 4), None
     deadline = time.monotonic() + START
     while feed.batches() < wanted and time.monotonic() < deadline:
         if process.poll() is not None:
             return False
+        if feed.batches() > seen:
+            now, seen = time.monotonic(), feed.batches()
+            feed.pace, moment = feed.pace if moment is None else now - moment, now
         feed.more()
         time.sleep(0.05)
     assert feed.batches() >= wanted, f"no batch in time:\n{feed.said()}"
-    time.sleep(chosen.random() * 1.5)
+    # Anywhere in the next batch, also between its output and its commit, however slow the machine is.
+    time.sleep(chosen.random() * 1.2 * feed.pace)
     return process.poll() is None
 
 
