@@ -8,6 +8,17 @@ from contrada import jit
 
 
 @pytest.fixture(scope="session")
+def kafka_jars():
+    """Jars of a broker of Kafka and of Spark's connector; where Maven does not get them, the test is skipped."""
+    import kafka_broker
+
+    try:
+        return kafka_broker.jars()
+    except kafka_broker.UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 

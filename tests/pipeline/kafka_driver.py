@@ -1,7 +1,9 @@
-"""Kafka to Kafka with Spark's own connector: `kafka_driver.py SERVERS JARS PLACE`.
+"""Kafka with Spark's own connector, in a process whose Spark has its jars.
 
-Sends messages, streams them, sends more, goes on from the checkpoint, replays the last batch, and writes down what is
-in the topics after that.
+`kafka_driver.py stream SERVERS JARS PLACE` sends messages, streams them with `contrada stream`, sends more, goes on
+from the checkpoint, replays the last batch, and writes down what is in the topics after that. `kafka_driver.py send
+SERVERS JARS FILE TOPIC` sends the lines of a file; `kafka_driver.py read SERVERS JARS FILE TOPIC` writes the records of
+a topic as lines.
 """
 
 import json
@@ -13,40 +15,65 @@ from typer.testing import CliRunner
 from contrada.cli.main import app
 from contrada.pipeline.session import session
 
+TEXTS = [
+    b'{"id": "a", "level": 4, "area": {"type": "Point", "coordinates": [1, 1]}}',
+    b'{"id": "b", "level": 1, "area": {"type": "Point", "coordinates": [9, 9]}}',
+    b"{",
+    b"\xff",
+    None,
+    b'{"level": 5}',
+]
+FILTERS = {"high": "level >= 3", "here": "S_INTERSECTS(area, POLYGON((0 0, 5 0, 5 5, 0 5, 0 0)))"}
 
-def send(spark, servers, texts):
-    rows = spark.createDataFrame([(text,) for text in texts], "value string")
-    rows.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "alerts").save()
+
+def send(spark, servers, topic, texts):
+    rows = spark.createDataFrame([(text,) for text in texts], "value binary")
+    rows.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", topic).save()
 
 
-def topic(spark, servers, name):
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", name)
-    return sorted(row.value for row in reader.load().selectExpr("CAST(value AS STRING) AS value").collect())
+def records(spark, servers, topic):
+    """Key and value of all records of a topic."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    rows = reader.load().selectExpr("CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value").collect()
+    return sorted((row.key, row.value) for row in rows)
 
 
-def main(servers, jars, place):
-    (place / "s.ndjson").write_text('{"key": "high", "filter": "level >= 3"}\n')
-    arguments = [
-        "stream", "kafka:alerts", str(place / "s.ndjson"), "--servers", servers, "--checkpoint", str(place / "state"),
-        "--output", "kafka:matches", "--once", "--master", "local[2]", "--jars", jars, "--id", "id",
-    ]  # fmt: skip
+def streamed(*arguments):
+    result = CliRunner().invoke(app, ["stream", *map(str, arguments)])
+    assert result.exit_code == 0, result.output + result.stderr
 
-    def streamed():
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, result.output
 
+def stream(servers, jars, place):
+    """To Kafka with ids that messages have, and to files with the ids of their places."""
+    subscriptions = place / "s.ndjson"
+    subscriptions.write_text("".join(json.dumps({"key": k, "filter": text}) + "\n" for k, text in FILTERS.items()))
+    common = ["kafka:alerts", subscriptions, "--servers", servers, "--once", "--master", "local[2]", "--jars", jars]
+    to_kafka = [*common, "--checkpoint", place / "state", "--output", "kafka:matches", "--id", "id"]
     settings = {"spark.jars": jars}
-    for texts in (['{"id": "a", "level": 4}', '{"id": "b", "level": 1}', "{"], ['{"id": "c", "level": 3}']):
-        send(session("local[2]", settings), servers, texts)
-        streamed()
+    for texts in (TEXTS, [b'{"id": "c", "level": 3}']):
+        send(session("local[2]", settings), servers, "alerts", texts)
+        streamed(*to_kafka)
     (place / "state" / "commits" / "1").unlink()
     (place / "state" / "commits" / ".1.crc").unlink(missing_ok=True)
-    streamed()  # batch 1 again
+    streamed(*to_kafka)  # batch 1 again
+    streamed(*common, "--checkpoint", place / "state2", "--output", place / "output", "--records", 3)
     spark = session("local[2]", settings)
-    found = {name: topic(spark, servers, name) for name in ("matches", "matches-rejected")}
+    found = {name: records(spark, servers, name) for name in ("matches", "matches-rejected")}
     spark.stop()
     (place / "answer.json").write_text(json.dumps(found))
 
 
+def main(action, servers, jars, path, *topic):
+    if action == "stream":
+        stream(servers, jars, Path(path))
+        return
+    spark = session("local[2]", {"spark.jars": jars})
+    if action == "send":
+        send(spark, servers, *topic, Path(path).read_bytes().splitlines())
+    else:
+        Path(path).write_text("".join(f"{value}\n" for _, value in records(spark, servers, *topic)))
+    spark.stop()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main(*sys.argv[1:])

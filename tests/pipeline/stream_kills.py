@@ -1,7 +1,10 @@
-"""A stream whose driver is killed (kill -9) at random points: `stream_kills.py PLACE ROUNDS [SEED]`.
+"""A stream of which parts are killed (kill -9) at random points: `stream_kills.py MODE PLACE ROUNDS [SEED]`.
 
-Files of messages and of changes keep coming. After each round the stream goes on from its checkpoint; at the end what
-is left is read, and the output is checked: every message once, and all of a batch with one version.
+Modes: `driver` kills the driver of a stream from files to files, `kafka` that of one from Kafka to Kafka, `executor`
+executors and Python workers of a cluster with two hosts, from files to files. Messages and changes of subscriptions
+keep coming. A driver that ended goes on from its checkpoint; at the end what is left is read, and the output is
+checked: every message is there, in files once and in Kafka with copies only that are equal, and all of a batch with
+one version.
 """
 
 import contextlib
@@ -15,11 +18,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import cluster
+import kafka_broker
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MESSAGES = 40  # in a file
-START = 180  # seconds until a driver must have written a batch
+MESSAGES = 40  # in a file, or in a batch of Kafka
+START = 300  # seconds until a driver must have committed a batch
+KAFKA_BATCHES = 12  # for every round
 
 
 def renamed(path, write):
@@ -29,95 +35,241 @@ def renamed(path, write):
     hidden.rename(path)
 
 
-class Feed:
-    """Messages and changes: file k has ids from k * MESSAGES on, and change k a subscription to all that comes."""
+class Files:
+    """Files of messages and of changes: file k has ids from k * MESSAGES on, change k asks for all that comes."""
 
-    def __init__(self, place):
-        self.messages, self.changes, self.count = place / "messages", place / "changes", 0
-        self.messages.mkdir()
-        self.changes.mkdir()
+    def __init__(self, place, master="local[2]", environment=None):
+        self.place, self.master, self.environment, self.count = place, master, environment, 0
+        self.pace = 1.5  # seconds that the last batch took
+        (place / "messages").mkdir(parents=True)
+        (place / "changes").mkdir()
+        self.add()
+
+    @property
+    def messages(self):
+        return self.count * MESSAGES
 
     def add(self):
         k, self.count = self.count, self.count + 1
         ids = list(range(k * MESSAGES, (k + 1) * MESSAGES))
         rows = pa.table({"message_id": ids, "size": [id % 7 for id in ids]})
-        renamed(self.messages / f"{k:06}.parquet", lambda path: pq.write_table(rows, path))
+        renamed(self.place / "messages" / f"{k:06}.parquet", lambda path: pq.write_table(rows, path))
         if k % 3 == 0:
-            record = json.dumps({"key": f"k{k:06}", "filter": "size >= 0"}) + "\n"
-            renamed(self.changes / f"{k:06}.ndjson", lambda path: path.write_text(record))
+            self.change(k)
+
+    def change(self, k):
+        record = json.dumps({"key": f"k{k:06}", "filter": "size >= 0"}) + "\n"
+        renamed(self.place / "changes" / f"{k:06}.ndjson", lambda path: path.write_text(record))
+
+    def more(self):
+        """Let there always be something to read."""
+        if self.count < self.batches() + 6:
+            self.add()
+
+    def arguments(self):
+        return [self.place / "messages", "--output", self.place / "output", "--format", "parquet", "--files", "1"]
+
+    def start(self, *further):
+        command = [
+            sys.executable, "-m", "contrada.cli.main", "stream", *self.arguments(), "--changes",
+            self.place / "changes", "--checkpoint", self.place / "checkpoint", "--master", self.master,
+            "--compact-after", "3", *further,
+        ]  # fmt: skip
+        with (self.place / "log").open("a") as log:
+            return subprocess.Popen(
+                list(map(str, command)), stdout=log, stderr=log, start_new_session=True, env=self.environment
+            )
+
+    def batches(self):
+        """How many are committed."""
+        names = (path.name for path in (self.place / "checkpoint" / "commits").glob("*"))
+        return max((int(name) + 1 for name in names if name.isdigit()), default=0)
+
+    def finish(self, *further):
+        """Read what is left."""
+        assert self.start("--once", *further).wait(900) == 0, self.said()
+
+    def said(self):
+        return (self.place / "log").read_text()[-3000:]
+
+    def check(self):
+        """Every message once, and a batch with one version."""
+        seen, keys = Counter(), {}
+        for path in sorted((self.place / "output" / "matches").glob("batch=*/*.parquet")):
+            rows = [(row["message_id"], row["key"], row["version"]) for row in pq.ParquetFile(path).read().to_pylist()]
+            assert len({version for _, _, version in rows}) <= 1, f"{path} has several versions"
+            seen.update(check_rows(rows, keys))
+        check_all(seen, keys, self.messages)
+        assert set(seen.values()) == {1}, "a message is in two batches"
+        return "each once"
 
 
-def start(place, *further):
-    command = [
-        sys.executable, "-m", "contrada.cli.main", "stream", str(place / "messages"), "--changes",
-        str(place / "changes"), "--checkpoint", str(place / "checkpoint"), "--output", str(place / "output"),
-        "--format", "parquet", "--files", "1", "--master", "local[2]", "--compact-after", "3", *further,
-    ]  # fmt: skip
-    with (place / "log").open("a") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+class Topics(Files):
+    """Messages in a topic of Kafka, all there from the beginning, and matches in another."""
+
+    def __init__(self, place, rounds, servers, jars):
+        self._count, self._servers, self._jars = rounds * KAFKA_BATCHES, servers, jars
+        super().__init__(place)
+        texts = "".join(json.dumps({"id": id, "size": id % 7}) + "\n" for id in range(self.messages))
+        (place / "texts").write_text(texts)
+        self._driver("send", place / "texts", "alerts")
+
+    def _driver(self, action, path, topic):
+        script = Path(__file__).with_name("kafka_driver.py")
+        command = [sys.executable, script, action, self._servers, self._jars, path, topic]
+        run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
+        assert run.returncode == 0, run.stdout + run.stderr
+
+    @property
+    def messages(self):
+        return self._count * MESSAGES
+
+    def add(self):
+        k, self.count = self.count, self.count + 1
+        if k % 6 == 0:
+            self.change(k)
+
+    def more(self):
+        assert self.batches() < self._count, "all messages are read before the rounds are over"
+        super().more()
+
+    def arguments(self):
+        topics = ["kafka:alerts", "--output", "kafka:matches", "--servers", self._servers, "--jars", self._jars]
+        return [*topics, "--id", "id", "--records", MESSAGES]
+
+    def finish(self):
+        super().finish("--records", 20 * MESSAGES)  # there may be many left: the last of two options counts
+
+    def check(self):
+        """Every message with all its matches, and copies that are equal; how many there are."""
+        self._driver("read", self.place / "found", "matches")
+        lines = (self.place / "found").read_text().splitlines()
+        distinct = {}
+        for line in map(json.loads, lines):
+            same = distinct.setdefault((line["message_id"], line["key"]), line)
+            assert same == line, f"records of one match differ: {same}, {line}"
+        rows = [(int(id), key, line["version"]) for (id, key), line in distinct.items()]
+        keys = {}
+        seen = check_rows(rows, keys)
+        check_all(seen, keys, self.messages)
+        return f"{len(lines)} records, {len(lines) - len(rows)} of them copies"
 
 
-def batches(place):
-    return len(list((place / "output" / "matches").glob("batch=*")))
+def check_rows(rows, keys_of_version):
+    """The messages of rows: each has one version, and just the keys that the version has."""
+    keys, versions = {}, {}
+    for id, key, version in rows:
+        keys.setdefault(id, []).append(key)
+        assert versions.setdefault(id, version) == version, f"message {id} has versions {versions[id]} and {version}"
+    for id, found in keys.items():
+        assert len(found) == len(set(found)), f"message {id} has a match twice: {found}"
+        expected = keys_of_version.setdefault(versions[id], sorted(found))
+        assert expected == sorted(found), f"message {id} has not all of version {versions[id]}"
+    return Counter(keys.keys())
 
 
-def killed_round(place, feed, random):
-    """Start, let it work for a while, and kill the driver, with its Java side or without."""
-    process = start(place)
-    wanted = batches(place) + random.randint(1, 4)
+def check_all(seen, keys_of_version, count):
+    lost = set(range(count)) - set(seen)
+    assert not lost, f"lost: {sorted(lost)[:10]}"
+    assert len(seen) == count, "there is more than was sent"
+    counts = [len(keys_of_version[version]) for version in sorted(keys_of_version)]
+    assert counts == sorted(counts), "a later version has fewer subscriptions"
+
+
+def work(process, feed, chosen):
+    """Let a stream commit some batches, and go on for a moment; whether it is still there."""
+    seen = feed.batches()
+    wanted, moment = seen + chosen.randint(1, 4), None
     deadline = time.monotonic() + START
-    while batches(place) < wanted and time.monotonic() < deadline:
+    while feed.batches() < wanted and time.monotonic() < deadline:
         if process.poll() is not None:
-            raise AssertionError(f"the stream ended by itself:\n{(place / 'log').read_text()[-3000:]}")
-        if feed.count < batches(place) + 6:
-            feed.add()
+            return False
+        if feed.batches() > seen:
+            now, seen = time.monotonic(), feed.batches()
+            feed.pace, moment = feed.pace if moment is None else now - moment, now
+        feed.more()
         time.sleep(0.05)
-    time.sleep(random.random() * 1.5)
-    done = batches(place)
-    assert done >= wanted, "no batch in time"
-    if random.random() < 0.5:
-        os.kill(process.pid, signal.SIGKILL)  # Java finds out by itself
-        time.sleep(random.random())
+    assert feed.batches() >= wanted, f"no batch in time:\n{feed.said()}"
+    # Anywhere in the next batch, also between its output and its commit, however slow the machine is.
+    time.sleep(chosen.random() * 1.2 * feed.pace)
+    return process.poll() is None
+
+
+def end(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    return done
 
 
-def check(place, feed):
-    """Every message once with the subscription that was there first, and a batch with one version."""
-    seen = Counter()
-    keys_of_version = {}
-    for path in sorted((place / "output" / "matches").glob("batch=*/*.parquet")):
-        table = pq.ParquetFile(path).read()
-        versions = set(table.column("version").to_pylist())
-        assert len(versions) <= 1, f"{path} has {versions}"
-        keys = {}
-        for row in table.to_pylist():
-            keys.setdefault(row["message_id"], []).append(row["key"])
-        for id, found in keys.items():
-            assert len(found) == len(set(found)), f"message {id} has a match twice: {found}"
-            seen[id] += 1
-            (version,) = versions
-            assert keys_of_version.setdefault(version, sorted(found)) == sorted(found), f"version {version}"
-    expected = range(feed.count * MESSAGES)
-    assert sorted(seen) == list(expected), f"lost: {sorted(set(expected) - set(seen))[:10]}"
-    assert set(seen.values()) == {1}, "a message is in two batches"
-    counts = [len(keys_of_version[version]) for version in sorted(keys_of_version)]
-    assert counts == sorted(counts)
-
-
-def main(place, rounds, seed=0):
-    place.mkdir(parents=True, exist_ok=True)
-    feed, chosen = Feed(place), random.Random(seed)
-    feed.add()
+def kill_drivers(feed, rounds, chosen):
+    """Kill the driver in every round, with its Java side or a little before it."""
     for number in range(rounds):
-        done = killed_round(place, feed, chosen)
-        print(f"round {number + 1}: killed after {done} batches, {feed.count} files", flush=True)
-    assert start(place, "--once").wait(600) == 0, (place / "log").read_text()[-3000:]
-    check(place, feed)
-    print(f"{feed.count * MESSAGES} messages in {batches(place)} batches, each once")
+        process = feed.start()
+        try:
+            assert work(process, feed, chosen), f"the stream ended by itself:\n{feed.said()}"
+            if chosen.random() < 0.5:
+                os.kill(process.pid, signal.SIGKILL)  # Java finds out by itself
+                time.sleep(chosen.random())
+        finally:
+            end(process)
+        print(f"round {number + 1}: driver killed after {feed.batches()} batches", flush=True)
+
+
+def parts(workers):
+    """Processes that the workers of a cluster have started: executors, and their Python workers."""
+    executors, pythons = [], []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            session = int((path / "stat").read_text().rpartition(")")[2].split()[3])
+            command = (path / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended
+        if session in workers and b"CoarseGrainedExecutorBackend" in command:
+            executors.append(int(path.name))
+        elif session in workers and b"pyspark.daemon" in command:
+            pythons.append(int(path.name))
+    return {"executor": sorted(executors), "Python worker": sorted(pythons)}
+
+
+def kill_executors(feed, rounds, chosen, workers):
+    """Kill an executor or a Python worker in every round. If a task failed four times, the stream is started again."""
+    process = feed.start()
+    try:
+        for number in range(rounds):
+            while not work(process, feed, chosen):
+                print(f"the stream ended and goes on: {feed.said().strip().splitlines()[-1][:200]}", flush=True)
+                process = feed.start()
+            kind = "executor" if number % 2 == 0 else "Python worker"
+            found = parts(workers)[kind]
+            assert found, f"there is no {kind}"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chosen.choice(found), signal.SIGKILL)
+            print(f"round {number + 1}: {kind} killed, one of {len(found)}, after {feed.batches()}", flush=True)
+        work(process, feed, chosen)
+    finally:
+        end(process)
+
+
+def main(mode, place, rounds, seed=0):
+    place.mkdir(parents=True, exist_ok=True)
+    chosen = random.Random(seed)
+    with contextlib.ExitStack() as stack:
+        if mode == "kafka":
+            jars = kafka_broker.jars()
+            servers = stack.enter_context(kafka_broker.broker(jars.broker, place))
+            feed = Topics(place / "stream", rounds, servers, jars.spark)
+            kill_drivers(feed, rounds, chosen)
+        elif mode == "executor":
+            master, workers = stack.enter_context(cluster.cluster(place))
+            feed = Files(place / "stream", master, cluster.environment(place / "hosts" / "driver"))
+            kill_executors(feed, rounds, chosen, workers)
+        else:
+            feed = Files(place / "stream")
+            kill_drivers(feed, rounds, chosen)
+        feed.finish()
+        told = feed.check()
+    print(f"{feed.messages} messages in {feed.batches()} batches: {told}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), *(int(text) for text in sys.argv[3:4]))
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:5]))

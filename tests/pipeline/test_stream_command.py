@@ -78,3 +78,9 @@ def test_what_cannot_run_is_said(run, tmp_path):
     both = run(tmp_path, "--checkpoint", tmp_path / "s", "--output", "-", "--once", "--every", "1 second")
     assert both.exit_code == 2
     assert run(tmp_path, "--checkpoint", tmp_path / "s", "--output", "-", "--format", "xml").exit_code == 2
+
+
+def test_kafka_without_its_connector(run, tmp_path):
+    result = run("kafka:alerts", "--checkpoint", tmp_path / "s", "--output", "kafka:matches", "--once")
+    assert result.exit_code == 2
+    assert "--jars" in result.stderr

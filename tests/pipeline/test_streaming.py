@@ -274,6 +274,10 @@ def test_what_is_no_stream_is_refused(spark, home):
     rate = spark.readStream.format("rate").load()
     with pytest.raises(ct.ContradaError, match="message_id"):
         pipeline.match_stream(rate, sink=home.output, checkpoint=home.checkpoint)
+    named = rate.selectExpr("value AS message_id")
+    for trigger in ({"realTime": "5 seconds"}, {"continuous": "1 second"}):
+        with pytest.raises(ct.ContradaError, match="foreachBatch"):
+            pipeline.match_stream(named, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)
 
 
 def test_the_version_of_a_batch_is_written_before_it_runs(tmp_path):

@@ -39,6 +39,7 @@ Format = Annotated[
     str, typer.Option("--format", help="Of files: ndjson (also GeoJSON by lines) or parquet.", rich_help_panel=READ)
 ]
 Files = Annotated[int | None, typer.Option(min=1, help="Files in a batch, at most.", rich_help_panel=READ)]
+Records = Annotated[int | None, typer.Option(min=1, help="Records of Kafka in a batch, at most.", rich_help_panel=READ)]
 Servers = Annotated[str, typer.Option(help="Of Kafka: host:port, ...", rich_help_panel=READ)]
 Every = Annotated[
     str | None, typer.Option(help="Time between batches: '2 seconds'; else at once.", rich_help_panel=RUNNING)
@@ -94,6 +95,7 @@ def stream(
     subscriptions_format: SubscriptionsFormat = None,
     times: Times = None,
     files: Files = None,
+    records: Records = None,
     servers: Servers = "localhost:9092",
     by: ByOption = By.subscription,
     every: Every = None,
@@ -121,7 +123,7 @@ def stream(
         asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
         trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
         plan = Plan(
-            messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, servers,
+            messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
             by.value, trigger, compact_after, metrics, quiet, master, jars,
         )  # fmt: skip
         raise typer.Exit(run(plan))

@@ -39,6 +39,7 @@ class Plan(NamedTuple):
     format: str
     times: tuple[str, ...]
     files: int | None
+    records: int | None
     servers: str
     by: Literal["subscription", "subscriber"]
     trigger: dict[str, Any]
@@ -91,12 +92,8 @@ def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None
     """Messages as they come, and how their texts are read, if they are texts."""
     options = {"times": plan.times} if plan.times else {}
     if plan.messages.startswith(KAFKA):
-        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", plan.servers)
-        frame = reader.option("subscribe", plan.messages.removeprefix(KAFKA)).option("startingOffsets", "earliest")
-        # Unique, and the same when a batch is replayed: whoever reads the matches can tell copies by it.
-        place = "concat(topic, '-', partition, '-', offset) AS message_id"
         ids = () if plan.id is None else (plan.id,)
-        return frame.load().selectExpr(place, "value"), Decoding(ids, plan.id is not None, options)
+        return _kafka(spark, plan), Decoding(ids, plan.id is not None, options)
     if plan.messages.startswith(RATE):
         rate = spark.readStream.format("rate").option("rowsPerSecond", plan.messages.removeprefix(RATE)).load()
         return rate.selectExpr("value AS message_id", "value", "timestamp"), None
@@ -110,6 +107,24 @@ def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None
     place = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
     lines = files.text(plan.messages).where("trim(value) <> ''").selectExpr(place, "value")
     return lines, Decoding(IDENTIFIERS if plan.id is None else (plan.id,), plan.id is not None, options)
+
+
+def _kafka(spark: SparkSession, plan: Plan) -> DataFrame:
+    """Records of a topic, from its beginning."""
+    from pyspark.errors import AnalysisException
+
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", plan.servers)
+    reader = reader.option("subscribe", plan.messages.removeprefix(KAFKA)).option("startingOffsets", "earliest")
+    if plan.records is not None:
+        reader = reader.option("maxOffsetsPerTrigger", plan.records)
+    try:
+        frame = reader.load()
+    except AnalysisException as error:
+        raise ContradaError(
+            f"Spark does not read Kafka here: name the jars of its connector with --jars. {error}"
+        ) from error
+    # Unique, and the same when a batch is replayed: whoever reads the matches can tell copies by it.
+    return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
 
 
 def _parquet(spark: SparkSession, files: Any, plan: Plan) -> DataFrame:

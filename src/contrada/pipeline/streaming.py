@@ -75,10 +75,11 @@ def match_stream(
     `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`.
     `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
     directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
-    function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes. `progress` is told of every
-    batch.
+    function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
+    `continuous`. `progress` is told of every batch.
     """
     _check(messages, by, decoding, subscriptions, template)
+    _check_trigger(trigger)
     place = checkpoint_place(os.fspath(checkpoint))
     session = messages.sparkSession
     taken = _sink_of(sink)
@@ -123,6 +124,15 @@ def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscription
         subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
     ):
         raise ContradaError("a template is for rows of subscriptions")
+
+
+def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
+    """Batches have versions, which `foreachBatch` chooses; these two triggers have no batches that it could take."""
+    for name in ("realTime", "continuous"):
+        if trigger and name in trigger:
+            raise ContradaError(
+                f"trigger {name!r} takes no foreachBatch, in which a batch gets its version: use another"
+            )
 
 
 def _sink_of(sink: Any) -> Sink:

@@ -1,0 +1,146 @@
+"""A real broker of Kafka on the loopback interface, and Spark's own connector, both fetched with Maven.
+
+`kafka_broker.py` fetches them and says where the jars are. Nothing here names a host: Maven's own settings apply.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+CACHE = Path(__file__).parents[2] / "build" / "kafka"
+SPARK, KAFKA, COMMONS = "org.apache.spark", "org.apache.kafka", "org.apache.commons"
+CONNECTOR, TOKENS = "spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13"
+CLIENTS, POOL = (KAFKA, "kafka-clients", "3.9.2"), (COMMONS, "commons-pool2", "2.13.1")
+# Every jar is named and nothing is followed: the descriptions of Spark's jars name places to look for what they need
+# that not everybody reaches. The connector of this Spark, if there is one; else the newest that Maven Central has,
+# with the newest token provider (of which it has fewer versions). Both work with PySpark 4.3.0.
+CONNECTORS = [
+    [(SPARK, CONNECTOR, pyspark.__version__), (SPARK, TOKENS, pyspark.__version__), CLIENTS, POOL],
+    [(SPARK, CONNECTOR, "4.2.0"), (SPARK, TOKENS, "4.1.0-preview1"), CLIENTS, POOL],
+]
+BROKER = [(KAFKA, "kafka_2.13", "4.2.1")]
+ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+WAITING = 600  # seconds for Maven, and so many for another process that fetches
+
+
+class UnavailableError(Exception):
+    """Kafka cannot be had here; the text says why."""
+
+
+class Jars(NamedTuple):
+    """Jars of a broker, and of Spark's connector."""
+
+    broker: list[Path]
+    connector: list[Path]
+
+    @property
+    def spark(self) -> str:
+        """The connector as `spark.jars` and `--jars` take it."""
+        return ",".join(map(str, self.connector))
+
+
+def jars():
+    """The jars, from the cache or fetched into it; UnavailableError if there is no way to get them."""
+    broker = _fetched("broker", BROKER, is_alone=False)
+    reasons = []
+    for artifacts in CONNECTORS:
+        try:
+            return Jars(broker, _fetched("connector", artifacts, is_alone=True))
+        except UnavailableError as error:
+            reasons.append(str(error))
+    raise UnavailableError("; ".join(reasons))
+
+
+def _fetched(name, artifacts, is_alone):
+    """The jars of artifacts, and, unless they are to stand alone, of what they need."""
+    folder = CACHE / f"{name}-{artifacts[0][2]}"
+    if not folder.is_dir():
+        if shutil.which("mvn") is None:
+            raise UnavailableError("there is no Maven (mvn) to fetch Kafka with")
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as place:
+            _fetch(Path(place), artifacts, is_alone)
+            if not folder.is_dir():
+                (Path(place) / "jars").rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _fetch(place, artifacts, is_alone):
+    listed = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"{ALONE if is_alone else ''}</dependency>"
+        for group, artifact, version in artifacts
+    )
+    (place / "pom.xml").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>contrada</groupId><artifactId>kafka</artifactId>"
+        f"<version>1</version><packaging>pom</packaging><dependencies>{listed}</dependencies></project>"
+    )
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
+    try:
+        run = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=WAITING)
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(f"Maven did not end in {WAITING} seconds") from error
+    if run.returncode != 0:
+        said = next((line for line in run.stdout.splitlines() if "ERROR" in line), run.stderr.strip())
+        raise UnavailableError(f"Maven does not get {':'.join(artifacts[0])}: {said}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def broker(paths, place, partitions=2):
+    """A broker that is its own controller, on free ports of the loopback interface: its address. Ended with -9."""
+    ports = free_port(), free_port()
+    settings = {
+        "process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@127.0.0.1:{ports[1]}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},CONTROLLER://127.0.0.1:{ports[1]}",
+        "log.dirs": str(place / "kafka"), "num.partitions": str(partitions), "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1",
+    }  # fmt: skip
+    config, log = place / "server.properties", place / "broker.log"
+    config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    java = ["java", "-Xmx512m", "-cp", os.pathsep.join(map(str, paths))]
+    # Every cluster of Kafka has an id: sixteen bytes in base64.
+    format = [*java, "kafka.tools.StorageTool", "format", "-t", "contradacontradacontrQ", "-c", str(config)]
+    subprocess.run(format, check=True, capture_output=True, timeout=120)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(config)], stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        _wait_for(ports[0], process, log)
+        yield f"127.0.0.1:{ports[0]}"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _wait_for(port, process, log, seconds=120):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"the broker did not start:\n{log.read_text()[-3000:]}")
+
+
+if __name__ == "__main__":
+    print(jars().spark)
