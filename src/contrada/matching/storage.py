@@ -6,7 +6,9 @@ under another name and renamed, so it is there whole or not at all.
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import tempfile
 import zlib
@@ -163,20 +165,37 @@ def _checksum(path: Path) -> int:
 
 
 def _map(source: Path, name: str, what: dict[str, Any]) -> NDArray[Any]:
+    """An array of a saved table, mapped; its file begins as NumPy begins the file of such an array, or is damaged.
+
+    The beginning is compared, not parsed: NumPy parses it as Python, and when two threads did that at once CPython
+    3.11 raised a SystemError ("AST constructor recursion depth mismatch"). Tables are opened in the background too.
+    """
     path = source / f"{name}.npy"
     try:
-        if path.stat().st_size != what["bytes"]:
-            raise TableError(f"{source}: {name}.npy has {path.stat().st_size} bytes, not {what['bytes']}")
-        empty = 0 in what["shape"]  # nothing to map
-        array = np.asarray(np.load(path) if empty else np.load(path, mmap_mode="r"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
+        dtype, shape = np.dtype(what["dtype"]), tuple(what["shape"])
+        begin = _beginning(dtype, shape)
+        with path.open("rb") as file:
+            given, size = file.read(len(begin)), os.fstat(file.fileno()).st_size
+            if size != what["bytes"]:
+                raise TableError(f"{source}: {name}.npy has {size} bytes, not {what['bytes']}")
+            if given != begin or size != len(begin) + dtype.itemsize * math.prod(shape):
+                raise TableError(f"{source}: {name}.npy is no {dtype.str} {list(shape)}, as the header says")
+            if 0 in shape:  # nothing to map
+                array: NDArray[Any] = np.empty(shape, dtype)
+            else:
+                array = np.asarray(np.memmap(file, dtype, "r", len(begin), shape))
+    except OSError as error:
         raise TableError(f"{source}: {name}.npy cannot be read: {error}") from error
-    if array.dtype.str != what["dtype"] or list(array.shape) != what["shape"]:
-        raise TableError(f"{source}: {name}.npy is {array.dtype.str} {list(array.shape)}, the header says otherwise")
     array.setflags(write=False)
     return array
+
+
+def _beginning(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """How NumPy begins the file of such an array."""
+    target = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(target, described)
+    return target.getvalue()
 
 
 def _place(pair: list[Any]) -> Place:

@@ -17,7 +17,8 @@ from contrada.pipeline.tables import opened
 # Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
 # table; the first slice has so many messages.
 ANSWER_ROWS, FIRST_SLICE = 1 << 20, 512
-OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, and so in a list, at most
+OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, at most
+LIST_ROWS = 128  # matches in a list at most: Spark keeps ten thousand lists together in memory, however long they are
 
 
 class Answer(NamedTuple):
@@ -106,12 +107,14 @@ class Naming:
             yield _batch(ids.take(bad), pa.nulls(len(bad), self.list_type), reasons)
 
     def lists(self, owners: NDArray[np.int64], rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Pairs of message and row as lists of names: the message of each list, and the lists."""
+        """Pairs of message and row as short lists of names: the message of each list, and the lists."""
         import pyarrow as pa
 
         for start in range(0, len(rows), OUTPUT_ROWS):
             found, own = self._found(rows[start : start + OUTPUT_ROWS]), owners[start : start + OUTPUT_ROWS]
-            heads = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+            is_head = np.append(True, own[1:] != own[:-1])
+            is_head[::LIST_ROWS] = True
+            heads = np.flatnonzero(is_head)
             offsets = pa.array(np.append(heads, len(own)), pa.int32())
             yield own[heads], pa.ListArray.from_arrays(offsets, found)
 
