@@ -26,7 +26,7 @@ from contrada.pipeline.tables import cache_home, open_copy
 
 FOLDER = "contrada"
 FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
-MANY = 500  # records at once: more are applied in the background, since each takes about a millisecond
+MANY = 500  # records at once: more are applied in the background, since each takes milliseconds
 RETIRED = 100  # tables that executors are told to remove; what one misses goes when it was unused for long
 Compact = Callable[["Version", str], Artifact]  # a version and where artifacts go
 
