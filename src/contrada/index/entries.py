@@ -20,7 +20,7 @@ SLOTS = 256  # that a byte names; records about others have no bounds
 def shifts_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """By how much the ranks among so many constants are shifted.
 
-    >>> shifts_of(np.array([0, 32765, 32766, 65532])).tolist()
+    >>> shifts_of(np.array([0, 32765, 32766, 65533])).tolist()
     [0, 0, 1, 2]
     """
     width = 2 * (counts + 1)
