@@ -79,9 +79,11 @@ def _lines(
 ) -> Path:
     """One figure: a line for every method, with the spread over seeds."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for method, name in NAMES.items():
+    shown = NAMES if value is ratio else {"quadratic": "all methods"}  # who gets what is no matter of the tree
+    for method, name in shown.items():
         means = [mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]
         axes.errorbar(
             range(len(ticks)), [m for m, _ in means], yerr=[s for _, s in means], marker="o", capsize=3, label=name
@@ -93,11 +95,14 @@ def _lines(
         ]
         axes.plot(range(len(ticks)), [m for m, _ in controls], "k:", label="random placement")
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(range(len(ticks)), [text for _, text in ticks], rotation=20 if label == "distribution" else 0)
     axes.set_xlabel(label)
     axes.set_ylabel(ylabel)
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=3)
     figure.savefig(target)
     plt.close(figure)
     return target
@@ -121,7 +126,7 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
         axes.set_xscale("symlog")
         axes.set_xlabel("hits of a message, at least")
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(loc="upper left")
     panels[0].set_ylabel(PERCENT)
     figure.savefig(target)
     plt.close(figure)
