@@ -91,10 +91,10 @@ def test_every_damage_is_an_error(table, tmp_path):
         with pytest.raises(TableError, match=f"{file.name} has {len(whole) - 1} bytes"):
             ct.ForwardingTable.open(tmp_path / "saved")
         file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
-        with pytest.raises(TableError, match=f"{file.name} cannot be read"):
+        with pytest.raises(TableError, match=f"{file.name} is no "):
             ct.ForwardingTable.open(tmp_path / "saved")
         file.unlink()
-        with pytest.raises(TableError, match=f"{file.name} cannot be read"):
+        with pytest.raises(TableError, match=f"{file.name} is no "):
             ct.ForwardingTable.open(tmp_path / "saved")
         file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         with pytest.raises(TableError, match=f"{file.name} (is damaged: its checksum differs|cannot be read)"):
