@@ -94,10 +94,10 @@ def test_every_damage_is_an_error(table, tmp_path):
         with pytest.raises(TableError, match=f"{file.name} is no "):
             ct.ForwardingTable.open(tmp_path / "saved")
         file.unlink()
-        with pytest.raises(TableError, match=f"{file.name} is no "):
+        with pytest.raises(TableError, match=f"{file.name} cannot be read"):
             ct.ForwardingTable.open(tmp_path / "saved")
         file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        with pytest.raises(TableError, match=f"{file.name} (is damaged: its checksum differs|cannot be read)"):
+        with pytest.raises(TableError, match=f"{file.name} (is damaged: its checksum differs|is no )"):
             ct.ForwardingTable.verify(tmp_path / "saved")
         file.write_bytes(whole)
     ct.ForwardingTable.verify(tmp_path / "saved")
