@@ -76,7 +76,7 @@ EXPECTED = {0: ["a", "b"], 1: ["b", "c"], 2: ["b", "c", "d", "e"], 3: ["b", "c",
 
 def play(home, state):
     """A driver that runs the batches from the first that is not committed on, as Spark would."""
-    driver = home.driver(compact_after=2)
+    driver = state["driver"] = home.driver(compact_after=2)
     for batch in range(state["committed"] + 1, 4):
         if batch not in state["come"]:
             state["come"].add(batch)
@@ -121,6 +121,8 @@ def test_the_end_may_come_between_any_two_writes(tmp_path_factory, monkeypatch):
             driver = play(home, state)
         except End:
             steps["left"] = 10**9
+            if "driver" in state:
+                state["driver"].wait()  # its threads would have ended with it
             driver = play(home, state)
         else:
             total = steps["done"]
