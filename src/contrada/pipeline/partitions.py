@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from contrada.index.cells import Cells, cut_cells, middles_of, widened
 from contrada.matching import ForwardingTable
 from contrada.model import Constraint, Filter, Predicate
 from contrada.pipeline.artifacts import Artifact, publish, store_of
+from contrada.pipeline.place import Place
 
 ABOUT = "partitions.json"
 NEARLY_ALL = 0.9  # of the middles of others in the box of a filter that nearly any message meets
@@ -199,7 +199,7 @@ def manifest(
     about["partitions"] = [{**part._asdict(), "artifact": part.artifact._asdict()} for part in parts]
     del about["path"], about["digest"]
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-    _write(place, digest, json.dumps({**about, "digest": digest}, indent=1))
+    Place(place).write(f"{digest}/{ABOUT}", json.dumps({**about, "digest": digest}, indent=1).encode())
     return made._replace(path=f"{place.rstrip('/')}/{digest}", digest=digest)
 
 
@@ -222,12 +222,3 @@ def _router(parts: tuple[Partition, ...], crs: dict[str, str | None], scalars: t
     if anywhere or never:
         table.subscribe(NOBODY, Predicate([*anywhere, *never]), NOBODY)
     return table
-
-
-def _write(place: str, digest: str, text: str) -> None:
-    store, root = store_of(place)
-    store.create_dir(f"{root}/{digest}")
-    fresh = f"{root}/{digest}/.new-{uuid.uuid4().hex}"
-    with store.open_output_stream(fresh) as file:
-        file.write(text.encode())
-    store.move(fresh, f"{root}/{digest}/{ABOUT}")
