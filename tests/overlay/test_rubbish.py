@@ -60,7 +60,7 @@ def draw_note(rng):
             lambda: Take(
                 level(), some(), [table() for _ in range(rng.randrange(4))], some(), some(), rng.random() < 0.5
             ),
-            lambda: Replace(level(), some(), some(), entry()),
+            lambda: Replace(level(), some(), some(), some(), entry()),
             lambda: Leave(level(), some()),
             lambda: Orphaned(level(), rng.choice([None, some()]), some()),
             lambda: Yield(some()),

@@ -7,7 +7,7 @@ import pytest
 from contrada.errors import OverlayError, UnknownKeyError
 from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
-from contrada.overlay.protocol import Adopted, Join, Leave
+from contrada.overlay.protocol import Adopted, Join, Leave, Replace, Report
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulator import Simulator
 from contrada.testing.boxes import draw_box, draw_point
@@ -37,6 +37,30 @@ def test_peers_come_and_go(least, most, choose, split, cover, sketch):
         simulator.remove(id)
         simulator.check()
     assert not simulator.peers
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(0, 80), (2, 100), (105, 300), (133, 100)])
+def test_heartbeats_mend_what_notes_that_overtake_each_other_leave(seed, steps):
+    rng = random.Random(seed)
+    simulator, alive = Simulator(Rules(2, 3, "rstar", "quadratic"), seed), []
+    for _ in range(steps):
+        if alive and rng.random() < 0.3:
+            simulator.remove(alive.pop(rng.randrange(len(alive))))
+        else:
+            alive.append(simulator.add([draw_box(rng, 4)]))
+        simulator.check()
+    assert simulator.heartbeats > 0, "these seeds were chosen because some are needed"
+    assert not any(simulator.publish(draw_point(rng, 4)).missed for _ in range(50))
+
+
+def test_a_child_that_believes_in_the_former_parent_is_told():
+    entries = {name: Peer(name, Rectangles([(0.0, 5.0)]), Rules(2, 4)).state.entry(0) for name in "abc"}
+    for note in (Replace(0, "b", "c", "before", entries["c"]), Report(0, "b", "before", entries["b"])):
+        peer = Peer("a", Rectangles([(0.0, 5.0)]), Rules(2, 4))
+        peer.state.push({"b": entries["b"]})
+        child = "c" if isinstance(note, Replace) else "b"
+        assert (child, Adopted(0, child, entries[child], "a", ("before",))) in peer.handle("before", note)
+        assert child in peer.state.nodes[1]
 
 
 def test_regions_meet_by_their_boxes():

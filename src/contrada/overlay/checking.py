@@ -62,6 +62,23 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
     return found
 
 
+def disagrees(peers: Mapping[PeerId, Peer], id: PeerId) -> bool:
+    """True if a peer and one of its neighbours take each other for different things: `faults` at a glance."""
+    if id not in peers:
+        return False
+    state = peers[id].state
+    for level in range(1, state.top + 1):
+        for child in state.nodes[level]:
+            if child != id:
+                other = peers.get(child)
+                if other is None or other.state.parent != id or len(other.state.nodes) != level:
+                    return True
+    if state.parent is None:
+        return False
+    above = peers.get(state.parent)
+    return above is None or above.state.top <= state.top or id not in above.state.nodes[state.top + 1]
+
+
 def _reachable(peers: Mapping[PeerId, Peer], roots: list[PeerId]) -> set[PeerId]:
     """The peers below some peers."""
     reached = set(roots)

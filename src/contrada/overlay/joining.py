@@ -7,6 +7,7 @@ import msgspec
 from contrada.overlay.protocol import (
     MOST_HOPS,
     Adopted,
+    Entry,
     Join,
     Leave,
     Orphaned,
@@ -114,7 +115,7 @@ def adopted(peer: PeerState, note: Adopted) -> None:
     peer.learn((parent,))
     entry = peer.entry(peer.top)
     if note.child != peer.id:
-        peer.send(parent, Replace(note.level, note.child, peer.id, entry))
+        peer.send(parent, Replace(note.level, note.child, peer.id, parent, entry))
     elif entry != note.entry:
         peer.send(parent, Report(note.level, peer.id, parent, entry))
 
@@ -128,6 +129,7 @@ def report(peer: PeerState, note: Report) -> None:
     table = peer.nodes[level]
     if note.child in table:
         table[note.child] = note.entry
+        _claim(peer, note.level, note.child, note.entry, note.parent)
     for child, entry in note.added.items():
         table[child] = entry
         peer.send(child, Adopted(note.level, child, entry, peer.id, (note.parent,)))
@@ -144,7 +146,18 @@ def replace(peer: PeerState, note: Replace) -> None:
     if note.old in table and note.old != peer.id:
         del table[note.old]
         table[note.new] = note.entry
+        _claim(peer, note.level, note.new, note.entry, note.parent)
         settle(peer, level)
+
+
+def _claim(peer: PeerState, level: int, child: PeerId, entry: Entry, believed: PeerId) -> None:
+    """Tell a child that takes another peer for its parent, from whom the node was got, who is.
+
+    The child was told so when the node changed hands, under the name that it had then; but whoever bore that name may
+    hold another node of the same level by now, and take the word for its own.
+    """
+    if believed != peer.id != child:
+        peer.send(child, Adopted(level, child, entry, peer.id, (believed,)))
 
 
 def leave(peer: PeerState, note: Leave) -> None:

@@ -89,11 +89,12 @@ class Take(Note, frozen=True):
 
 
 class Replace(Note, frozen=True):
-    """I hold the node that was another's."""
+    """I hold the node that was another's, and believe that you hold the one above it."""
 
     level: int
     old: PeerId
     new: PeerId
+    parent: PeerId
     entry: Entry
     hops: int = 0
 

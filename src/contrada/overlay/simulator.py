@@ -1,8 +1,9 @@
 """Many peers in one process, the same from the same seed.
 
 Without a network every note arrives at once, in the order of sending, and every call ends when no note is left: that is
-the paper's setting. With a network time passes: notes are delayed, lost, doubled and reordered, peers have heartbeats,
-and calls only begin what `run` carries on.
+the paper's setting. Notes of one call may still overtake each other on different ways; where that has left two
+neighbours that disagree, heartbeats pass until they agree, as they would in time. With a network time passes: notes are
+delayed, lost, doubled and reordered, peers have heartbeats, and calls only begin what `run` carries on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from contrada.errors import OverlayError, UnknownKeyError
 from contrada.overlay.boxes import Box, check_box
-from contrada.overlay.checking import faults
+from contrada.overlay.checking import disagrees, faults
 from contrada.overlay.corruption import corrupt
 from contrada.overlay.interest import Interest, Rectangles
 from contrada.overlay.network import Network
@@ -27,6 +28,7 @@ from contrada.overlay.rules import Rules
 CONTACTS = 3  # that a new peer is given where peers may vanish
 INTRODUCED = 0.1  # how likely a root is given new contacts in a period, as by a list of well-known addresses
 MOST_NOTES = 10_000_000  # of one call: more is a fault of the protocol
+MOST_HEARTBEATS = 100  # the same
 
 
 class Spread(NamedTuple):
@@ -66,7 +68,9 @@ class Simulator:
         self.now = 0.0
         self.peers: dict[PeerId, Peer] = {}
         self.notes = 0
+        self.heartbeats = 0  # periods that passed because neighbours disagreed, without a network
         self.watch: Callable[[float, PeerId, PeerId, AnyNote], None] | None = None  # sees every note that arrives
+        self._roots: set[PeerId] = set()  # as last seen, without a network
         self._next = itertools.count()
         self._queue: deque[tuple[PeerId, PeerId, AnyNote, int]] = deque()
         self._heap: list[tuple[float, int, PeerId, PeerId, AnyNote | None, int]] = []
@@ -93,7 +97,7 @@ class Simulator:
             self._schedule(self.now + self.rng.random() * self.rules.period, id, id, None, 0)
         if contacts:
             self._send(id, peer.join(*contacts), 0)
-        self._drain()
+        self._calm()
         return id
 
     def _random_contacts(self) -> list[PeerId]:
@@ -107,7 +111,7 @@ class Simulator:
         sent = peer.leave()
         self.crash(id)
         self._send(id, sent, 0)
-        self._drain()
+        self._calm()
 
     def crash(self, id: PeerId) -> None:
         """A peer vanishes without a word."""
@@ -198,12 +202,36 @@ class Simulator:
         else:
             self._arrive(peer, sender, note, depth)
 
-    def _drain(self) -> None:
-        """Without a network: until no note is left."""
+    def _calm(self) -> None:
+        """Without a network: until no note is left, and all agree who were concerned."""
+        touched = self._roots
+        self._drain(touched)
+        if self._is_at_one(touched):
+            return
+        for _ in range(MOST_HEARTBEATS):
+            self.heartbeats += 1
+            self.now += self.rules.period
+            for id, peer in list(self.peers.items()):
+                self._send(id, peer.tick(self.now), 0)
+                self._drain()
+            if self._is_at_one(self.peers):
+                return
+        raise OverlayError("the peers do not come to agree")
+
+    def _is_at_one(self, ids: Iterable[PeerId]) -> bool:
+        """True if these peers agree with their neighbours, and one of them at most is a root."""
+        roots = {id for id in ids if id in self.peers and self.peers[id].state.parent is None}
+        self._roots = roots
+        return len(roots) < 2 and not any(disagrees(self.peers, id) for id in ids)
+
+    def _drain(self, touched: set[PeerId] | None = None) -> None:
+        """Without a network: until no note is left; takes down who got one."""
         queue, peers = self._queue, self.peers
         before = self.notes
         while queue:
             to, sender, note, depth = queue.popleft()
+            if touched is not None:
+                touched.add(to)
             peer = peers.get(to)
             if peer is not None:
                 self._arrive(peer, sender, note, depth)

@@ -130,7 +130,7 @@ def take(peer: PeerState, note: Take) -> None:
         peer.push(table)
     peer.follow(note.parent if note.parent != peer.id else None)
     if not note.is_split and peer.parent is not None:
-        peer.send(peer.parent, Replace(peer.top, note.previous, peer.id, peer.entry(peer.top)))
+        peer.send(peer.parent, Replace(peer.top, note.previous, peer.id, peer.parent, peer.entry(peer.top)))
     for k in range(note.level, peer.top + 1):
         for child, entry in peer.nodes[k].items():
             if child != peer.id:
