@@ -116,6 +116,10 @@ def test_the_control_has_the_same_shape_and_more_false_positives():
     assert 5 <= degree.average <= degree.max
     nodes = sum(sum(map(len, peer.state.nodes)) for peer in simulator.peers.values())
     assert degree.average * inner == pytest.approx(nodes)
+    held = sum(peer.state.top for peer in simulator.peers.values())
+    once = degree_of(simulator, is_once=True)
+    assert once.average * inner == pytest.approx(nodes - held + inner)
+    assert once.max < degree.max
 
 
 def test_a_row_has_what_was_promised():

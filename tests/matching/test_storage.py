@@ -117,7 +117,7 @@ def test_keys_of_64_bits_without_sign_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "has version 99; this release reads version 6"),
+        ({"version": 99}, "has version 99; this release reads version 7"),
         ({"format": "other"}, "its header is another's"),
         ({"trees": [["area", "region"]] * 9}, "is damaged"),
         ({"arrays": {}}, "is damaged"),

@@ -80,6 +80,7 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
         "control_ratio": false_share(boxes, control, points)[0],
         "height": simulator.peers[simulator.root].state.top,
         "degree": degree_of(simulator)._asdict(),
+        "degree_once": degree_of(simulator, is_once=True)._asdict(),
         "uncontained": count_uncontained(boxes) if len(boxes) <= COUNTED else None,
         "notes_per_join": notes_of_joins(simulator, found["receipts"], setting),
         "seconds": round(done - start, 3),

@@ -19,16 +19,17 @@ CHUNK = 2_000_000  # pairs of a message and a peer at a time
 
 
 class Degree(NamedTuple):
-    """Children of inner peers, summed over all nodes of a peer, itself as its own child included."""
+    """Children of inner peers, summed over all nodes of a peer, itself as its own child included each time, or once."""
 
     max: int
     average: float
     variance: float
 
 
-def degree_of(simulator: Simulator) -> Degree:
+def degree_of(simulator: Simulator, is_once: bool = False) -> Degree:
     """The paper's Table 2 for one tree."""
-    counts = [sum(map(len, peer.state.nodes)) for peer in simulator.peers.values() if peer.state.top]
+    states = [peer.state for peer in simulator.peers.values() if peer.state.top]
+    counts = [sum(map(len, state.nodes)) - (state.top - 1 if is_once else 0) for state in states]
     if not counts:
         return Degree(0, 0.0, 0.0)
     return Degree(max(counts), float(np.mean(counts)), float(np.var(counts)))

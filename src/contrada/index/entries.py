@@ -1,8 +1,10 @@
-"""Entries: what leads to a filter, with coarse bounds of two of its records, in four integers.
+"""Entries: what leads to a filter, with coarse bounds of two of its records, in two words of 64 bits.
 
-These are the filter; the slots of the two, a byte each; and for each of the two the least and the largest rank in 16
-bits. Ranks are shifted until they and one more fit, since 0 is a value that is not there. The bounds never rule out a
-filter that is satisfied; what they let through is looked at exactly.
+The first word has the filter in its lower half, and above it the slots of the two records, a byte each. The second has
+four lanes of 15 bits and a free one: of each record the least rank, and what is left from the largest to MOST. With the
+same of a message's ranks all four are compared by one subtraction (kernels/scalars.py). Ranks are shifted until they
+and one more fit, since 0 is a value that is not there. The bounds never rule out a filter that is satisfied; what they
+let through is looked at exactly.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ from numpy.typing import NDArray
 
 from contrada.index.ranking import ASKS_SHIFT, SLOT_MASK, Slots
 
-COARSE = 0xFFFE  # shifted ranks are less; as in kernels/scalars.py
-MOST = 0xFFFF
+COARSE = 0x7FFE  # shifted ranks are less; as in kernels/scalars.py
+MOST = 0x7FFF
+FILTER = 0xFFFFFFFF  # where the first word has it
 SLOTS = 256  # that a byte names; records about others have no bounds
 
 
 def shifts_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """By how much the ranks among so many constants are shifted.
 
-    >>> shifts_of(np.array([0, 32765, 32766, 65533])).tolist()
+    >>> shifts_of(np.array([0, 16381, 16382, 32765])).tolist()
     [0, 0, 1, 2]
     """
     width = 2 * (counts + 1)
@@ -32,12 +35,12 @@ def shifts_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def entries_of(
     slots: Slots, filters: NDArray[np.int64], heads: NDArray[np.int64], is_known: NDArray[np.bool_]
-) -> NDArray[np.int32]:
+) -> NDArray[np.uint64]:
     """Entries of filters with these first records, which hold for all that is reached if they are known to.
 
     `filters` has the filter of every record; those of a filter stand together.
     """
-    entries = np.zeros((len(heads), 4), np.int64)
+    entries = np.zeros((len(heads), 2), np.int64)
     entries[:, 0] = filters[heads]
     shifts = shifts_of(slots.counts)
     for k in range(2):
@@ -49,6 +52,11 @@ def entries_of(
         shift = shifts[slot]
         least = np.where(is_bounded, (low >> shift) + 1, 0)
         largest = np.where(is_bounded, np.minimum((high >> shift) + 1, MOST), MOST)
-        entries[:, 1] |= np.where(is_bounded, slot, 0) << 8 * k
-        entries[:, 2 + k] = least | largest << 16
-    return entries.astype(np.uint32).view(np.int32)
+        entries[:, 0] |= np.where(is_bounded, slot, 0) << 32 + 8 * k
+        entries[:, 1] |= (least | MOST - largest << 16) << 32 * k
+    return entries.view(np.uint64)
+
+
+def filters_of(entries: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The filter of each entry."""
+    return (entries[:, 0] & np.uint64(FILTER)).view(np.int64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
-from contrada.index.entries import entries_of
+from contrada.index.entries import entries_of, filters_of
 from contrada.index.memory import settled
 from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based
 from contrada.index.raw import (
@@ -84,7 +84,7 @@ def pack_scalars(
 class Entries(NamedTuple):
     """Entries in the order in which kernels find them."""
 
-    entries: NDArray[np.int32]
+    entries: NDArray[np.uint64]
     equal_base: NDArray[np.int64]
     equal_offsets: NDArray[np.int32]
     others: NDArray[np.int64]
@@ -211,7 +211,7 @@ def make_entries(
     entries = entries_of(slots, filters, here[whose], kind[whose] != BY_VALUE)
     found = _found(slots, entries, slot[whose], kind[whose], number, spans)
     whole = np.concatenate([entries, entries_of(slots, filters, nearby, np.zeros(len(nearby), bool))])
-    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[whole[:, 0]])
+    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[filters_of(whole)])
     return found._replace(entries=whole, others=np.append(found.others, len(entries)), boxes=around)
 
 
@@ -241,7 +241,7 @@ def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _found(
-    slots: Slots, entries: NDArray[np.int32], slot: NDArray[np.int64], kind: NDArray[np.int64],
+    slots: Slots, entries: NDArray[np.uint64], slot: NDArray[np.int64], kind: NDArray[np.int64],
     number: NDArray[np.int64], spans: NDArray[np.int32],
 ) -> Entries:  # fmt: skip
     """How entries, in order, are found; boxes are still to come."""

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import frozen
+from contrada.index.entries import MOST, filters_of
 from contrada.index.packed import GATE_VIEW, check_kinds
 
 ABSENT = -1
+NO_VALUE = 0x80008000 | MOST << 16  # ABSENT as entries are compared with it
 EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
 NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
 
@@ -38,7 +40,7 @@ class Arrays(NamedTuple):
     records: NDArray[np.int32]
     set_offsets: NDArray[np.int32]
     set_ranks: NDArray[np.int32]
-    entries: NDArray[np.int32]  # of each: the filter, and bounds of two more records (index/entries.py)
+    entries: NDArray[np.uint64]  # of each: the filter, and bounds of two more records (index/entries.py)
     equal_base: NDArray[np.int64]  # by slot, into what follows
     equal_offsets: NDArray[np.int32]  # where the entries of each constant or pattern begin
     others: NDArray[np.int64]  # by slot: entries by interval, by being there, their end; first block, first span
@@ -130,7 +132,7 @@ class ScalarIndex:
     def _is_reached(self) -> NDArray[np.bool_]:
         """Which places have an entry; sorting the entries takes many times as long."""
         marks = np.zeros(len(self.arrays.numbers), bool)
-        marks[self.arrays.entries[:, 0]] = True
+        marks[filters_of(self.arrays.entries)] = True
         return marks
 
     def renumbered(self, filters: NDArray[np.int64]) -> ScalarIndex:
@@ -167,7 +169,7 @@ class ScalarIndex:
         boxes, regions, region_of, table = beside
         kernels.match_scalars(
             self._table, *messages, boxes, *regions, region_of, table, scratch.limits_view, frozen(reached),
-            -1 if by_place else self.first, 0, *scratch.room, scratch.out, scratch.ends, GATE_VIEW,
+            -1 if by_place else self.first, 0, *scratch.room, scratch.words, scratch.out, scratch.ends, GATE_VIEW,
         )  # fmt: skip
         count = scratch.ends.item(0)
         found = scratch.out[:count].copy()
@@ -187,7 +189,7 @@ class ScalarIndex:
         while start < messages.size:
             done = kernels.match_scalars(
                 self._table, *messages, boxes, *regions, region_of, table, frozen(offsets), frozen(reached),
-                self.first, start, *scratch.room, out, ends, GATE_VIEW,
+                self.first, start, *scratch.room, scratch.words, out, ends, GATE_VIEW,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
             answers.append(out[: ends[done - 1]].copy())
@@ -227,7 +229,7 @@ KINDS = {
     **dict.fromkeys(("others", "gram_base", "gram_codes"), (np.int64, 0)),
     **dict.fromkeys(("slot_of", "offsets", "set_offsets", "set_ranks", "equal_offsets", "spans"), (np.int32, 0)),
     **dict.fromkeys(("gram_offsets", "gram_patterns", "numbers", "local_of"), (np.int32, 0)),
-    "records": (np.int32, 3), "entries": (np.int32, 4), "blocks": (np.int32, 4), "boxes": (np.float64, 4),
+    "records": (np.int32, 3), "entries": (np.uint64, 2), "blocks": (np.int32, 4), "boxes": (np.float64, 4),
 }  # fmt: skip
 
 
@@ -242,13 +244,14 @@ def scalars_from_arrays(
 class Scratch:
     """What one thread writes to while it matches."""
 
-    __slots__ = ("ends", "limits", "limits_view", "out", "room")
+    __slots__ = ("ends", "limits", "limits_view", "out", "room", "words")
 
     def __init__(self, arrays: Arrays) -> None:
         texts = len(arrays.text_offsets) - 1
         self.room: tuple[Any, ...] = (
-            np.full(2 * len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
+            np.full(len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
         )  # fmt: skip
+        self.words = np.full(len(arrays.forms), NO_VALUE, np.uint64)
         self.out = np.empty(len(arrays.entries) + 64, np.int64)
         self.ends = np.empty(1, np.int64)
         self.limits = np.zeros(2, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.gate import wait_at
 from contrada.kernels.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
-from contrada.kernels.views import entries_at, ints_at, longs_at
+from contrada.kernels.views import blocks_at, ints_at, longs_at
 
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
@@ -45,7 +45,7 @@ def index_at(t):
     """An index, given its table of addresses and lengths."""
     return Index(
         longs_at(t[0], t[1]), ints_at(t[2], t[3]), ints_at(t[4], t[5]), ints_at(t[6], t[7]), ints_at(t[8], t[9]),
-        longs_at(t[10], t[11]), ints_at(t[12], t[13]), entries_at(t[14], t[15]), ints_at(t[16], t[17]),
+        longs_at(t[10], t[11]), ints_at(t[12], t[13]), blocks_at(t[14], t[15]), ints_at(t[16], t[17]),
         ints_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.like import like_matches
-from contrada.kernels.views import boxes_at, bytes_at, entries_at, ints_at, longs_at, records_at
+from contrada.kernels.views import blocks_at, boxes_at, bytes_at, entries_at, ints_at, longs_at, records_at
 
 ABSENT = np.int32(-1)
 PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
@@ -56,7 +56,7 @@ def level_at(t):
         longs_at(t[10], t[11]), longs_at(t[12], t[13]), bytes_at(t[14], t[15]), ints_at(t[16], t[17]),
         records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
         longs_at(t[26], t[27]), ints_at(t[28], t[29]), longs_at(t[30], t[31]), ints_at(t[32], t[33]),
-        entries_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
+        blocks_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
         ints_at(t[42], t[43]), boxes_at(t[44], t[45]), ints_at(t[46], t[47]), ints_at(t[48], t[49]),
     )  # fmt: skip
 

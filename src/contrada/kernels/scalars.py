@@ -20,7 +20,10 @@ INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
 LINE = 4  # entries in a line of the cache
-COARSE = 0xFFFE  # shifted ranks are less; as in index/entries.py
+COARSE, MOST = 0x7FFE, 0x7FFF  # shifted ranks are less; lanes of entries hold no more; as in index/entries.py
+FREE = np.uint64(0x8000800080008000)  # the free bit of every lane
+SLOT_0, SLOT_1, BYTE, HALF = np.uint64(32), np.uint64(40), np.uint64(255), np.uint64(32)
+FILTER = np.uint64(0xFFFFFFFF)
 A_POINT = -2  # in place of the number of a region
 LISTED = 4096  # regions that are looked at before a grid for all is chosen, at most
 
@@ -65,7 +68,7 @@ def all_hold(level, row, first, ranks, satisfied):
 
 @inlined_kernel
 def shift_of(level, slot):
-    """By how much the ranks of a slot are shifted, so that they and one more fit into 16 bits."""
+    """By how much the ranks of a slot are shifted, so that they and one more fit into a lane."""
     width = 2 * (level.equal_base[slot + 1] - level.equal_base[slot])
     shift = np.int64(0)
     while width >> shift >= COARSE:
@@ -73,42 +76,43 @@ def shift_of(level, slot):
     return shift
 
 
+@inlined_kernel
+def word_of(rank):
+    """A shifted rank, and what is left from it to MOST, in two lanes whose free bits are set."""
+    value = np.int64(rank) + 1
+    return np.uint64(0x80008000 | value | (MOST - value) << 16)
+
+
 @kernel
-def coarsen(level, messages, i, ranks):
-    """Put the shifted ranks of message i after its ranks."""
+def coarsen(level, messages, i, ranks, words):
+    """Put the shifted ranks of message i into words, as they are compared with entries."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            ranks[len(level.forms) + slot] = ranks[slot] >> shift_of(level, slot)
+            words[slot] = word_of(np.int64(ranks[slot]) >> shift_of(level, slot))
 
 
 @kernel
-def clear_coarse(level, messages, i, ranks):
+def clear_coarse(level, messages, i, words):
     """Undo that."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            ranks[len(level.forms) + slot] = ABSENT
+            words[slot] = word_of(ABSENT)
 
 
 @inlined_kernel
-def reach(level, e, ranks, out, count):
+def reach(level, e, words, out, count):
     """List the filter of an entry, unless a bound in the entry says that the message does not satisfy it.
 
-    Whether bounds hold is hard to predict: so without a branch. A filter that is listed need not be satisfied.
+    Whether bounds hold is hard to predict: so without a branch. No lane of the message is less than that of the entry
+    where subtraction leaves all free bits. A filter that is listed need not be satisfied.
     """
-    slots = level.entries[e, 1]
-    bounds = level.entries[e, 2]
-    others = level.entries[e, 3]
-    out[count] = level.entries[e, 0]
-    rank = ranks[len(level.forms) + (slots & 255)] + 1
-    other = ranks[len(level.forms) + (slots >> 8 & 255)] + 1
-    return count + (
-        np.int64(bounds & 0xFFFF <= rank)
-        & np.int64(rank <= bounds >> 16 & 0xFFFF)
-        & np.int64(others & 0xFFFF <= other)
-        & np.int64(other <= others >> 16 & 0xFFFF)
-    )
+    at = np.uint64(e)  # numbers without a sign need no look at whether they count from the end
+    first = level.entries[at, np.uint64(0)]
+    asked = words[(first >> SLOT_0) & BYTE] | words[(first >> SLOT_1) & BYTE] << HALF
+    out[np.uint64(count)] = np.int64(first & FILTER)
+    return count + np.int64((asked - level.entries[at, np.uint64(1)]) & FREE == FREE)
 
 
 @kernel
@@ -153,14 +157,14 @@ def near_blocks(level, first, last, messages, i):
 
 
 @inlined_kernel
-def reach_near(level, e, stop, messages, i, ranks, out, count):
+def reach_near(level, e, stop, messages, i, words, out, count):
     """Filters of entries e..stop, which stand in the order of their regions.
 
     Blocks of them that lie apart from the message's region are left out.
     """
     if len(level.boxes) == 0:
         for k in range(e, stop):
-            count = reach(level, k, ranks, out, count)
+            count = reach(level, k, words, out, count)
         return count
     tops = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
     while e < stop:
@@ -171,7 +175,7 @@ def reach_near(level, e, stop, messages, i, ranks, out, count):
             while near:
                 if near & 1:
                     for k in range(max(e, first << BLOCK_SHIFT), min(end, (first + 1) << BLOCK_SHIFT)):
-                        count = reach(level, k, ranks, out, count)
+                        count = reach(level, k, words, out, count)
                 near >>= 1
                 first += 1
         e = end
@@ -179,12 +183,12 @@ def reach_near(level, e, stop, messages, i, ranks, out, count):
 
 
 @kernel
-def reach_equal(level, slot, number, messages, i, ranks, out, count):
+def reach_equal(level, slot, number, messages, i, words, out, count):
     """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
     at = level.equal_base[slot] + number
     e = np.int64(level.equal_offsets[at])
     stop = np.int64(level.equal_offsets[at + 1])
-    return reach_near(level, e, stop, messages, i, ranks, out, count)
+    return reach_near(level, e, stop, messages, i, words, out, count)
 
 
 @inlined_kernel
@@ -194,7 +198,7 @@ def is_outside(blocks, b, rank):
 
 
 @kernel
-def reach_intervals(level, slot, rank, ranks, out, count):
+def reach_intervals(level, slot, rank, words, out, count):
     """Filters that are reached through an interval that holds the rank, block by block."""
     first = level.others[5 * slot]
     last = level.others[5 * slot + 1]
@@ -212,64 +216,64 @@ def reach_intervals(level, slot, rank, ranks, out, count):
             is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
             for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
                 if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
-                    count = reach(level, first + k, ranks, out, count)
+                    count = reach(level, first + k, words, out, count)
     return count
 
 
 @kernel
-def reach_slot(level, slot, rank, messages, i, ranks, out, count):
+def reach_slot(level, slot, rank, messages, i, words, out, count):
     """Filters that are reached through a slot whose value has a rank."""
     if rank & 1:
-        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, ranks, out, count)
+        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, words, out, count)
     if level.others[5 * slot + 1] > level.others[5 * slot]:
-        count = reach_intervals(level, slot, rank, ranks, out, count)
+        count = reach_intervals(level, slot, rank, words, out, count)
     return count
 
 
 @kernel
-def reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count):
+def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count):
     """All filters that are reached here and satisfied by message i, as far as scalars go."""
     first = count
-    coarsen(level, messages, i, ranks)
+    coarsen(level, messages, i, ranks, words)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            count = reach_slot(level, slot, ranks[slot], messages, i, ranks, out, count)
+            count = reach_slot(level, slot, ranks[slot], messages, i, words, out, count)
     for k in range(patterns):
         slot = np.int64(0)
         while level.text_base[slot + 1] <= found[k]:
             slot += 1
         number = found[k] - level.text_base[slot]
-        count = reach_equal(level, slot, number, messages, i, ranks, out, count)
+        count = reach_equal(level, slot, number, messages, i, words, out, count)
     count = keep_satisfied(level, out, first, count, np.int64(1), ranks, satisfied)
     first = count
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
             for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
-                count = reach(level, e, ranks, out, count)
+                count = reach(level, e, words, out, count)
     nearby = level.others[len(level.others) - 1]
-    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, ranks, out, count)
-    clear_coarse(level, messages, i, ranks)
+    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, words, out, count)
+    clear_coarse(level, messages, i, words)
     return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
 
 
 @entry(
     "i8[1] i8[1] i8[2] u1[1] f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1]"
-    " i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! i8[1]! i8[1]! i8[1]",
+    " i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! u8[1]! i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_scalars(
     table, m_offsets, m_values, m_blob, m_boxes,
     r_xy, r_rings, r_regions, r_flags, r_bounds, r_boxes, r_chains, region_of, further,
-    row_offsets, rows, first_filter, start, ranks, satisfied, found, out, ends, gate,
+    row_offsets, rows, first_filter, start, ranks, satisfied, found, words, out, ends, gate,
 ):  # fmt: skip
     """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached here.
 
     Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
     filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
-    have had room for its filters. ranks, two for every slot, are ABSENT and satisfied 0 before and after; found has
-    room for every pattern.
+    have had room for its filters. ranks are ABSENT, words too, and satisfied 0 before and after; found has room for
+    every pattern.
 
     With `further`, the table of spatial constraints at one place (passing.py), these are looked at too: message k has
     region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their
@@ -293,7 +297,7 @@ def match_scalars(
             out[count] = rows[k]
             count += 1
         count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
-        count = reach_all(level, messages, i, ranks, satisfied, found, patterns, out, count)
+        count = reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count)
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
         if len(further) > 0 and count > first:
             checks = checks_at(further)

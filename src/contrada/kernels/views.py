@@ -13,8 +13,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-C_TYPES = {"f8": ctypes.c_double, "i8": ctypes.c_int64, "i4": ctypes.c_int32, "u1": ctypes.c_uint8}
-NUMBA_TYPES = {"f8": types.float64, "i8": types.int64, "i4": types.int32, "u1": types.uint8}
+C_TYPES = {
+    "f8": ctypes.c_double,
+    "i8": ctypes.c_int64,
+    "u8": ctypes.c_uint64,
+    "i4": ctypes.c_int32,
+    "u1": ctypes.c_uint8,
+}
+NUMBA_TYPES = {"f8": types.float64, "i8": types.int64, "u8": types.uint64, "i4": types.int32, "u1": types.uint8}
 
 
 def _interpreted(name, columns):
@@ -61,7 +67,8 @@ vertices_at = _viewer("f8", 2)
 boxes_at = _viewer("f8", 4)
 chains_at = _viewer("f8", 4, readonly=False)  # kernels take edge indexes as arrays that could be written to
 records_at = _viewer("i4", 3)
-entries_at = _viewer("i4", 4)
+blocks_at = _viewer("i4", 4)
+entries_at = _viewer("u8", 2)
 longs_at = _viewer("i8")
 ints_at = _viewer("i4")
 bytes_at = _viewer("u1")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import cache
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import FilterError
 from contrada.geometry import Region
+from contrada.geometry.arrays import frozen
 from contrada.index.scalars import Messages
 from contrada.model.constraint import Constraint
 from contrada.model.forms import ACCENTI, CASEI, PRESENT, TEXT, Place, folding
@@ -118,67 +120,54 @@ class Places:
 
     def encode(self, messages: Iterable[Mapping[str, Any]]) -> Messages:
         """Messages as kernels take them."""
-        offsets, values, blob = array("q", (0,)), array("q"), bytearray()
-        asked, put = self.asked, values.extend
+        values: list[bytes] = []
+        ends, blob, asked, put = [0], bytearray(), self.asked, values.append
         for message in messages:
             for attribute, value in message.items():
                 about = asked.get(attribute)
                 if about is None or value is None:
                     continue
-                if isinstance(value, str):
-                    _put_text(value, about.texts, put, blob)
-                    continue
                 kind = type(value)
                 if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):  # usual: quickly
-                    if about.scalars[NUMBER] >= 0 and value == value:
-                        put((about.scalars[NUMBER], ordered_bits(value), 0))
-                    continue
-                scalar = self.scalar(value)
-                if scalar is not None and about.scalars[scalar.kind] >= 0:
-                    put((about.scalars[scalar.kind], scalar.key, scalar.rest))
+                    place = about.scalars[NUMBER]
+                    if place >= 0 and value >= 0:  # whose bits grow with the number; -0.0 becomes 0.0
+                        put(_NUMBER(place, value + 0.0, 0))
+                    elif place >= 0 and value < 0:  # which NaN is not
+                        put(_VALUE(place, ordered_bits(value), 0))
+                elif isinstance(value, str):
+                    _put_text(value, about.texts, put, blob)
+                else:
+                    scalar = self.scalar(value)
+                    if scalar is not None and about.scalars[scalar.kind] >= 0:
+                        put(_VALUE(about.scalars[scalar.kind], scalar.key, scalar.rest))
             for attribute, place in self._presents:
-                put((place, int(message.get(attribute) is not None), 0))
-            offsets.append(len(values) // 3)
-        numbers = np.ndarray((len(values) // 3, 3), np.int64, values) if values else np.empty((0, 3), np.int64)
-        return Messages(_offsets_of(offsets), _read_only(numbers), _bytes_of(blob))
+                put(_VALUE(place, message.get(attribute) is not None, 0))
+            ends.append(len(values))
+        offsets = _ends_of_one(ends[1]) if len(ends) == 2 else frozen(np.array(ends, np.int64))
+        text = np.frombuffer(bytes(blob), np.uint8) if blob else _NO_TEXT
+        return Messages(offsets, np.ndarray((len(values), 3), np.int64, b"".join(values)), text)
 
 
-def _put_text(
-    text: str, texts: tuple[tuple[int, int], ...], put: Callable[[tuple[int, int, int]], None], blob: bytearray
-) -> None:
+def _put_text(text: str, texts: tuple[tuple[int, int], ...], put: Callable[[bytes], None], blob: bytearray) -> None:
     """Put a text to its places, in as many foldings as are asked for."""
     last, start, stop = -1, 0, 0
     for folded, place in texts:  # in the order of the foldings
         if folded != last:
             start = len(blob)
-            blob += encode_text(folded_text(text, folded))
+            blob += encode_text(folded_text(text, folded) if folded else text)
             last, stop = folded, len(blob)
-        put((place, start, stop))
+        put(_VALUE(place, start, stop))
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array
+@cache
+def _ends_of_one(values: int) -> NDArray[np.int64]:
+    """The offsets of one message, made once for each number of values."""
+    return frozen(np.array([0, values], np.int64))
 
 
-def _offsets_of(offsets: array[int]) -> NDArray[np.int64]:
-    """Offsets as an array; those of one message are made once for each number of values."""
-    if len(offsets) != 2:
-        return _read_only(np.frombuffer(offsets, np.int64))
-    known = _ONE_MESSAGE.get(offsets[1])
-    if known is None:
-        known = _ONE_MESSAGE[offsets[1]] = _read_only(np.array(offsets, np.int64))
-    return known
-
-
-_ONE_MESSAGE: dict[int, NDArray[np.int64]] = {}
-
-
-def _bytes_of(blob: bytearray) -> NDArray[np.uint8]:
-    return _read_only(np.frombuffer(blob, np.uint8)) if blob else _NO_TEXT
-
-
-_NO_TEXT = _read_only(np.empty(0, np.uint8))
+# A place, and a key and rest or the ends of a text; or the number whose bits are the key.
+_VALUE, _NUMBER = Struct("=qqq").pack, Struct("=qdq").pack
+_NO_TEXT = frozen(np.empty(0, np.uint8))
 
 
 def folded_text(text: str, folded: int) -> str:
@@ -238,4 +227,4 @@ def joined_messages(parts: list[Messages], forms: NDArray[np.uint8]) -> Messages
         values.append(own)
         count, text = count + len(own), text + len(part.blob)
     blob = np.concatenate([part.blob for part in parts])
-    return Messages(_read_only(np.concatenate(offsets)), _read_only(np.concatenate(values)), _read_only(blob))
+    return Messages(frozen(np.concatenate(offsets)), frozen(np.concatenate(values)), frozen(blob))

@@ -31,7 +31,7 @@ from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
 FORMAT = "contrada.ForwardingTable"
-VERSION = 6
+VERSION = 7
 CHUNK = 1 << 24
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
