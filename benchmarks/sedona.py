@@ -37,8 +37,8 @@ CANDIDATES: dict[str, dict[str, str]] = {
     "RangeJoin, quadtree": {"gridtype": "quadtree"},
 }
 FIRST = "BroadcastIndexJoin, messages"
-BROADCAST = (FIRST, "BroadcastIndexJoin, subscriptions")
-MESSAGES = {"SoCal": 2_000, "LA": 500}
+MESSAGES = {"SoCal": 10_000, "LA": 10_000}
+FEW = 500  # messages that every plan is tried with; the two quickest are tried with all
 
 
 def against_join(name: str, bench: Bench) -> Iterator[Row]:
@@ -46,21 +46,20 @@ def against_join(name: str, bench: Bench) -> Iterator[Row]:
     polygons = bench.polygons(name)
     if polygons is None:
         return
-    many = 60 if bench.report.quick else MESSAGES[name]
-    files = bench.files(name, polygons, spark_work.messages(polygons, many, bench.report.seed))
+    many, some = (60, 30) if bench.report.quick else (MESSAGES[name], FEW)
+    asked = spark_work.messages(polygons, many, bench.report.seed)
+    files, few = bench.files(name, polygons, asked), bench.files(f"{name}-few", polygons, asked.slice(0, some))
     work = f"{many:,} messages, {name} ({len(polygons.wkb):,})"
-    best = yield from _prepared(work, files, bench)
-    yield from _from_files(work, files, bench, best)
+    yield from _prepared(work, files, few, bench)
+    yield from _from_files(work, files, few, bench)
 
 
-def _prepared(work: str, files: Files, bench: Bench) -> Generator[Row, None, str]:
-    """Tables compiled and messages cached on our side, both geometries parsed and cached on theirs; its best plan."""
+def _prepared(work: str, files: Files, few: Files, bench: Bench) -> Iterator[Row]:
+    """Tables compiled and messages cached on our side, both geometries parsed and cached on theirs, its best plan."""
     frame = bench.read(files.messages).repartition(PARTS).persist()
     frame.count()
     plans = {plan: bench.compiled(files, TEMPLATE, plan) for plan in ("broadcast", "partitioned")}
-    loaded(bench, files, is_cached=True)
-    tried = (FIRST, "RangeJoin, kdbtree") if bench.report.quick else CANDIDATES
-    best = yield from _quickest(f"{work}, prepared", bench, tried)
+    best = yield from _quickest(f"{work}, prepared", files, few, bench, is_cached=True)
     options = CANDIDATES[best]
     calls: dict[str, Callable[[], Any]] = {plan: partial(digest, frame, one) for plan, one in plans.items()}
     calls["sedona"] = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)
@@ -80,13 +79,11 @@ def _prepared(work: str, files: Files, bench: Bench) -> Generator[Row, None, str
     row = partial(compared, f"{work}, prepared: {len(ours):,} pairs written", f"{peer_name(bench)}, {best}", files)
     yield row(written["ours"].seconds, written["sedona"].seconds, different)
     frame.unpersist()
-    return best
 
 
-def _from_files(work: str, files: Files, bench: Bench, prepared: str) -> Iterator[Row]:
-    """The whole job: reading, parsing, compiling or building trees, matching; by broadcast, or what was best before."""
-    loaded(bench, files, is_cached=False)
-    best = yield from _quickest(f"{work}, from files", bench, dict.fromkeys((prepared, *BROADCAST)))
+def _from_files(work: str, files: Files, few: Files, bench: Bench) -> Iterator[Row]:
+    """The whole job: reading, parsing, compiling or building trees, matching."""
+    best = yield from _quickest(f"{work}, from files", files, few, bench, is_cached=False)
     options = CANDIDATES[best]
 
     turn = count()
@@ -103,20 +100,30 @@ def _from_files(work: str, files: Files, bench: Bench, prepared: str) -> Iterato
               *seconds, seconds[1] / seconds[0], at_least=3, **answers)  # fmt: skip
 
 
-def _quickest(work: str, bench: Bench, names: Iterable[str]) -> Generator[Row, None, str]:
-    """Sedona's quickest plan after a turn of each, of which a row tells; a plan that fails is told of as well."""
-    bench.peer.ask("digest", condition=INTERSECTS, plan=CANDIDATES[FIRST])  # to warm up
+def _quickest(work: str, files: Files, few: Files, bench: Bench, is_cached: bool) -> Generator[Row, None, str]:
+    """Sedona's quickest plan, of the two that were with few messages, loaded; rows tell of a turn of each."""
+    tried = [FIRST, "RangeJoin, kdbtree"] if bench.report.quick else list(CANDIDATES)
+    for some in (few, files):
+        loaded(bench, some, is_cached)
+        bench.peer.ask("digest", condition=INTERSECTS, plan=CANDIDATES[tried[0]])  # to warm up
+        of = f"{some.asked.num_rows:,} of {work}"
+        seconds = yield from _tried(of, bench, tried)
+        tried = sorted(seconds, key=seconds.__getitem__)[:2]
+    return tried[0]
+
+
+def _tried(work: str, bench: Bench, names: Iterable[str]) -> Generator[Row, None, dict[str, float]]:
+    """The seconds of one turn of each plan; one that fails is told of as well."""
     seconds: dict[str, float] = {}
     for plan in names:
-        options = CANDIDATES[plan]
         try:
-            seconds[plan] = time_once(partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options))
+            seconds[plan] = time_once(partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan]))
         except RuntimeError as error:
             bench.report.skipped.append(f"{work}: {plan}: {error}")
             continue
         say(f"{work}: {plan} {seconds[plan]:.2f} s")
         yield Row(TRIED, work, plan, None, seconds[plan], seconds[plan], "s")
-    return min(seconds, key=seconds.__getitem__)
+    return seconds
 
 
 def compared(work: str, against: str, files: Files, ours: float, theirs: float, different: tuple[int, int]) -> Row:
