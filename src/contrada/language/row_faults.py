@@ -69,8 +69,12 @@ def _repeated_keys(column: Any, reasons: Reasons) -> None:
     codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     encoded = codes.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    if len(encoded.dictionary) == len(encoded):
+        return
     numbers = np.asarray(encoded.indices.fill_null(-1))
-    good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
+    is_good = np.ones(len(numbers), bool)
+    is_good[list(reasons)] = False
+    good = np.flatnonzero(is_good)
     _, first = np.unique(numbers[good], return_index=True)
     for row in np.setdiff1d(good, good[first]).tolist():
         reasons[row] = f"the key {column[row].as_py()!r} was there before"

@@ -70,12 +70,29 @@ class Names:
         return name
 
     def chosen(self, rows: NDArray[np.int64]) -> Any:
-        """The names of chosen rows: an Arrow array where all of them came in one or in a range, else a list."""
+        """The names of chosen rows: an Arrow array where all names are text or all are numbers, else a list."""
+        whole = self._in_one()
+        if whole is None:
+            return [self[int(row)] for row in rows]
+        is_whole = len(rows) == self._count and np.array_equal(rows, np.arange(self._count))
+        return whole if is_whole else whole.take(rows)
+
+    def _in_one(self) -> Any:
+        """All names in one Arrow array; None if they are of both kinds, or none, or too large for an array."""
+        import pyarrow as pa
+
         if len(self._segments) == 1 and not isinstance(self._segments[0], list):
-            whole = len(rows) == self._count and np.array_equal(rows, np.arange(self._count))
-            names = as_arrow(self._segments[0])
-            return names if whole else names.take(rows)
-        return [self[int(row)] for row in rows]
+            return as_arrow(self._segments[0])
+        for kind in (pa.int64(), pa.large_string()):
+            try:
+                parts = [
+                    pa.array(part, kind) if isinstance(part, list) else _cast(as_arrow(part), kind)
+                    for part in self._segments
+                ]
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+                continue
+            return pa.concat_arrays(parts) if parts else None
+        return None
 
     def row(self, name: object) -> int | None:
         """The row of a name, None if it is not there."""
@@ -149,6 +166,15 @@ def as_arrow(names: Any) -> Any:
     import pyarrow as pa
 
     return pa.array(np.arange(names.start, names.stop)) if isinstance(names, range) else names
+
+
+def _cast(names: Any, kind: Any) -> Any:
+    """Names of an Arrow array as integers, or as text, of one width; numbers never become text, nor text numbers."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(names.type) != pa.types.is_integer(kind):
+        raise pa.ArrowInvalid(f"{names.type} as {kind}")
+    return names.cast(kind)
 
 
 def _last_number(names: Any) -> int:

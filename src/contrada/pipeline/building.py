@@ -14,7 +14,7 @@ from contrada.matching.building import TableBuilder
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish, store_of
 
-CHUNK_ROWS, CHUNK_BYTES = 1 << 17, 1 << 28  # that are subscribed together: packing takes a few large parts best
+CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # that are subscribed together: packing takes a few large parts best
 READ_ROWS = 1 << 14
 
 
