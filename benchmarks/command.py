@@ -24,12 +24,18 @@ def parser_of(description: str, sections: Collection[str]) -> argparse.ArgumentP
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser, sections: Collection[str]) -> tuple[argparse.Namespace, set[str]]:
-    """The options given, and the sections chosen; those that are not there are an error."""
+def parsed(
+    parser: argparse.ArgumentParser, sections: Collection[str], name: str
+) -> tuple[argparse.Namespace, set[str]]:
+    """The options given, and the sections chosen; those that are not there are an error, as is what cannot be saved."""
     arguments = parser.parse_args()
     chosen = set(arguments.only.split(","))
     if unknown := chosen - set(sections):
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
+    if arguments.write_docs and chosen != set(sections) and not result_of(name).exists():
+        parser.error(
+            f"the docs have all sections, and there is no {result_of(name).relative_to(ROOT)} to take the others from"
+        )
     return arguments, chosen
 
 
@@ -37,7 +43,7 @@ def run_sections(
     name: str, description: str, sections: Mapping[str, Callable[[R], Iterable[Row]]], kind: Callable[[int, bool], R]
 ) -> None:
     """Measure the sections that were chosen, print, save."""
-    arguments, chosen = parsed(parser_of(description, sections), sections)
+    arguments, chosen = parsed(parser_of(description, sections), sections, name)
     report = kind(arguments.seed, arguments.quick)
     with shown_at_least(report):
         for section, run in sections.items():

@@ -33,7 +33,7 @@ def main() -> None:
     """Measure, print, save."""
     parser = parser_of(__doc__, SECTIONS)
     parser.add_argument("--largest", type=int, default=1_000_000, help="scalar filters that peers are loaded with")
-    arguments, chosen = parsed(parser, SECTIONS)
+    arguments, chosen = parsed(parser, SECTIONS, "mixed")
     report = MatchReport(arguments.seed, arguments.quick)
     with shown_at_least(report):
         for name, run in SECTIONS.items():

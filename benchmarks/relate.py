@@ -37,7 +37,7 @@ def measure(report: Report, sections: set[str]) -> None:
 
 def main() -> None:
     """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS, "relate")
     report = Report(arguments.seed, arguments.quick)
     with shown_at_least(report):
         measure(report, chosen)

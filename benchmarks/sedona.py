@@ -210,7 +210,7 @@ SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
 
 def main() -> None:
     """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS, "sedona")
     report = SedonaReport(arguments.seed, arguments.quick)
     directory = spark_work.work_directory()
     peer = Peer(directory / "sedona")

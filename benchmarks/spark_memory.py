@@ -58,7 +58,7 @@ class Watch:
         try:
             if b"pyspark.daemon" not in (entry / "cmdline").read_bytes() or not is_ours(int(entry.name)):
                 return
-            host = re.search(r"/(host\d+)/", os.readlink(entry / "cwd") + "/")
+            host = re.search(r"/work-(\w+)/", os.readlink(entry / "cwd") + "/")
             lines = (entry / "status").read_text().splitlines()
         except OSError:  # it ended meanwhile
             return

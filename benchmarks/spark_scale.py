@@ -8,10 +8,14 @@ fail, the plan "partitioned" must not.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +25,19 @@ from command import parser_of, result_of, shown_at_least
 from match_sets import PolygonSet, read_set
 from report import ROOT, Report, Row, put_between, show, write_docs
 from spark_billion import Measured, billion
-from spark_cluster import cluster
 from spark_memory import Watch
 from timing import say
 
 import contrada as ct
 from contrada import pipeline
+from contrada.testing.cluster import WORKERS, cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCALE = "Spark: three towns in partitions"
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 TOWNS = 3
-WORKERS = 2  # of a core each
 PAGE = ROOT / "docs" / "scale.md"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -46,6 +52,24 @@ SETTINGS = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.task.maxFailures": "1",  # what fails for want of memory fails again
 }
+
+
+@contextmanager
+def session(directory: Path, settings: dict[str, str]) -> Iterator[SparkSession]:
+    """A session on a cluster of two workers, of a core each."""
+    from pyspark.sql import SparkSession
+
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with cluster(directory, memory="3g") as (master, _):
+        builder = SparkSession.builder.master(master).appName("benchmarks")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 def shifted(wkb: Any, by: float) -> Any:
@@ -101,26 +125,35 @@ def measured(spark: Any, paths: tuple[Path, Path], place: str, limit: str, count
     run = Measured(
         compiled.count, _wkb_bytes(paths[0]), table.bytes, len(table.partitions),
         (Path(table.path) / "partitions.json").stat().st_size, table.router.bytes, compiled.count / took,
-        count / seconds, found.routed.replication, WORKERS, max(peak.resident for peak in matching.values()), largest,
+        count / seconds, found.routed.replication, len(WORKERS),
+        max(peak.resident for peak in matching.values()), largest,
     )  # fmt: skip
-    name = f"{compiled.count:,} subscriptions, {count:,} messages, {WORKERS} workers of {limit}"
+    name = f"{compiled.count:,} subscriptions, {count:,} messages, {len(WORKERS)} workers of {limit}"
     rows = [
         Row(SCALE, f"{name}: compiling", "", took, None, run.compiled, "subscriptions a second"),
         Row(SCALE, f"{name}: matching", "", seconds, None, run.matched, "messages a second"),
         Row(SCALE, f"{name}: matches", "", None, None, float(matches), "rows"),
         Row(SCALE, f"the table, in {run.partitions} partitions", "", None, None, table.bytes / 2**20, "MiB"),
         Row(SCALE, "the largest partition", "", None, None, largest / 2**20, "MiB"),
+        Row(SCALE, "filters of the largest, over the mean", "", None, None,
+            over([part.artifact.filters for part in table.partitions]), "times"),
+        Row(SCALE, "messages of the busiest, over the mean", "", None, None, over(found.routed.counts), "times"),
         Row(SCALE, "partitions that a message goes to", "", None, None, run.replication, "partitions"),
-    ]
+    ]  # fmt: skip
     for what, peaks in (("after compiling", building), ("after matching", matching)):
         for host, peak in peaks.items():
-            who = f"the Python worker of {host}, most {what}"
+            who = f"the Python worker of host {host}, most {what}"
             rows.append(Row(SCALE, f"{who}: in memory", "", None, None, peak.resident / 2**20, "MiB"))
             rows.append(
                 Row(SCALE, f"{who}: addresses, which are limited", "", None, None, peak.addresses / 2**20, "MiB")
             )
     found.unpersist()
     return rows, run
+
+
+def over(counts: Sequence[int]) -> float:
+    """The largest over the mean."""
+    return max(counts) * len(counts) / sum(counts)
 
 
 def _wkb_bytes(path: Path) -> int:
@@ -165,7 +198,7 @@ def main() -> None:
         paths = written(polygons, count, directory, arguments.seed)
         del polygons
         say("written")
-        with shown_at_least(report), cluster(directory, WORKERS, settings) as spark:
+        with shown_at_least(report), session(directory, settings) as spark:
             rows, run = measured(spark, paths, place, arguments.memory, count)
             report.rows.extend(rows)
             if not arguments.quick:  # a small table fits everywhere

@@ -291,7 +291,7 @@ SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
 
 def main() -> None:
     """Measure, print, save."""
-    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS)
+    arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS, "stream")
     report = Report(arguments.seed, arguments.quick)
     directory = spark_work.work_directory()
     spark = spark_work.session(directory)

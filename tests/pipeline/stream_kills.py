@@ -18,10 +18,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import cluster
 import kafka_broker
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from contrada.testing import cluster
 
 MESSAGES = 40  # in a file, or in a batch of Kafka
 START = 300  # seconds until a driver must have committed a batch

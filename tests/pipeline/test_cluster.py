@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import WORKERS, cluster, environment
 
 import contrada as ct
+from contrada.testing.cluster import WORKERS, cluster, environment
 
 HERE = Path(__file__).parent
 

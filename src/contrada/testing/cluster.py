@@ -1,4 +1,6 @@
-"""A cluster of Spark on this machine: a standalone master and two workers, each with a cache directory of its own."""
+"""A standalone cluster of Spark on this machine: a master and workers, each with a cache directory of its own."""
+
+from __future__ import annotations
 
 import os
 import re
@@ -8,15 +10,19 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import contrada as ct
 from contrada import jit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 SOURCE = Path(ct.__file__).parent.parent
 WORKERS = ("one", "two")
 
 
-def environment(cache):
+def environment(cache: Path) -> dict[str, str]:
     """The environment of one host: a cache directory of its own, in which kernels are compiled already."""
     cache.mkdir(parents=True)
     (cache / "kernels").symlink_to(jit.cache_directory().parent)
@@ -31,16 +37,16 @@ def environment(cache):
 
 
 @contextmanager
-def running(name, arguments, cache, log):
+def running(name: str, arguments: Sequence[str], cache: Path, log: Path) -> Iterator[int]:
     """A daemon of Spark, ended with all its children: its process id."""
     import pyspark
 
-    home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, env=environment(cache), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            [*command, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments],
+            env=environment(cache), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     try:
         yield process.pid
     finally:
@@ -53,31 +59,29 @@ def running(name, arguments, cache, log):
                     continue
 
 
-def said(log, pattern, seconds=120):
+def said(log: Path, pattern: str, seconds: int = 120) -> str:
     """What a daemon says, sooner or later."""
     for _ in range(seconds * 5):
         if found := re.search(pattern, log.read_text()):
-            return found
+            return found[0]
         time.sleep(0.2)
     raise AssertionError(f"{pattern!r} is not in:\n{log.read_text()}")
 
 
 @contextmanager
-def cluster(place, cores=1):
+def cluster(place: Path, cores: int = 1, memory: str = "1g") -> Iterator[tuple[str, list[int]]]:
     """A master and two workers below a directory: the master's address, and the process ids of the workers.
 
     Their cache directories are `place/hosts/<name>`.
     """
-    ports = ["--port", "0", "--webui-port", "0"]
     logs = {name: place / f"{name}.log" for name in ("master", *WORKERS)}
     with ExitStack() as stack:
-        stack.enter_context(running("master.Master", ports, place / "hosts" / "master", logs["master"]))
-        master = said(logs["master"], r"spark://127\.0\.0\.1:\d+")[0]
-        room = [*ports, "--cores", str(cores), "--memory", "1g"]
+        stack.enter_context(running("master.Master", [], place / "hosts" / "master", logs["master"]))
+        master = said(logs["master"], r"spark://127\.0\.0\.1:\d+")
         workers = []
         for name in WORKERS:
-            arguments = [*room, "-d", str(place / f"work-{name}"), master]
-            workers.append(stack.enter_context(running("worker.Worker", arguments, place / "hosts" / name, logs[name])))
+            room = ["--cores", str(cores), "--memory", memory, "-d", str(place / f"work-{name}"), master]
+            workers.append(stack.enter_context(running("worker.Worker", room, place / "hosts" / name, logs[name])))
         for name in WORKERS:
             said(logs[name], "Successfully registered with master")
         yield master, workers
