@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from contrada.geometry.arrays import Arrays, compact
 FORMAT = "contrada.RegionArray"
 VERSION = 1
 _DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
+_PARSING = threading.Lock()  # NumPy parses how a file begins as Python, which CPython 3.11 could not do twice at once
 
 
 def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str]) -> None:
@@ -40,7 +42,8 @@ def open_column(directory: str | os.PathLike[str]) -> tuple[Arrays, str | None]:
         header = json.loads((source / "header.json").read_text())
         if header["format"] != FORMAT or header["version"] != VERSION:
             raise RegionError(f"{source} holds {header['format']} {header['version']}, not {FORMAT} {VERSION}")
-        arrays = Arrays(*(np.asarray(np.load(source / f"{name}.npy", mmap_mode="r")) for name in Arrays._fields))
+        with _PARSING:
+            arrays = Arrays(*(np.asarray(np.load(source / f"{name}.npy", mmap_mode="r")) for name in Arrays._fields))
         _check_shapes(arrays, int(header["regions"]), source)
         return arrays, header["crs"]
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -132,6 +132,8 @@ class Growing:
         self._count = 0
         self._filters = np.empty(ROOM, np.int32)
         self._masks = np.empty(ROOM, np.uint8)
+        self._first = self._spanned = 0  # the filter of the first constraint, and how many there are up to the last's
+        self._offsets = np.zeros(ROOM + 1, np.int32)  # by filter, from the first on
         self._numbers = frozen(np.arange(ROOM + 1, dtype=np.int32))
 
     def append(self, number: int, constraint: Constraint) -> None:
@@ -142,13 +144,24 @@ class Growing:
         self._masks = with_room(self._masks, n, 1)
         self._append_value(value)
         self._filters[n], self._masks[n] = number, mask
+        self._append_offset(number)
         self._count = n + 1
+
+    def _append_offset(self, number: int) -> None:
+        """Note where the constraints of a filter end. Earlier views end with an earlier filter: they stay."""
+        n, before = self._count, self._spanned
+        if not n:
+            self._first = number
+        self._spanned = spanned = number - self._first + 1
+        self._offsets = with_room(self._offsets, before + 1, spanned - before)
+        self._offsets[before + 1 : spanned] = n
+        self._offsets[spanned] = n + 1
 
     def checks(self) -> Checks:
         """A view of the constraints, sorted by filter, that is asked filter by filter."""
         n = self._count
         part = Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
-        return Checks.of(part)
+        return Checks(part, _shown(self._offsets, self._spanned + 1))
 
     def tree(self) -> PackedTree:
         """A view of the constraints that answers messages by a scan."""
