@@ -59,7 +59,7 @@ demo: java $(READY)  ## ingest, compile, match and report on embedded Spark
 
 # Coverage takes the folder: given the package's name it would import NumPy twice.
 test: java $(READY)  ## the test suite, then a quick pass without compilation that measures coverage of the kernels
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
 
