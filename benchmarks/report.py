@@ -75,6 +75,15 @@ class Shown(NamedTuple):
     headings: Sequence[str]
     lines: list[list[str]]
 
+    def filled(self) -> Shown:
+        """The table without the columns that are empty in all lines.
+
+        >>> Shown("a", ("x", "y"), [["1", ""], ["2", ""]]).filled()
+        Shown(title='a', headings=['x'], lines=[['1'], ['2']])
+        """
+        kept = [k for k in range(len(self.headings)) if any(line[k] for line in self.lines)]
+        return Shown(self.title, [self.headings[k] for k in kept], [[line[k] for k in kept] for line in self.lines])
+
 
 @dataclass
 class Report:
@@ -214,7 +223,7 @@ def accuracy_cells(row: Accuracy) -> list[str]:
 def show(report: Report) -> None:
     """Print the tables."""
     console = Console(width=max(Console().width, 150))
-    for title, headings, lines in report.tables():
+    for title, headings, lines in (table.filled() for table in report.tables()):
         table = Table(*headings, title=title)
         for line in lines:
             table.add_row(*line)
@@ -234,7 +243,7 @@ def markdown(report: Report) -> str:
         + ".",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in found["versions"].items()) + ".",
     ]
-    for title, headings, rows in report.tables():
+    for title, headings, rows in (table.filled() for table in report.tables()):
         lines += ["", f"### {title}", ""]
         if other := {row.commit for row in report.rows if row.section == title and row.commit}:
             lines += [f"Measured at commit {', '.join(sorted(other))}.", ""]
