@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -234,16 +233,6 @@ SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
 }  # fmt: skip
 
 
-@contextmanager
-def fresh(directory: Path) -> Iterator[SparkSession]:
-    """A session for one section: no worker holds what another one needed."""
-    spark = spark_work.session(directory)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
 def main() -> None:
     """Measure, print, save."""
     arguments, chosen = parsed(parser_of(__doc__, SECTIONS), SECTIONS, "spark")
@@ -254,7 +243,7 @@ def main() -> None:
             for name, run in SECTIONS.items():
                 if name in chosen:
                     say(name)
-                    with fresh(directory) as spark:
+                    with spark_work.session(directory) as spark:  # no worker holds what another section needed
                         report.rows.extend(run(Bench(spark, directory, report)))
     finally:
         shutil.rmtree(directory, ignore_errors=True)

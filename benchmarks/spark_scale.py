@@ -65,11 +65,8 @@ def session(directory: Path, settings: dict[str, str]) -> Iterator[SparkSession]
         builder = SparkSession.builder.master(master).appName("benchmarks")
         for name, value in settings.items():
             builder = builder.config(name, value)
-        spark = builder.getOrCreate()
-        try:
+        with builder.getOrCreate() as spark:
             yield spark
-        finally:
-            spark.stop()
 
 
 def shifted(wkb: Any, by: float) -> Any:

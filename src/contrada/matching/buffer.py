@@ -132,7 +132,7 @@ class Growing:
         self._count = 0
         self._filters = np.empty(ROOM, np.int32)
         self._masks = np.empty(ROOM, np.uint8)
-        self._first = self._spanned = 0  # the filter of the first constraint, and how many there are up to the last's
+        self._spanned = 0  # filters from that of the first constraint to that of the last
         self._offsets = np.zeros(ROOM + 1, np.int32)  # by filter, from the first on
         self._numbers = frozen(np.arange(ROOM + 1, dtype=np.int32))
 
@@ -150,9 +150,7 @@ class Growing:
     def _append_offset(self, number: int) -> None:
         """Note where the constraints of a filter end. Earlier views end with an earlier filter: they stay."""
         n, before = self._count, self._spanned
-        if not n:
-            self._first = number
-        self._spanned = spanned = number - self._first + 1
+        self._spanned = spanned = number - self._filters.item(0) + 1
         self._offsets = with_room(self._offsets, before + 1, spanned - before)
         self._offsets[before + 1 : spanned] = n
         self._offsets[spanned] = n + 1

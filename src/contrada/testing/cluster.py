@@ -69,8 +69,8 @@ def said(log: Path, pattern: str, seconds: int = 120) -> str:
 
 
 @contextmanager
-def cluster(place: Path, cores: int = 1, memory: str = "1g") -> Iterator[tuple[str, list[int]]]:
-    """A master and two workers below a directory: the master's address, and the process ids of the workers.
+def cluster(place: Path, memory: str = "1g") -> Iterator[tuple[str, list[int]]]:
+    """A master and two workers of a core each, below a directory: the master's address, the workers' process ids.
 
     Their cache directories are `place/hosts/<name>`.
     """
@@ -80,7 +80,7 @@ def cluster(place: Path, cores: int = 1, memory: str = "1g") -> Iterator[tuple[s
         master = said(logs["master"], r"spark://127\.0\.0\.1:\d+")
         workers = []
         for name in WORKERS:
-            room = ["--cores", str(cores), "--memory", memory, "-d", str(place / f"work-{name}"), master]
+            room = ["--cores", "1", "--memory", memory, "-d", str(place / f"work-{name}"), master]
             workers.append(stack.enter_context(running("worker.Worker", room, place / "hosts" / name, logs[name])))
         for name in WORKERS:
             said(logs[name], "Successfully registered with master")
