@@ -42,6 +42,7 @@ _MODULES = {
     "choose_overlap": "choose",
     "largest_box": "choose",
     "order_by_distance": "choose",
+    "met_owners": "choose",
     "merged_boxes": "merge",
     "insert_constraint": "crtree",
     "delete_constraint": "crtree",

@@ -1,4 +1,4 @@
-"""Where in a tree of boxes a new box goes, and which of several boxes covers most.
+"""Where in a tree of boxes a new box goes, which of several boxes covers most, and which of them a message meets.
 
 Boxes are rows of 2 d numbers as in `contrada.kernels.split`: the lows of all axes and then the highs, any of which may
 be unbounded. They are scaled and drawn in as there, so that areas are finite. What is equal is decided by the order.
@@ -105,3 +105,22 @@ def order_by_distance(boxes):
             off = work[i, axis] + work[i, axis + axes] - around[0, axis] - around[0, axis + axes]
             distances[i] += off * off
     return np.argsort(distances, kind="mergesort")
+
+
+@entry("f8[2] i8[1] f8[1] i8[1]!")
+def met_owners(boxes, owners, box, found):
+    """The owners of boxes that another meets go to `found`, each once; returns how many. An owner's boxes adjoin."""
+    axes = len(box) // 2
+    count = 0
+    for i in range(len(boxes)):
+        if count > 0 and found[count - 1] == owners[i]:
+            continue
+        is_met = True
+        for axis in range(axes):
+            if boxes[i, axis] > box[axis + axes] or box[axis] > boxes[i, axis + axes]:
+                is_met = False
+                break
+        if is_met:
+            found[count] = owners[i]
+            count += 1
+    return count

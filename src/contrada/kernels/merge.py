@@ -31,9 +31,12 @@ def joint_margin(boxes, i, j):
 
 
 @kernel
-def offer_partner(work, i, j, partners, wastes, margins):
+def offer_partner(work, areas, i, j, partners, wastes, margins):
     """partners[i] = j if the two are merged at less waste than box i and its partner so far."""
-    waste = joint_area(work, i, work, j) - area_of(work, i) - area_of(work, j) + common_area(work, i, work, j)
+    waste = joint_area(work, i, work, j) - areas[i] - areas[j]
+    if waste > wastes[i]:
+        return  # what they share only adds to it
+    waste += common_area(work, i, work, j)
     if waste <= wastes[i]:
         margin = joint_margin(work, i, j)
         if waste < wastes[i] or margin < margins[i] or (margin == margins[i] and j < partners[i]):
@@ -43,37 +46,48 @@ def offer_partner(work, i, j, partners, wastes, margins):
 
 
 @kernel
-def fill_partner(work, alive, i, partners, wastes, margins):
+def fill_partner(work, areas, alive, i, partners, wastes, margins):
     """partners[i] = the later box that box i is merged with at least waste; none if there is none."""
     partners[i] = len(work)
     wastes[i] = np.inf
     margins[i] = np.inf
     for j in range(i + 1, len(work)):
         if alive[j]:
-            offer_partner(work, i, j, partners, wastes, margins)
-
-
-@kernel
-def fill_outer(boxes, alive):
-    """alive[i] = box i lies in no other; of equal ones the first."""
-    for i in range(len(boxes)):
-        alive[i] = True
-        for j in range(len(boxes)):
-            if i != j and covers_box(boxes, j, i) and (j < i or not covers_box(boxes, i, j)):
-                alive[i] = False
+            offer_partner(work, areas, i, j, partners, wastes, margins)
 
 
 @allocating_kernel
-def merge_pairs(boxes, work, alive, left, most):
-    """Merge boxes until so many are left; `boxes` and `work`, the same scaled, are changed."""
+def fill_outer(boxes, outer):
+    """The places of the boxes that lie in no other, of equal ones the first; returns how many there are."""
     count = len(boxes)
+    is_inner = np.zeros(count, np.bool_)
+    left = 0
+    for i in range(count):
+        for j in range(count):
+            # A box that lies in another need not be asked: that other one covers all that it covers.
+            if i != j and not is_inner[j] and covers_box(boxes, j, i) and (j < i or not covers_box(boxes, i, j)):
+                is_inner[i] = True
+                break
+        if not is_inner[i]:
+            outer[left] = i
+            left += 1
+    return left
+
+
+@allocating_kernel
+def merge_pairs(boxes, work, most):
+    """Merge boxes until so many are left, and tell which; `boxes` and `work`, the same scaled, are changed."""
+    count = len(boxes)
+    alive = np.ones(count, np.bool_)
+    areas = np.empty(count)
     partners = np.empty(count, np.int64)
     wastes = np.empty(count)
     margins = np.empty(count)
     for i in range(count):
-        if alive[i]:
-            fill_partner(work, alive, i, partners, wastes, margins)
-    while left > most:
+        areas[i] = area_of(work, i)
+    for i in range(count):
+        fill_partner(work, areas, alive, i, partners, wastes, margins)
+    for _ in range(count - most):
         best = -1
         for i in range(count):
             if alive[i] and partners[i] < count:
@@ -82,27 +96,25 @@ def merge_pairs(boxes, work, alive, left, most):
         gone = partners[best]
         enlarge_box(work, best, work, gone)
         enlarge_box(boxes, best, boxes, gone)
+        areas[best] = area_of(work, best)
         alive[gone] = False
-        left -= 1
         for i in range(count):
             if alive[i]:
                 if i == best or partners[i] == gone or partners[i] == best:
-                    fill_partner(work, alive, i, partners, wastes, margins)
+                    fill_partner(work, areas, alive, i, partners, wastes, margins)
                 elif i < best:
-                    offer_partner(work, i, best, partners, wastes, margins)
+                    offer_partner(work, areas, i, best, partners, wastes, margins)
+    return alive
 
 
 @entry("f8[2] i8")
 def merged_boxes(boxes, most):
     """At most so many boxes that cover all the given ones, in the order of these."""
-    out = boxes.copy()
-    alive = np.empty(len(boxes), np.bool_)
-    fill_outer(out, alive)
-    left = 0
-    for i in range(len(boxes)):
-        left += alive[i]
-    if left > most:
-        work = np.empty(boxes.shape)
-        fill_finite(boxes, work)
-        merge_pairs(out, work, alive, left, most)
-    return out[alive]
+    outer = np.empty(len(boxes), np.int64)
+    outer = outer[: fill_outer(boxes, outer)]
+    out = boxes[outer]
+    if len(outer) <= most:
+        return out
+    work = np.empty(boxes.shape)
+    fill_finite(boxes, work)
+    return out[merge_pairs(out, work[outer], most)]

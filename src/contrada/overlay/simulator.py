@@ -84,7 +84,7 @@ class Simulator:
 
     def add(self, subscriptions: Interest | Iterable[Sequence[float]], via: PeerId | None = None) -> PeerId:
         """A new peer with boxes to subscribe to, or another interest; it joins through a peer, else a random one."""
-        interest = subscriptions if isinstance(subscriptions, Interest) else Rectangles(subscriptions)
+        interest = Rectangles(subscriptions) if isinstance(subscriptions, Iterable) else subscriptions
         id = next(self._next)
         peer = Peer(id, interest, self.rules, self.seed)
         contacts = self._random_contacts() if via is None else [via]
@@ -243,14 +243,15 @@ class Simulator:
         if self.watch is not None:
             self.watch(self.now, sender, peer.id, note)
         sent = peer.handle(sender, note, self.now)
+        state = peer.state
         kind = type(note)
         if kind is Down or kind is Up:
             spread = self._spreads.get(note.publication.key)  # type: ignore[union-attr]
             if spread is not None:
-                spread.reached.setdefault(peer.id, depth)
-            peer.state.deliveries.clear()
+                spread.reached.setdefault(state.id, depth)
+            state.deliveries.clear()
         if sent:
-            self._send(peer.id, sent, depth + 1)
+            self._send(state.id, sent, depth + 1)
 
     def _send(self, sender: PeerId, sent: list[Sent], depth: int) -> None:
         if self.network is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from contrada.overlay.boxes import bounds
+from contrada.overlay.children import Children
 from contrada.overlay.interest import Interest
 from contrada.overlay.protocol import (
     MOST_HOPS,
@@ -61,6 +62,7 @@ class PeerState:
         self.heard: dict[tuple[int, PeerId], float] = {}
         self.parent_heard: float | None = None
         self.rng = random.Random(f"{seed}/{id}")
+        self._children: dict[int, Children] = {}
 
     @property
     def top(self) -> int:
@@ -75,6 +77,14 @@ class PeerState:
     def entry(self, level: int) -> Entry:
         """What a parent should know of the node of a level."""
         return Entry(self.boxes[level], self.own, self.parts[level])
+
+    def children_at(self, level: int) -> Children:
+        """The children of a node of this peer, made anew if they are not what they were when last asked for."""
+        table = self.nodes[level]
+        known = self._children.get(level)
+        if known is None or not known.is_of(table):
+            known = self._children[level] = Children(table)
+        return known
 
     def send(self, to: PeerId, note: AnyNote) -> None:
         """Send a note when this step is done."""
