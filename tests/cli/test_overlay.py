@@ -122,3 +122,13 @@ def test_churn_counts_what_was_missed():
     assert 0 <= row["false_negatives"] <= row["wanted"]
     assert "whole again" in run(*arguments).stdout
     assert run("churn", "--loss", 2).exit_code == 2
+
+
+def test_churn_of_several_seeds_tells_means_and_ranges():
+    arguments = ("churn", "--peers", 30, "--seconds", 6, "--crashes", 1, "--degree", "2,5", "--seed", 4, "--seeds", 3)
+    rows = [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
+    assert [row["seed"] for row in rows] == [4, 5, 6]
+    missed = [100 * row["false_negative_ratio"] for row in rows]
+    told = run(*arguments).stdout.splitlines()
+    assert len(told) == 3 * 4 + 1
+    assert f"3 seeds: {sum(missed) / 3:.1f} % missed meanwhile ({min(missed):.1f} to {max(missed):.1f}), 0 " in told[-1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from math import inf
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
@@ -147,9 +149,10 @@ def churn(
     degree: DegreeOption = "5,10",
     distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "uniform",
     seed: SeedOption = 1,
-    as_json: JsonOption = False,
+    seeds: Annotated[int, typer.Option(min=1, help="So many runs, from that seed on, and their mean.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each run.")] = False,
 ) -> None:
-    """One run under churn; CHURN says it to people."""
+    """Runs under churn; CHURN says it to people."""
     from contrada.experiments.overlay_churn import measure_churn
     from contrada.overlay.churn import Churn
     from contrada.overlay.network import Network
@@ -160,19 +163,36 @@ def churn(
         rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
         network = Network(latency, jitter, loss, doubling, resend)
         rates = Churn(joins, leaves, crashes, corruptions, messages)
-        row = measure_churn(peers, seconds, rates, network, rules, distribution, seed)
-        typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
+        rows = []
+        for each in range(seed, seed + seeds):
+            row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
+            typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
+            rows.append(row)
+        if seeds > 1 and not as_json:
+            typer.echo(told_seeds(rows))
 
 
 def told_churn(row: dict[str, Any]) -> list[str]:
     """A row of churn for people."""
     healed = "never" if row["healed_after"] is None else f"after {row['healed_after']:.1f} s"
     return [
+        f"seed              {row['seed']}",
         f"messages          {row['messages']}, wanted {row['wanted']:,} times by peers that live",
         f"false negatives   {row['false_negatives']:,} meanwhile, {100 * row['false_negative_ratio']:.2f} %; "
         f"{row['false_negatives_after']} afterwards",
         f"whole again       {healed}, with {row['peers_after']} peers",
     ]
+
+
+def told_seeds(rows: list[dict[str, Any]]) -> str:
+    """Several rows of churn in one line: means and ranges."""
+    missed = [100 * row["false_negative_ratio"] for row in rows]
+    healed = [inf if row["healed_after"] is None else row["healed_after"] for row in rows]
+    return (
+        f"{len(rows)} seeds: {mean(missed):.1f} % missed meanwhile ({min(missed):.1f} to {max(missed):.1f}), "
+        f"{sum(row['false_negatives_after'] for row in rows)} false negatives afterwards, "
+        f"whole again after {mean(healed):.1f} s ({min(healed):.1f} to {max(healed):.1f})"
+    )
 
 
 @app.command()
@@ -193,6 +213,7 @@ def evaluate(
 
         def tell(done: int, total: int, row: dict[str, Any]) -> None:
             about = f"{row['subscriptions']:,} {row['distribution']}, {row['dimensions']} dimensions, {row['split']}"
+            about += " with sketches" if row["sketch"] else ""
             percent = 100 * row["false_positive_ratio"]
             typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
 
