@@ -208,6 +208,7 @@ def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
     assert len(kept) <= 3
     tables = [Path(root) for root, folders, _ in os.walk(tmp_path.parent) if root.endswith("cache/tables")]
     copies = {path.name for folder in tables for path in folder.iterdir() if path.is_dir()}
+    assert copies, "workers have copies of tables"
     retired = set(running[0].versions.retired)
     assert len(retired) > 2
     assert len(copies & retired) <= 2, "workers hold what they had last"
