@@ -26,7 +26,7 @@ def boxes(draw, axes=2):
 
 
 ENTRIES = st.builds(Entry, boxes(), boxes(), st.lists(boxes(), max_size=3).map(tuple))
-TABLES = st.dictionaries(st.sampled_from("abcdefgh"), ENTRIES, min_size=1)
+TABLES = st.dictionaries(st.sampled_from("abcdefgh"), ENTRIES)
 
 
 def scan(table, where):

@@ -25,7 +25,8 @@ class Children:
         self._names = list(table)
         self._entries = list(table.values())
         parts = [entry.parts or (entry.box,) for entry in self._entries]
-        self._rows = rows_of([box for boxes in parts for box in boxes])
+        # A corrupted table may have lost all its children.
+        self._rows = rows_of([box for boxes in parts for box in boxes]) if parts else np.empty((0, 0))
         self._owners = np.repeat(np.arange(len(parts)), [len(boxes) for boxes in parts])
         self._found = np.empty(len(parts), np.int64)
 
