@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from contrada import kernels
 from contrada.errors import OverlayError
 
 HIGHEST = 1000
@@ -99,13 +100,4 @@ def count_uncontained(boxes: Boxes) -> int:
     >>> count_uncontained(np.array([[0.0, 5.0], [1.0, 2.0], [0.0, 5.0], [4.0, 6.0]]))
     2
     """
-    axes = boxes.shape[1] // 2
-    sides = np.hstack([boxes[:, :axes], -boxes[:, axes:]])  # who contains is nowhere greater
-    sides = np.unique(sides, axis=0)
-    # By the sum of its sides a box comes behind all that contain it, and what lies in any lies in one that is kept.
-    sides = sides[np.argsort(sides.sum(axis=1), kind="stable")]
-    kept = np.empty((0, 2 * axes))
-    for box in sides:
-        if not (kept <= box).all(axis=1).any():
-            kept = np.vstack([kept, box])
-    return len(kept)
+    return len(kernels.merged_boxes(boxes, len(boxes)))
