@@ -9,6 +9,7 @@ from contrada.errors import (
     KeyInUseError,
     KeysGoneError,
     LanguageError,
+    LimitError,
     RegionError,
     UnknownKeyError,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "KeyInUseError",
     "KeysGoneError",
     "LanguageError",
+    "LimitError",
     "Point",
     "PointArray",
     "Predicate",

@@ -28,6 +28,10 @@ class RegionError(ContradaError, ValueError):
         self.place = place
 
 
+class LimitError(ContradaError, ValueError):
+    """An input asks for more than a limit allows: what has how many, the limit, and the variable that changes it."""
+
+
 class CrsError(ContradaError, ValueError):
     """Two values that meet in one operation have different coordinate reference systems."""
 

@@ -1,0 +1,63 @@
+"""Limits on what one input may ask for, so that a small file can never take all memory or hours of time.
+
+Every limit has a name, a default and an environment variable that changes it: `CONTRADA_MAX_NESTING=200` allows 200
+levels in this process and in every process it starts. docs/limitations.md lists them all.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from types import MappingProxyType
+
+from contrada.errors import LimitError
+
+PREFIX = "CONTRADA_MAX_"
+
+# Name: default and unit. The name in capitals behind PREFIX is the environment variable.
+DEFAULTS = MappingProxyType(
+    {
+        "nesting": (64, "levels of nesting"),
+        "attributes": (10_000, "attributes"),
+        "name_bytes": (4_096, "bytes in a name"),
+        "record_bytes": (1 << 28, "bytes in one record"),
+        "vertices": (20_000_000, "vertices in one geometry"),
+    }
+)
+
+
+@cache
+def limit(name: str) -> int:
+    """Return the limit of that name: its default, or what its environment variable says.
+
+    >>> limit("nesting")
+    64
+    """
+    default, _ = DEFAULTS[name]
+    text = os.environ.get(variable(name))
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:19]) < 1 << 62):
+        raise LimitError(f"{variable(name)}={text!r} is not a positive whole number")
+    return int(text)
+
+
+def variable(name: str) -> str:
+    """Return the environment variable that changes a limit.
+
+    >>> variable("nesting")
+    'CONTRADA_MAX_NESTING'
+    """
+    return PREFIX + name.upper()
+
+
+def check_limit(name: str, count: int, what: str) -> None:
+    """Raise LimitError if `count` is above the limit `name`; `what` says whose count it is.
+
+    >>> check_limit("nesting", 70, "the filter")
+    Traceback (most recent call last):
+    contrada.errors.LimitError: the filter has 70 levels of nesting; the limit is 64 (CONTRADA_MAX_NESTING)
+    """
+    most = limit(name)
+    if count > most:
+        raise LimitError(f"{what} has {count:,} {DEFAULTS[name][1]}; the limit is {most:,} ({variable(name)})")
