@@ -10,6 +10,7 @@ import pytest
 
 import contrada as ct
 from contrada.errors import TableError
+from contrada.matching.storage import saved_names
 
 QUESTION = {"area": ct.Region.box(3, 3, 12, 12)}
 
@@ -48,6 +49,21 @@ def test_an_opened_table_answers_alike_and_can_be_updated(table, tmp_path):
     assert set(opened.match_keys(QUESTION)) == set(table.match_keys(QUESTION))
     opened.save(tmp_path / "again")
     assert set(ct.ForwardingTable.open(tmp_path / "again").match(QUESTION)) == set(table.match(QUESTION))
+
+
+def test_owners_are_as_many_as_subscriptions(tmp_path):
+    """Arrays of a table have room for more; what is saved has none, or readers take the room for subscriptions."""
+    table = ct.ForwardingTable()
+    for key, subscriber in (("k1", "a"), ("k2", "a"), ("k3", "b"), ("k4", "a")):
+        table.subscribe(subscriber, "size > 1 OR name = 'x'", key)
+    table.unsubscribe("k1")
+    table.save(tmp_path / "saved")
+    names = saved_names(tmp_path / "saved")
+    assert [len(names.keys), len(names.subscribers), len(names.owners)] == [3, 2, 3]
+    assert [names.subscribers[int(k)].as_py() for k in names.owners] == ["a", "b", "a"]
+    shapes = json.loads((tmp_path / "saved" / "header.json").read_text())["arrays"]
+    assert shapes["subscription_subscriber"]["shape"] == [3]
+    assert shapes["filter_subscription"]["shape"] == [6]
 
 
 def test_an_empty_table_is_saved_too(tmp_path):

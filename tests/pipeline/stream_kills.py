@@ -29,6 +29,14 @@ START = 300  # seconds until a driver must have committed a batch
 KAFKA_BATCHES = 12  # for every round
 
 
+EVERYTHING = "size >= 0 OR size IS NULL"
+FIRST = [{"key": f"first-{k}", "subscriber": "s0", "filter": EVERYTHING} for k in range(3)]  # what a stream begins with
+
+
+def size_of(id):
+    return id % 7 if id % 10 else None
+
+
 def renamed(path, write):
     """Write a file that is there whole or not at all."""
     hidden = path.with_name(f".{path.name}")
@@ -44,6 +52,7 @@ class Files:
         self.pace = 1.5  # seconds that the last batch took
         (place / "messages").mkdir(parents=True)
         (place / "changes").mkdir()
+        (place / "subscriptions.ndjson").write_text("".join(json.dumps(record) + "\n" for record in FIRST))
         self.add()
 
     @property
@@ -53,13 +62,13 @@ class Files:
     def add(self):
         k, self.count = self.count, self.count + 1
         ids = list(range(k * MESSAGES, (k + 1) * MESSAGES))
-        rows = pa.table({"message_id": ids, "size": [id % 7 for id in ids]})
+        rows = pa.table({"message_id": ids, "size": [size_of(id) for id in ids]})
         renamed(self.place / "messages" / f"{k:06}.parquet", lambda path: pq.write_table(rows, path))
         if k % 3 == 0:
             self.change(k)
 
     def change(self, k):
-        record = json.dumps({"key": f"k{k:06}", "filter": "size >= 0"}) + "\n"
+        record = json.dumps({"key": f"k{k:06}", "subscriber": f"s{k % 4}", "filter": EVERYTHING}) + "\n"
         renamed(self.place / "changes" / f"{k:06}.ndjson", lambda path: path.write_text(record))
 
     def more(self):
@@ -72,8 +81,9 @@ class Files:
 
     def start(self, *further):
         command = [
-            sys.executable, "-m", "contrada.cli.main", "stream", *self.arguments(), "--changes",
-            self.place / "changes", "--checkpoint", self.place / "checkpoint", "--master", self.master,
+            sys.executable, "-m", "contrada.cli.main", "stream", *self.arguments(),
+            self.place / "subscriptions.ndjson", "--changes", self.place / "changes",
+            "--checkpoint", self.place / "checkpoint", "--master", self.master,
             "--compact-after", "3", *further,
         ]  # fmt: skip
         with (self.place / "log").open("a") as log:
@@ -101,6 +111,7 @@ class Files:
             assert len({version for _, _, version in rows}) <= 1, f"{path} has several versions"
             seen.update(check_rows(rows, keys))
         check_all(seen, keys, self.messages)
+        check_first(keys)
         assert set(seen.values()) == {1}, "a message is in two batches"
         return "each once"
 
@@ -111,7 +122,7 @@ class Topics(Files):
     def __init__(self, place, rounds, servers, jars):
         self._count, self._servers, self._jars = rounds * KAFKA_BATCHES, servers, jars
         super().__init__(place)
-        texts = "".join(json.dumps({"id": id, "size": id % 7}) + "\n" for id in range(self.messages))
+        texts = "".join(json.dumps({"id": id, "size": size_of(id)}) + "\n" for id in range(self.messages))
         (place / "texts").write_text(texts)
         self._driver("send", place / "texts", "alerts")
 
@@ -153,6 +164,7 @@ class Topics(Files):
         keys = {}
         seen = check_rows(rows, keys)
         check_all(seen, keys, self.messages)
+        check_first(keys)
         return f"{len(lines)} records, {len(lines) - len(rows)} of them copies"
 
 
@@ -175,6 +187,11 @@ def check_all(seen, keys_of_version, count):
     assert len(seen) == count, "there is more than was sent"
     counts = [len(keys_of_version[version]) for version in sorted(keys_of_version)]
     assert counts == sorted(counts), "a later version has fewer subscriptions"
+
+
+def check_first(keys_of_version):
+    first = {record["key"] for record in FIRST}
+    assert all(first <= set(keys) for keys in keys_of_version.values()), "a starting subscription is lost"
 
 
 def work(process, feed, chosen):

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import contrada as ct
 from contrada import pipeline
-from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, table_of
+from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
 from contrada.testing.scalars import predicates
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
@@ -29,11 +29,8 @@ def rows_of(matched):
     return answer[0], answer[1]
 
 
-def subscriptions(spark, filters, keys=None, subscribers=None):
-    columns = {"filter": filters}
-    columns |= {} if keys is None else {"key": keys}
-    columns |= {} if subscribers is None else {"subscriber": subscribers}
-    return spark.createDataFrame(pa.table(columns))
+def subscriptions(spark, filters, keys=None):
+    return spark.createDataFrame(subscription_rows(filters, keys))
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +40,11 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def every(spark, place):
-    """Subscriptions with every operator, two to a subscriber."""
-    keys = [f"k{k}" for k in range(len(FILTERS))]
-    subscribers = [f"s{k // 2}" for k in range(len(FILTERS))]
-    compiled = pipeline.compile(subscriptions(spark, FILTERS, keys, subscribers), place)
+    """Subscriptions with every operator, several to a subscriber."""
+    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
+    compiled = pipeline.compile(frame(spark, rows), place)
     assert compiled.rejected.collect() == []
-    return compiled, table_of(FILTERS, keys, subscribers)
+    return compiled, table_of(rows)[0]
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])
@@ -75,17 +71,13 @@ def test_by_subscriber_every_subscriber_comes_once(spark, every):
 def test_generated_filters(spark, place, asked):
     filters = [str(predicate) for predicate in asked]
     messages = random_messages(60, seed=11)
-    compiled = pipeline.compile(subscriptions(spark, filters), place)
-    bad = {row.row for row in compiled.rejected.collect()}
-    table = ct.ForwardingTable()
-    refused = set()
-    for key, text in enumerate(filters):
-        try:
-            table.subscribe(key, text, key)
-        except ct.ContradaError:
-            refused.add(key)
-    assert bad == refused
-    assert rows_of(pipeline.match(frame(spark, messages), compiled)) == expected(table, messages)
+    rows = subscription_rows(filters)
+    compiled = pipeline.compile(frame(spark, rows), place)
+    table, bad = table_of(rows)
+    assert sorted(row.row for row in compiled.rejected.collect()) == bad
+    for by in ("subscription", "subscriber"):
+        matched = pipeline.match(frame(spark, messages), compiled, by=by)
+        assert rows_of(matched) == expected(table, messages, by)
 
 
 def test_templates_with_integer_keys(spark, place):
@@ -148,10 +140,11 @@ def test_nothing_in_nothing_out(spark, place):
 
 
 def test_one_message_that_everything_matches(spark, place):
-    filters = ["nothing IS NULL"] * 2000
-    message = frame(spark, pa.table({"message_id": ["only"], "size": [1.0]}))
-    found, rejected = rows_of(pipeline.match(message, subscriptions(spark, filters), artifacts=place))
-    assert (found, rejected) == (sorted((("only", k, k) for k in range(2000)), key=repr), [])
+    rows = subscription_rows(["nothing IS NULL"] * 2000)
+    message = pa.table({"message_id": ["only"], "size": [1.0]})
+    found, rejected = rows_of(pipeline.match(frame(spark, message), frame(spark, rows), artifacts=place))
+    assert (found, rejected) == expected(table_of(rows)[0], message)
+    assert len(found) == 2000
 
 
 def test_ids_may_be_null_repeated_and_of_any_type(spark, place):
@@ -168,7 +161,7 @@ def test_ids_may_be_null_repeated_and_of_any_type(spark, place):
 def test_the_id_may_be_asked_about_and_attributes_may_be_named_like_anything(spark, place):
     compiled = pipeline.compile(subscriptions(spark, ["message_id > 1 AND \"a`b.c\" = 'x'"], ["a"]), place)
     messages = spark.createDataFrame([(1, "x"), (2, "x"), (3, "y")], "message_id int, `a``b.c` string")
-    assert rows_of(pipeline.match(messages, compiled))[0] == [(2, "a", "a")]
+    assert rows_of(pipeline.match(messages, compiled))[0] == [(2, "s0", "a")]
 
 
 def test_a_struct_and_a_dotted_column_that_give_one_attribute_are_refused(spark, place):
@@ -211,7 +204,7 @@ def test_geometry_columns_carry_their_crs(spark, place):
     rows = spark.createDataFrame([(1, bytearray(BOX)), (2, None)], "message_id int, wkb binary")
     for srid in (0, 4326, 3857):
         messages = rows.selectExpr("message_id", f"st_geomfromwkb(wkb, {srid}) AS area")
-        assert rows_of(pipeline.match(messages, plain)) == ([(1, "a", "a")], [])
+        assert rows_of(pipeline.match(messages, plain)) == ([(1, "s0", "a")], [])
     regions = rows.limit(1).selectExpr("'k' AS key", "st_geomfromwkb(wkb, 4326) AS geometry")
     template = "S_INTERSECTS(area, $geometry)"
     compiled = pipeline.compile(regions, place, template=template)

@@ -13,7 +13,7 @@ import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline.partitioned import task_counts
-from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, table_of
+from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
 from contrada.testing.scalars import predicates
 
 
@@ -24,10 +24,6 @@ def place(tmp_path_factory):
 
 def frame(spark, table):
     return spark.createDataFrame(table)
-
-
-def subscriptions(spark, filters, keys=None):
-    return frame(spark, pa.table({"filter": filters} | ({} if keys is None else {"key": keys})))
 
 
 def rows_of(matched):
@@ -67,7 +63,7 @@ def news(count, seed=2, spread=100.0):
         {
             "message_id": pa.array(np.arange(count) // 2),
             "area": pa.array(areas, pa.binary()),
-            "size": pa.array(rng.integers(0, 4, count)),
+            "size": pa.array(rng.integers(0, 4, count), mask=rng.random(count) < 0.1),
         }
     )
 
@@ -86,10 +82,8 @@ def check(spark, messages, rows, table, place, partitions=4, template=None):
 
 
 def test_every_operator(spark, place):
-    keys = [f"k{k}" for k in range(len(FILTERS))]
-    whose = [f"s{k // 2}" for k in range(len(FILTERS))]
-    rows = pa.table({"filter": FILTERS, "key": keys, "subscriber": whose})
-    matched, right = check(spark, random_messages(300), rows, table_of(FILTERS, keys, whose), place)
+    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
+    matched, right = check(spark, random_messages(300), rows, table_of(rows)[0], place)
     assert len(right[0]) > 1000
     assert right[1]
     assert {part.is_wide for part in matched.artifact.partitions} == {True, False}
@@ -101,17 +95,10 @@ def test_every_operator(spark, place):
 def test_generated_filters(spark, place, asked):
     filters = [str(predicate) for predicate in asked]
     messages = random_messages(60, seed=11)
-    table = ct.ForwardingTable()
-    refused = set()
-    for key, text in enumerate(filters):
-        try:
-            table.subscribe(key, text, key)
-        except ct.ContradaError:
-            refused.add(key)
-    matched = pipeline.match(
-        frame(spark, messages), subscriptions(spark, filters), "partitioned", artifacts=place, partitions=3
-    )
-    assert {row.row for row in matched.compiled.rejected.collect()} == refused
+    rows = subscription_rows(filters)
+    table, bad = table_of(rows)
+    matched = pipeline.match(frame(spark, messages), frame(spark, rows), "partitioned", artifacts=place, partitions=3)
+    assert sorted(row.row for row in matched.compiled.rejected.collect()) == bad
     assert matched.compiled.count == len(table)
     assert rows_of(matched) == expected(table, messages)
 
@@ -157,19 +144,21 @@ def test_several_spatial_attributes(spark, place):
             f"overlaps(area, {first}) OR S_INTERSECTS(home, {first})",
             f"disjoint(home, {first})",
         ]
-    table = table_of(asked)
+    rows = subscription_rows(asked)
     messages = news(200, spread=70)
     homes = [box(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
     messages = messages.append_column("home", pa.array([b"bad", None, *homes[2:]], pa.binary()))
-    matched, _ = check(spark, messages, pa.table({"filter": asked, "key": range(len(asked))}), table, place, 5)
+    matched, _ = check(spark, messages, rows, table_of(rows)[0], place, 5)
     assert {name for part in matched.artifact.partitions for name in part.boxes} == {"area", "home"}
 
 
 def test_no_spatial_attribute_at_all(spark, place):
     asked = [f"size >= {k % 5} AND name <> 'n{k}'" for k in range(60)]
-    messages = pa.table({"message_id": [f"m{k % 7}" for k in range(40)], "size": [k % 6 for k in range(40)]})
-    messages = messages.append_column("name", pa.array([f"n{k}" for k in range(40)]))
-    matched, _ = check(spark, messages, pa.table({"filter": asked, "key": range(60)}), table_of(asked), place, 3)
+    sizes = [None if k % 8 == 3 else k % 6 for k in range(40)]
+    names = [None if k % 9 == 4 else f"n{k}" for k in range(40)]
+    messages = pa.table({"message_id": [f"m{k % 7}" for k in range(40)], "size": sizes, "name": names})
+    rows = subscription_rows(asked)
+    matched, _ = check(spark, messages, rows, table_of(rows)[0], place, 3)
     assert [part.artifact.filters for part in matched.artifact.partitions] == [20, 20, 20]
     assert matched.routed.replication == 3
 
@@ -189,7 +178,7 @@ def test_bad_rows_and_repeated_keys_are_those_of_broadcast(spark, place):
     good = [f"S_INTERSECTS(area, POLYGON(({k} 0, {k + 3} 0, {k} 3, {k} 0)))" for k in range(20)]
     asked = ["size <", *good, "size >= 2", good[3], None, "", "size >= 1 OR " + good[4]]
     keys = ["first", *(f"k{k}" for k in range(20)), "first", "k3", "none", "empty", None]
-    rows = subscriptions(spark, asked, keys).repartition(1)
+    rows = frame(spark, subscription_rows(asked, keys)).repartition(1)
     messages = frame(spark, news(60, spread=20))
     found = [
         pipeline.match(messages, rows, plan, artifacts=place, partitions=count)

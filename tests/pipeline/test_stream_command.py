@@ -11,7 +11,11 @@ from typer.testing import CliRunner
 from contrada.cli import streaming
 from contrada.cli.main import app
 
-SUBSCRIPTIONS = [{"key": "k1", "subscriber": "ops", "filter": "level >= 3"}, {"key": "bad", "filter": "level <"}]
+SUBSCRIPTIONS = [
+    {"key": "k1", "subscriber": "ops", "filter": "level >= 3"},
+    {"key": "k2", "subscriber": "ops", "filter": "level >= 9"},
+    {"key": "bad", "filter": "level <"},
+]
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ def test_lines_of_json(run, tmp_path):
     result = run(tmp_path / "in", subscriptions, *common, "--metrics", metrics)
     assert result.exit_code == 0, result.output
     assert "rejected subscription" in result.stderr
-    assert "version 1 (2 subscriptions): 4 messages" in result.stderr
+    assert "version 1 (3 subscriptions): 4 messages" in result.stderr
     assert "1 rejected" in result.stderr
     assert "contrada_stream_matches 3" in metrics.read_text()
     rows = pq.read_table(tmp_path / "out" / "matches").to_pylist()
@@ -56,11 +60,11 @@ def test_lines_of_json(run, tmp_path):
     write(tmp_path / "in" / "2.ndjson", [{"id": "d", "level": 9}])
     again = run(tmp_path / "in", *common, "--quiet")
     assert (again.exit_code, again.stderr) == (0, "")
-    assert pq.read_table(tmp_path / "out" / "matches" / "batch=1").column("message_id").to_pylist() == ["d"]
+    assert pq.read_table(tmp_path / "out" / "matches" / "batch=1").column("key").to_pylist() == ["k1", "k2"]
 
 
 def test_parquet_to_lines(run, tmp_path):
-    subscriptions = write(tmp_path / "s.ndjson", SUBSCRIPTIONS[:1])
+    subscriptions = write(tmp_path / "s.ndjson", SUBSCRIPTIONS[:2])
     (tmp_path / "in").mkdir()
     nothing = run(tmp_path / "in", "--checkpoint", tmp_path / "s", "--output", "-", "--format", "parquet", "--once")
     assert nothing.exit_code == 2

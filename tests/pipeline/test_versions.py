@@ -55,7 +55,12 @@ class Home:
 
 
 def subscribed(*keys):
-    return [{"key": key, "filter": "size > 1"} for key in keys]
+    """Changes that subscribe: each two keys in the order of the alphabet have one subscriber."""
+    return [{"key": key, "subscriber": subscriber_of(key), "filter": "size > 1"} for key in keys]
+
+
+def subscriber_of(key):
+    return f"s{ord(key[-1]) // 2}"
 
 
 def answer(driver, version):
@@ -64,7 +69,10 @@ def answer(driver, version):
     naming = ready.naming(version.artifact, "subscription")
     rows = ready.opened.table.match_keys({"size": 5}).rows
     ((_, lists),) = naming.lists(rows * 0, rows) if len(rows) else [(None, None)]
-    return sorted(item["key"] for item in lists.to_pylist()[0]) if lists is not None else []
+    found = lists.to_pylist()[0] if lists is not None else []
+    assert all(item["subscriber"] == subscriber_of(item["key"]) for item in found)
+    assert {item["subscriber"] for item in found} == set(ready.opened.table.match({"size": 5}))
+    return sorted(item["key"] for item in found)
 
 
 class End(BaseException):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.matching.level import renumbered
 from contrada.matching.names import Names
 from contrada.matching.storage import Saved
-from contrada.matching.store import Store, extended
+from contrada.matching.store import Store
 
 
 def packed(store: Store, crs: dict[str, str | None], keys: Names, subscribers: Names, has_keys: bool) -> Saved:
@@ -24,6 +27,11 @@ def packed(store: Store, crs: dict[str, str | None], keys: Names, subscribers: N
         return Saved(
             renumbered(level, filters), dict(crs), store.places.saved(),
             keys.chosen(rows), subscribers.chosen(named),
-            extended(None, 0, np.searchsorted(rows, owners)), extended(None, 0, to_subscriber),
+            _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
             len(rows), len(filters), snapshot.several_filters, has_keys,
         )  # fmt: skip
+
+
+def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:
+    """Return the numbers without spare room at the end; None stands for 0, 1, 2, ..."""
+    return None if np.array_equal(numbers, np.arange(len(numbers))) else numbers.astype(np.int32)

@@ -100,13 +100,19 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
         )
         return Saved(
             level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
-            arrays.get("filter_subscription"), arrays.get("subscription_subscriber"),
+            _first(arrays, "filter_subscription", header["filters"]),
+            _first(arrays, "subscription_subscriber", header["rows"]),
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{source} is damaged: {error}") from error
+
+
+def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np.int32] | None:
+    """Return the first `count` entries of an array; tables saved by earlier releases have spare room after them."""
+    return arrays[name][:count] if name in arrays else None
 
 
 class SavedNames(NamedTuple):

@@ -19,9 +19,25 @@ from typing import Any, NamedTuple
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import read_header
+from contrada.pipeline import manifests
 
-ABOUT = "artifact.json"
+ABOUT, HEADER = "artifact.json", "header.json"
 WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores: a rename there is a copy of every object
+
+
+FIELDS: dict[str, manifests.Check] = {
+    "path": manifests.location,
+    "digest": manifests.digest,
+    "filters": manifests.count,
+    "subscriptions": manifests.count,
+    "bytes": manifests.count,
+    "attributes": manifests.list_of(manifests.text),
+    "crs": manifests.map_of(manifests.optional_text),
+    "key_type": manifests.name_type,
+    "subscriber_type": manifests.name_type,
+    "files": manifests.list_of(manifests.plain_name),
+    "is_plain": manifests.boolean,
+}
 
 
 class Artifact(NamedTuple):
@@ -45,15 +61,18 @@ class Artifact(NamedTuple):
         store, place = store_of(path)
         try:
             with store.open_input_stream(f"{place}/{ABOUT}") as file:
-                about = json.loads(file.read())
-            return cls.of({**about, "path": os.fspath(path)})
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise TableError(f"{os.fspath(path)} holds no artifact: {error}") from error
+                about = manifests.parsed(file.read())
+            return cls.of({**manifests.map_of(manifests.anything)(about), "path": os.fspath(path)})
+        except (OSError, TableError) as error:
+            raise TableError(f"{os.fspath(path)} holds no artifact: {ABOUT}: {error}") from error
 
     @classmethod
-    def of(cls, about: dict[str, Any]) -> Artifact:
-        """An artifact of its fields as JSON has them."""
-        return cls(**{**about, "attributes": tuple(about["attributes"]), "files": tuple(about["files"])})
+    def of(cls, about: Any) -> Artifact:
+        """Return the artifact of its fields as JSON has them; a field of another type or range is a TableError."""
+        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain"})))
+        if HEADER not in made.files or len(set(made.files)) < len(made.files):
+            raise TableError(f"files: {HEADER} and others, each once, not {', '.join(made.files)[:100]!r}")
+        return made
 
     def text(self) -> str:
         """What `artifact.json` says."""

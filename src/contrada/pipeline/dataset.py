@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from contrada.errors import FormatError
+from contrada.errors import FormatError, TableError
+from contrada.pipeline import manifests
 from contrada.pipeline.session import require_spark
 
 if TYPE_CHECKING:
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 VERSION = 1
 PAGE = "dataset.json"
+FIELDS: dict[str, manifests.Check] = {
+    "version": manifests.count,
+    "crs": manifests.optional_text,
+    "geometry": manifests.text,
+    "counts": manifests.map_of(manifests.count),
+    "files": manifests.list_of(manifests.text),
+    "attribution": manifests.map_of(manifests.text),
+}
 
 
 @dataclass(frozen=True)
@@ -64,14 +73,12 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     try:
         filesystem, inner = _filesystem(place)
         with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
-            page = json.loads(stream.read())
-        if page["version"] != VERSION:
-            raise FormatError(f"{place}: version {page['version']!r} of a dataset; this reads {VERSION}")
-        about = page["crs"], Counts(**page["counts"]), tuple(page["files"]), dict(page["attribution"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FormatError):
-            raise
+            page = manifests.fields(manifests.parsed(stream.read()), FIELDS)
+        about = page["crs"], Counts(**page["counts"]), page["files"], page["attribution"]
+    except (OSError, TypeError, TableError) as error:
         raise FormatError(f"{place} is no dataset, or it is not whole: {error}") from error
+    if page["version"] != VERSION:
+        raise FormatError(f"{place}: version {page['version']!r} of a dataset; this reads {VERSION}")
     rows, quarantine = (spark.read.parquet(os.path.join(place, name)) for name in ("rows", "quarantine"))
     return Dataset(rows, quarantine, *about)
 

@@ -19,6 +19,7 @@ from contrada.geometry import Region, RelationSet
 from contrada.index.cells import Cells, cut_cells, middles_of, widened
 from contrada.matching import ForwardingTable
 from contrada.model import Constraint, Filter, Predicate
+from contrada.pipeline import manifests
 from contrada.pipeline.artifacts import Artifact, publish, store_of
 from contrada.pipeline.place import Place
 
@@ -39,6 +40,39 @@ class Partition(NamedTuple):
     def is_wide(self) -> bool:
         """True if every message goes there."""
         return not self.boxes
+
+
+def _box(value: Any) -> list[float]:
+    """Return xmin, ymin, xmax and ymax; anything else is a TableError."""
+    box = list(manifests.list_of(manifests.number)(value))
+    if len(box) != 4 or box[0] > box[2] or box[1] > box[3]:
+        raise TableError(f"a box is xmin, ymin, xmax, ymax, not {value!r:.100}")
+    return box
+
+
+def _boxes(value: Any) -> dict[str, list[list[float]]]:
+    return {name: list(boxes) for name, boxes in manifests.map_of(manifests.list_of(_box))(value).items()}
+
+
+def _partition(value: Any) -> Partition:
+    checks: dict[str, manifests.Check] = {"artifact": Artifact.of, "first_shared": manifests.count, "boxes": _boxes}
+    return Partition(**manifests.fields(value, checks))
+
+
+FIELDS: dict[str, manifests.Check] = {
+    "path": manifests.location,
+    "digest": manifests.digest,
+    "filters": manifests.count,
+    "subscriptions": manifests.count,
+    "bytes": manifests.count,
+    "attributes": manifests.list_of(manifests.text),
+    "crs": manifests.map_of(manifests.optional_text),
+    "key_type": manifests.name_type,
+    "subscriber_type": manifests.name_type,
+    "has_subscribers": manifests.boolean,
+    "router": Artifact.of,
+    "partitions": manifests.list_of(_partition),
+}
 
 
 class PartitionedArtifact(NamedTuple):
@@ -63,15 +97,11 @@ class PartitionedArtifact(NamedTuple):
         store, place = store_of(path)
         try:
             with store.open_input_stream(f"{place}/{ABOUT}") as file:
-                about = json.loads(file.read())
-            parts = tuple(
-                Partition(Artifact.of(part["artifact"]), part["first_shared"], part["boxes"])
-                for part in about["partitions"]
-            )
-            given = {"attributes": tuple(about["attributes"]), "partitions": parts}
-            return cls(**{**about, **given, "router": Artifact.of(about["router"]), "path": os.fspath(path)})
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise TableError(f"{os.fspath(path)} holds no partitions: {error}") from error
+                about = manifests.parsed(file.read())
+            given = {**manifests.map_of(manifests.anything)(about), "path": os.fspath(path)}
+            return cls(**manifests.fields(given, FIELDS))
+        except (OSError, TableError) as error:
+            raise TableError(f"{os.fspath(path)} holds no partitions: {ABOUT}: {error}") from error
 
     @property
     def has_shared(self) -> bool:

@@ -79,10 +79,13 @@ class Place:
                 self.remove(f"{folder}/{item.base_name}".lstrip("/"))
 
     def remove(self, name: str) -> None:
-        """Remove a file or a directory; what is not there is no error."""
+        """Remove a file or a directory; what is not there is no error. A link is removed, not what it names."""
         from pyarrow.fs import FileType
 
         path = f"{self._root}/{name}"
+        if self._store.type_name == "local" and os.path.islink(path):
+            os.unlink(path)
+            return
         kind = self._store.get_file_info(path).type
         if kind == FileType.Directory:
             self._store.delete_dir(path)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, TableError
+from contrada.pipeline import manifests
 from contrada.pipeline.place import Place
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class ParquetSink:
             return
         place = Place(self.path)
         told = place.read(OWNER)
-        if told is not None and json.loads(told)["stream"] != stream:
+        if told is not None and self._owner(told) != stream:
             raise ContradaError(
                 f"{self.path} holds the output of a stream with another checkpoint: batches of both would replace"
                 " each other. Name another output, or the checkpoint that it was begun with"
@@ -71,6 +72,12 @@ class ParquetSink:
             for name in os.listdir(folder) if os.path.isdir(folder) else ():
                 if name.startswith((".new-", ".old-")):
                     shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+    def _owner(self, told: bytes) -> str:
+        try:
+            return str(manifests.fields(manifests.parsed(told), {"stream": manifests.text})["stream"])
+        except TableError as error:
+            raise TableError(f"{self.path}/{OWNER} is damaged: {error}") from error
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
         """Write a batch. There is always a directory of matches, and one of rejections if there are any."""

@@ -26,6 +26,7 @@ from contrada import jit
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import SavedNames, saved_names
+from contrada.pipeline import manifests
 from contrada.pipeline.artifacts import Artifact, store_of
 
 OPEN_TABLES = 4  # that a worker keeps open between jobs
@@ -39,7 +40,7 @@ class Use:
     """A shared lock that says that a copy is in use, held until it is closed or forgotten."""
 
     def __init__(self, path: Path) -> None:
-        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         fcntl.flock(self.file, fcntl.LOCK_SH)
         self.closed = False
 
@@ -101,11 +102,12 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
     """Open the copy of an artifact under `root`, fetched if it is not there or not good."""
     from filelock import FileLock
 
+    manifests.digest(artifact.digest)
     root.mkdir(parents=True, exist_ok=True)
-    copy = root / artifact.digest
-    use = Use(root / f"{artifact.digest}.use")
+    copy, used, lock = (own_path(root, artifact.digest + suffix) for suffix in ("", ".use", ".lock"))
+    use = Use(used)
     try:
-        with FileLock(root / f"{artifact.digest}.lock"):
+        with FileLock(lock):
             if not _is_good(copy, artifact.digest):
                 shutil.rmtree(copy, ignore_errors=True)
                 _fetch(artifact, copy)
@@ -122,13 +124,26 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
         raise
 
 
+def own_path(root: Path, name: str) -> Path:
+    """Return the path of what has this name in the cache; a link in its place is removed, and never followed.
+
+    A path that lies elsewhere after links are resolved is a TableError, before anything is written or removed there.
+    """
+    path = root / manifests.plain_name(name)
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+    if not manifests.is_below(path, root):
+        raise TableError(f"{path} does not lie in the cache {root}: it is neither written nor removed")
+    return path
+
+
 def remove_unused(root: Path, now: float | None = None) -> None:
     """Remove the copies that nobody has used for long, and more if they take too many bytes; none that is in use."""
     now = time.time() if now is None else now
     copies = sorted(
         (use.stat().st_mtime, _size(use.with_suffix("")), use)
         for use in root.glob("*.use")
-        if use.with_suffix("").is_dir()
+        if manifests.is_digest(use.stem) and _is_own_directory(use.with_suffix("")) and not use.is_symlink()
     )
     total = sum(size for _, size, _ in copies)
     for last, size, use in copies:
@@ -138,12 +153,18 @@ def remove_unused(root: Path, now: float | None = None) -> None:
 
 def remove_copy(digest: str, root: Path) -> bool:
     """Remove the copy of an artifact that nobody will ask for again; False if it is in use or not there."""
+    if not manifests.is_digest(digest):
+        return False
     with _LOCK:
         forgotten = _OPEN.pop(digest, None)
         if forgotten is not None:
             forgotten.use.close()
     use = root / f"{digest}.use"
-    return use.exists() and (root / digest).is_dir() and _remove(use)
+    return use.exists() and not use.is_symlink() and _is_own_directory(root / digest) and _remove(use)
+
+
+def _is_own_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _remove(use: Path) -> bool:
@@ -188,7 +209,11 @@ def _state(copy: Path) -> dict[str, list[int]]:
 
 
 def _note(copy: Path) -> None:
-    (copy / VERIFIED).write_text(json.dumps(_state(copy)))
+    """Write down which files were verified; a file or link of that name is replaced, not written to."""
+    text = json.dumps(_state(copy))
+    fresh = copy.with_name(f".{copy.name}-{os.getpid()}-{threading.get_ident()}.{VERIFIED}")
+    fresh.write_text(text)
+    fresh.replace(copy / VERIFIED)
 
 
 def _fetch(artifact: Artifact, copy: Path) -> None:
@@ -199,7 +224,7 @@ def _fetch(artifact: Artifact, copy: Path) -> None:
     store, place = store_of(artifact.path)
     with _temporary(copy) as made:
         try:
-            for name in artifact.files:
+            for name in map(manifests.plain_name, artifact.files):
                 if not (store.type_name == "local" and _linked(f"{place}/{name}", made / name)):
                     copy_files(
                         f"{place}/{name}", str(made / name),
@@ -224,8 +249,10 @@ def _temporary(copy: Path) -> Iterator[Path]:
 
 
 def _linked(source: str, target: Path) -> bool:
-    """True if a file on the same device was linked, which copies nothing."""
+    """True if a file on the same device was linked, which copies nothing; what a symbolic link names is copied."""
     try:
+        if os.path.islink(source):
+            return False
         os.link(source, target)
     except OSError:
         return False

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from contrada.errors import ContradaError, TableError
 from contrada.language.records import Rejected
 from contrada.matching import ForwardingTable
+from contrada.pipeline import manifests
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.background import Background
 from contrada.pipeline.changes import Applied, Changes, News, apply_changes, apply_segment
@@ -48,10 +49,19 @@ class Version(NamedTuple):
 
     @classmethod
     def of_text(cls, text: bytes) -> Version:
-        """The version of such JSON."""
-        about = json.loads(text)
-        lists = {name: tuple(about[name]) for name in ("segments", "attributes")}
-        return cls(**{**about, **lists, "artifact": Artifact.of(about["artifact"])})
+        """Return the version of such JSON; a field of another type or range is a TableError."""
+        return cls(**manifests.fields(manifests.parsed(text), FIELDS))
+
+
+FIELDS: dict[str, manifests.Check] = {
+    "number": manifests.count,
+    "artifact": Artifact.of,
+    "segments": manifests.list_of(manifests.count),
+    "changes": manifests.count,
+    "attributes": manifests.list_of(manifests.text),
+    "subscriptions": manifests.count,
+    "state": manifests.anything,
+}
 
 
 class Prepared(NamedTuple):
@@ -94,11 +104,19 @@ class Versions:
     @property
     def id(self) -> str:
         """Who this stream is: the same as long as its checkpoint is."""
-        told = self.place.read("stream.json")
+        told = self._told("stream.json", {"id": manifests.text})
         if told is None:
             self.place.write("stream.json", json.dumps({"id": uuid.uuid4().hex}).encode())
             return self.id
-        return str(json.loads(told)["id"])
+        return str(told["id"])
+
+    def _told(self, name: str, checks: dict[str, manifests.Check]) -> dict[str, Any] | None:
+        """Return the fields of a file beside the checkpoint, None if it is not there; a damaged one is a TableError."""
+        data = self.place.read(name)
+        try:
+            return None if data is None else manifests.fields(manifests.parsed(data), checks)
+        except TableError as error:
+            raise TableError(f"{self.place.where}/{name} is damaged: {error}") from error
 
     def begin(self, first: Callable[[str], Artifact]) -> None:
         """Take up the latest version; if there is none, `first` is called for the table of version 0."""
@@ -115,8 +133,8 @@ class Versions:
 
     def check_driver(self) -> None:
         """Raise a ContradaError if another driver has taken up this checkpoint since this one did."""
-        told = self.place.read("driver.json")
-        if told is None or json.loads(told)["driver"] != self._driver:
+        told = self._told("driver.json", {"driver": manifests.text})
+        if told is None or told["driver"] != self._driver:
             raise ContradaError(
                 f"{self.place.where}: another driver goes on from this checkpoint; this one ends, for of two that run"
                 " at once each would replace what the other wrote"
@@ -142,9 +160,9 @@ class Versions:
     def of_batch(self, batch: int) -> Version:
         """The version of a batch: the one that it had if it ran before, or the newest, which is written down first."""
         self.check_driver()
-        told = self.place.read(f"batches/{batch}.json")
+        told = self._told(f"batches/{batch}.json", {"version": manifests.count})
         if told is not None:
-            return self.read(int(json.loads(told)["version"]))
+            return self.read(told["version"])
         self._take_compaction()
         self._take_changes()
         self._begin_compaction()
@@ -156,7 +174,10 @@ class Versions:
         text = self.place.read(f"versions/{number}.json")
         if text is None:
             raise TableError(f"{self.place.where} has no version {number}")
-        return Version.of_text(text)
+        try:
+            return Version.of_text(text)
+        except TableError as error:
+            raise TableError(f"{self.place.where}/versions/{number}.json is damaged: {error}") from error
 
     def _take_changes(self) -> None:
         """Make a version of what has changed, if anything has; very many changes later, when they are a table."""
@@ -260,7 +281,8 @@ class Versions:
                 self.place.remove(f"batches/{number}.json")
         kept = {self.current.number}
         for number in self._numbers("batches"):
-            kept.add(int(json.loads(self.place.read(f"batches/{number}.json") or b"{}").get("version", 0)))
+            told = self._told(f"batches/{number}.json", {"version": manifests.count})
+            kept.add(0 if told is None else told["version"])
         numbers = self._numbers("versions")
         versions = [self.read(number) for number in numbers if number in kept]
         if self._compaction is not None:
@@ -283,7 +305,7 @@ class Versions:
             if compaction.error is None:
                 used.add(compaction.result().digest)
         for digest in self.place.names("artifacts"):
-            if digest not in used and digest != "rejected":
+            if manifests.is_digest(digest) and digest not in used:
                 self.place.remove(f"artifacts/{digest}")
                 self._retired[digest] = None
         kept = [digest for digest in self._retired if digest not in used]

@@ -78,15 +78,34 @@ def random_messages(count: int, seed: int = 7, bad: bool = True) -> pa.Table:
     )
 
 
-def table_of(
-    filters: Sequence[str], keys: Sequence[Any] | None = None, subscribers: Sequence[Any] | None = None
-) -> ct.ForwardingTable:
-    """A table of filters in a single process; keys default to their places, subscribers to the keys."""
-    table = ct.ForwardingTable()
-    for k, asked in enumerate(filters):
-        key = k if keys is None else keys[k]
-        table.subscribe(key if subscribers is None else subscribers[k], asked, key)
-    return table
+def subscribers_for(count: int, seed: int = 5) -> list[str]:
+    """Subscribers of so many subscriptions: a few have many, some have one, and the first two share theirs.
+
+    >>> subscribers_for(5)
+    ['s0', 's0', 's0', 's1', 's2']
+    """
+    drawn = np.random.default_rng(seed).zipf(1.6, max(0, count - 2)) % (1 + count // 2)
+    return ["s0"] * min(2, count) + [f"s{number}" for number in drawn.tolist()]
+
+
+def subscription_rows(filters: Sequence[str | None], keys: Sequence[Any] | None = None) -> pa.Table:
+    """Rows of key, subscriber and filter; keys default to numbers, and subscribers have several subscriptions."""
+    named = pa.array(range(len(filters)) if keys is None else keys)
+    columns = {"key": named, "subscriber": subscribers_for(len(filters)), "filter": pa.array(filters, pa.string())}
+    return pa.table(columns)
+
+
+def table_of(rows: pa.Table) -> tuple[ct.ForwardingTable, list[int]]:
+    """A table of such rows in a single process, and the rows that are bad."""
+    table, bad = ct.ForwardingTable(), []
+    for number, row in enumerate(rows.to_pylist()):
+        try:
+            if not row["filter"]:
+                raise ct.FilterError("no filter")
+            table.subscribe(row["subscriber"], row["filter"], row["key"])
+        except ct.ContradaError:
+            bad.append(number)
+    return table, bad
 
 
 def expected(
