@@ -25,6 +25,7 @@ from contrada.geometry import (
     relate_sampled,
 )
 from contrada.language import parse
+from contrada.language.messages import message_of
 from contrada.matching import Explanation, ForwardingTable, Simplification, simplify
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
@@ -57,6 +58,7 @@ __all__ = [
     "UnknownKeyError",
     "ValueType",
     "compose",
+    "message_of",
     "parse",
     "register_type",
     "relate",

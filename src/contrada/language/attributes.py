@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry import Point, Region
-from contrada.language.shapes import is_geometry_object
+from contrada.language.message_values import is_value, value_of
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 
+_JSON = frozenset((str, int, float, bool, list))  # values that stay what they are
 DEEPEST = 64  # names of more parts than this nobody asks about
 
 
@@ -33,7 +33,7 @@ class Attributes:
             raise FormatError(f"objects are nested more than {DEEPEST} deep: {prefix[:60]}...")
         for name, value in members.items():
             full = prefix + str(name)
-            if isinstance(value, Mapping) and not is_geometry_object(value):
+            if isinstance(value, Mapping) and not is_value(value):
                 self.add_all(value, full + ".", depth + 1)
             else:
                 self.add(full, value)
@@ -45,21 +45,25 @@ class Attributes:
             return
         if name in self.values:
             raise FormatError(f"two members give the attribute {name!r}")
-        try:
-            if isinstance(value, Region | Point):
-                value = self._spatial.changed(value) if self._spatial.is_changing else value
-            elif is_geometry_object(value):
-                value = self._spatial.of_geojson(value, self._crs)
-            elif name in self._times and isinstance(value, str):
-                value = instant_of(value)
-            elif name in self._times and (isinstance(value, bool | int | float | list)):
-                raise FormatError(f"{value!r} is no timestamp; one comes as text")
-        except ContradaError as error:
-            raise type(error)(f"attribute {name!r}: {error}") from error
-        self.values[name] = value
+        if name in self._times and isinstance(value, str | bool | int | float | list):
+            self.values[name] = _instant_at(name, value)
+            return
+        read = value if type(value) in _JSON else value_of(name, value, self._spatial, self._crs)
+        if read is not None:
+            self.values[name] = read
 
     def merge(self, values: Mapping[str, Any]) -> None:
         """Add attributes that are read already."""
         for name in self.values.keys() & values.keys():
             raise FormatError(f"two members give the attribute {name!r}")
         self.values.update(values)
+
+
+def _instant_at(name: str, value: Any) -> Any:
+    """The instant that a member names in text."""
+    try:
+        if not isinstance(value, str):
+            raise FormatError(f"{value!r} is no timestamp; one comes as text")
+        return instant_of(value)
+    except ContradaError as error:
+        raise type(error)(f"attribute {name!r}: {error}") from error

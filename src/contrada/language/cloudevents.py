@@ -10,7 +10,8 @@ from typing import Any
 from contrada.errors import FormatError
 from contrada.language.attributes import Attributes
 from contrada.language.decoding import decode
-from contrada.language.geojson import is_feature, message_of_feature
+from contrada.language.geojson import message_of_feature
+from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.crs import is_same_crs
 from contrada.language.decoding import decode
-from contrada.language.geojson import is_feature
 from contrada.language.records import Record
-from contrada.language.shapes import is_geometry_object, wkb_of_geojson
+from contrada.language.shapes import is_feature, is_geometry_object, wkb_of_geojson
 from contrada.language.widening import plain_type, text_of, united_type
 
 DEEPEST = 32  # a property that is nested deeper is text

@@ -12,13 +12,6 @@ from contrada.language.shapes import is_geometry_object
 from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
 
 
-def is_feature(value: Any) -> bool:
-    """True for a GeoJSON Feature: of that type, with a geometry or properties."""
-    return (
-        isinstance(value, Mapping) and value.get("type") == "Feature" and ("geometry" in value or "properties" in value)
-    )
-
-
 def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collection[str] = ()) -> dict[str, Any]:
     """The attributes of a feature: its properties, `geometry`, and `id` unless there is a property of that name.
 

@@ -9,7 +9,8 @@ from contrada.errors import FormatError
 from contrada.language.attributes import Attributes
 from contrada.language.cloudevents import is_cloudevent, message_of_cloudevent
 from contrada.language.decoding import decode
-from contrada.language.geojson import is_feature, message_of_feature
+from contrada.language.geojson import message_of_feature
+from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 
 
@@ -23,7 +24,9 @@ def message_of(
 ) -> dict[str, Any]:
     """The message of a dict, a GeoJSON Feature or a CloudEvent, or of one in JSON; bad ones are a ContradaError.
 
-    `times` names attributes whose text is a timestamp; text is text otherwise. For the rest see `Spatial`.
+    Nested objects become dotted names; GeoJSON geometry, Shapely objects and WKB become regions and points. `times`
+    names attributes whose text is a timestamp; text is text otherwise. `crs` says what geometry is in that names no
+    CRS, `to_crs` what it is reprojected to, and `buffer` how far points and lines are widened to regions.
 
     >>> message_of('{"area": {"type": "Point", "coordinates": [1, 2]}, "wind": {"speed": 12}}')
     {'area': Point(1.0, 2.0), 'wind.speed': 12}

@@ -9,9 +9,9 @@ from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
 from contrada.language.decoding import decode
-from contrada.language.geojson import is_feature
 from contrada.language.messages import message_from
 from contrada.language.records import Opened, Read, Rejected, Source, checked_format, files_of, json_records, opened
+from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 
 __all__ = ["Read", "Rejected", "read_messages", "read_zones"]

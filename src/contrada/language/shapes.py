@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -30,9 +31,16 @@ def is_geometry_object(value: Any) -> bool:
     >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
     (True, False)
     """
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
+    if not isinstance(value, Mapping) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
         return False
     return ("geometries" if value["type"] == "GeometryCollection" else "coordinates") in value
+
+
+def is_feature(value: Any) -> bool:
+    """True for a GeoJSON Feature: of that type, with a geometry or properties."""
+    return (
+        isinstance(value, Mapping) and value.get("type") == "Feature" and ("geometry" in value or "properties" in value)
+    )
 
 
 def coordinates_of(kind: str, value: Any) -> Any:
@@ -40,7 +48,17 @@ def coordinates_of(kind: str, value: Any) -> Any:
     try:
         return msgspec.convert(value, _SHAPES[kind])
     except msgspec.ValidationError as error:
-        raise RegionError(f"{kind}: coordinates: {error}") from error
+        try:
+            return msgspec.convert(_without_numpy(value, 4), _SHAPES[kind])
+        except msgspec.ValidationError:
+            raise RegionError(f"{kind}: coordinates: {error}") from error
+
+
+def _without_numpy(value: Any, depth: int) -> Any:
+    """Nested lists whose arrays and numbers of NumPy are lists and numbers of Python, down to so many levels."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_without_numpy(item, depth - 1) for item in value] if isinstance(value, list | tuple) and depth else value
 
 
 def in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
@@ -59,7 +77,7 @@ def shape_of(kind: str, coordinates: Any) -> Any:
         raise RegionError(f"{kind}: {error}") from error
 
 
-def collection_of(value: dict[str, Any], depth: int = 0) -> Any:
+def collection_of(value: Mapping[str, Any], depth: int = 0) -> Any:
     """The Shapely collection of a GeometryCollection; collections in it are nested 16 deep at most."""
     import shapely
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -57,7 +57,7 @@ class Spatial:
         """The CRS of input that names none, given what its format says."""
         return default if self.crs is None else None if self.crs == NO_CRS else self.crs
 
-    def of_geojson(self, value: dict[str, Any], default: str | None = None) -> Region | Point:
+    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
         """The region or point of a GeoJSON geometry object."""
         crs, kind = self.input_crs(default), value["type"]
         if kind == "GeometryCollection":

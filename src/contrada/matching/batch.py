@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any
 
-from contrada.errors import ContradaError, CrsError
+from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry import Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import Part, is_null, parts_of
 from contrada.language.rows import attributes_of, rows_of
-from contrada.matching.level import Place
 from contrada.matching.together import Checked
 
-Objects = Callable[[Mapping[str, Any]], Mapping[Place, Any]]
+Reader = Callable[[Any], Checked]
 
 
-def messages_of(
-    messages: Any, objects_of: Objects, asked: Collection[str]
-) -> tuple[list[Checked | None], list[Rejection]]:
+def messages_of(messages: Any, read: Reader, asked: Collection[str]) -> tuple[list[Checked | None], list[Rejection]]:
     """The messages of a batch, None for those that are rejected, and the rejections by row."""
-    if hasattr(messages, "__arrow_c_stream__"):
+    if is_arrow(messages):
         rows, bad = rows_of(as_table(messages, asked), asked)
+    elif isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
+        hint = "; match takes one message" if isinstance(messages, Mapping) else ""
+        raise FormatError(f"match_many takes a list of messages or an Arrow table, not {type(messages).__name__}{hint}")
     else:
         rows, bad = list(messages), {}
     good: list[Checked | None] = []
@@ -30,20 +30,28 @@ def messages_of(
             good.append(None)
             continue
         try:
-            if not isinstance(message, Mapping):
-                raise ContradaError(f"a message maps attributes to values, not {type(message).__name__}")
-            good.append(Checked(message, objects_of(message)))
+            good.append(read(message))
         except ContradaError as error:
             bad[row] = Rejection(row, str(error), None, None, None)
             good.append(None)
     return good, [bad[row] for row in sorted(bad)]
 
 
+def is_arrow(messages: Any) -> bool:
+    """True for what offers one of the Arrow interfaces: tables, record batches, data frames."""
+    return hasattr(messages, "__arrow_c_stream__") or hasattr(messages, "__arrow_c_array__")
+
+
 def as_table(messages: Any, asked: Collection[str]) -> Any:
-    """An Arrow table, with an attribute to a column, of what offers the Arrow stream interface."""
+    """An Arrow table, with an attribute to a column, of what offers one of the Arrow interfaces."""
     import pyarrow as pa
 
-    return attributes_of(messages if isinstance(messages, pa.Table) else pa.table(messages), asked)
+    try:
+        if not isinstance(messages, pa.Table):  # a GeoDataFrame gives its geometry only by to_arrow
+            messages = pa.table(messages.to_arrow() if hasattr(messages, "to_arrow") else messages)
+    except (pa.ArrowException, TypeError) as error:
+        raise FormatError(f"a {type(messages).__name__} cannot be read as an Arrow table: {error}") from error
+    return attributes_of(messages, asked)
 
 
 def asked_columns(table: Any, asked: Container[str]) -> list[str]:

@@ -14,9 +14,10 @@ from contrada.errors import CrsError, FilterError, KeyInUseError, KeysGoneError,
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import Part
+from contrada.language.message_values import read_message
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.asked import Asked, asked_predicate
-from contrada.matching.batch import as_table, asked_columns, checked_column, messages_of
+from contrada.matching.batch import as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.front import Front
@@ -31,7 +32,7 @@ from contrada.matching.storage import names_from, open_table, save_table, verify
 from contrada.matching.store import LEVELS, Store, grown
 from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
-from contrada.matching.together import match_together
+from contrada.matching.together import Checked, match_together
 from contrada.model import Predicate
 from contrada.model.types import has_types, types_accepting
 
@@ -182,7 +183,7 @@ class ForwardingTable:
         True
         """
         self._need_keys()
-        self._objects(message)
+        message = self._read(message).message
         with self._store.lock:  # a name is there before its subscription is
             row, snapshot = self._row_of(key), self._store.snapshot
         if row is None:
@@ -197,15 +198,22 @@ class ForwardingTable:
         by: Literal["subscription", "subscriber"] = "subscription",
         threads: int | None = None,
     ) -> ManyMatches:
-        """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on."""
+        """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3")
+        >>> found = table.match_many([{"severity": 4}, {"severity": {1, 2}}])
+        >>> found.rows.tolist(), found.rejected[0].reason[:50]
+        ([0], "attribute 'severity': type 'set' cannot be matched")
+        """
         if by not in ("subscription", "subscriber"):
             raise ValueError(f'by is "subscription" or "subscriber", not {by!r}')
         if by == "subscription":
             self._need_keys()
         snapshot = self._store.asked()
-        if hasattr(messages, "__arrow_c_stream__") and is_plain(snapshot):
+        if is_arrow(messages) and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
-        good, rejected = messages_of(messages, self._objects, {*self._crs, *self._store.places.asked})
+        good, rejected = messages_of(messages, self._read, {*self._crs, *self._store.places.asked})
         for message in good[:: max(1, len(good) // NOTED)]:
             if message is not None:
                 self._noted(*message)
@@ -329,7 +337,7 @@ class ForwardingTable:
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """A message as levels take it."""
-        return self._noted(message, self._objects(message))
+        return self._noted(*self._read(message))
 
     def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
         """The same, given what is not scalar; packing learns from it."""
@@ -338,8 +346,13 @@ class ForwardingTable:
         self._store.sample.note(checked.scalars, checked.objects)
         return checked
 
-    def _objects(self, message: Mapping[str, Any]) -> dict[Place, Any]:
-        """The regions and points of a message, in the CRS of the subscriptions, and its values of added types."""
+    def _is_asked(self, attribute: str) -> bool:
+        """True if a subscription may ask about an attribute."""
+        return attribute in self._crs or attribute in self._store.places.asked
+
+    def _read(self, message: Any) -> Checked:
+        """A message with plain values, and its regions and points, in the CRS of the subscriptions, and own types."""
+        message = read_message(message, self._is_asked)
         objects: dict[Place, Any] = {}
         are_types_added = has_types()
         for attribute, value in message.items():
@@ -351,7 +364,7 @@ class ForwardingTable:
             elif are_types_added:
                 for kind in types_accepting(value):
                     objects[attribute, kind] = value
-        return objects
+        return Checked(message, objects)
 
     def _check_crs(self, attribute: str, crs: str) -> None:
         """Raise if a message's CRS is not that of the subscriptions."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from contrada.errors import OverlayError
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.language.message_values import read_message
 from contrada.language.messages import message_of
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.evaluate import truth
@@ -83,6 +84,8 @@ class Space:
 
     def where(self, message: Mapping[str, Any]) -> Box:
         """The box of a message: a point where it has numbers, its regions' boxes, unbounded where it has neither."""
+        names = {name for name, _ in self.attributes}
+        message = read_message(message, names.__contains__)
         sides: list[Side] = []
         for name, kind in self.attributes:
             value = message.get(name)
@@ -187,10 +190,13 @@ class Asked:
     The body of a publication is the message, or its JSON.
     """
 
-    __slots__ = ("box", "boxes", "predicates")
+    __slots__ = ("_names", "box", "boxes", "predicates")
 
     def __init__(self, predicates: Iterable[Predicate], space: Space) -> None:
         self.predicates = tuple(predicates)
+        self._names = {
+            constraint.attribute for predicate in self.predicates for part in predicate for constraint in part
+        }
         self.boxes = tuple(box for predicate in self.predicates for box in space.boxes_of(predicate))
         if not self.boxes:
             raise OverlayError("no message can match these subscriptions" if self.predicates else "no subscriptions")
@@ -205,7 +211,7 @@ class Asked:
     def matches(self, publication: Publication) -> bool:
         """Whether one of the filters holds of the message."""
         body = publication.body
-        message = message_of(body) if isinstance(body, str) else body
+        message = message_of(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
         return any(
             all(truth(constraint, message.get(constraint.attribute)) is True for constraint in part)
             for predicate in self.predicates
