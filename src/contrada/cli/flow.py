@@ -24,6 +24,7 @@ from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.language.records import Rejected
 from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Counts:
     matched: int = 0
     matches: int = 0
     subscriptions: int = 0
+    census: Census = field(default_factory=Census)
     began: float = field(default_factory=time.perf_counter)
 
 
@@ -68,7 +70,7 @@ def run(plan: Plan) -> int:
     try:
         with Progress(not scrolls and not plan.quiet) as progress:
             table = subscribed(plan, rejections, progress)
-            counts = Counts(subscriptions=len(table))
+            counts = Counts(subscriptions=len(table), census=Census(table.asked_kinds()))
             kind: type[Matched | Explained] = Matched if plan.explain is None else Explained
             work = kind(plan, table, rejections, counts)
             try:
@@ -111,6 +113,7 @@ def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]
         kind = "" if plan.by == "subscription" else " (by subscriber)"
         yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
         yield f"time:          {seconds:.2f} s, {counts.messages / max(seconds, 1e-9):,.0f} messages/s"
+        yield from counts.census.lines()
     if rejections.counts:
         yield "rejected:"
         yield from rejections.lines()
@@ -154,6 +157,7 @@ class Matched:
         per_message, rows, bad = answered(self._table, batch, self._plan.by, self._plan.threads)
         for item in bad:
             self._rejections.add(item, "message")
+        self._counts.census.add(batch.messages)
         self._results.write(list(batch.ids), per_message, rows)
         self._counts.messages += len(batch.ids) - len(bad)
         self._counts.matches += len(rows)

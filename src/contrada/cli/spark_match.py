@@ -24,7 +24,9 @@ from contrada.cli.spark_asked import Parts, Whole, asked
 from contrada.cli.spark_tables import Subscribed, Wanted
 from contrada.errors import ContradaError
 from contrada.language.records import SUFFIXES, Rejected, files_of
+from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.attribute_census import asked_census
 from contrada.pipeline.edge import artifacts_place, quoted
 from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.session import session
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 KINDS = {
     "message": "string", "subscriber": "string", "key": "string", "source": "string", "unit": "string",
     "number": "long", "reason": "string", "raw": "string", "is_part": "boolean", "read": "long", "matched": "long",
+    "census": "string",
 }  # fmt: skip
 WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
 
@@ -96,8 +99,12 @@ def _match(
     for row in pairs.where("reason IS NOT NULL").toLocalIterator():
         rejected = Rejected(row.source, row.unit, row.number, row.reason, row.raw or "", bool(row.is_part))
         rejections.add(rejected, "message")
-    totals = pairs.select(f.sum("read"), f.sum("matched"), f.count("subscriber")).collect()[0]
+    sums = f.sum("read"), f.sum("matched"), f.count("subscriber"), f.collect_list("census")
+    *totals, censuses = pairs.select(*sums).collect()[0]
     counts.messages, counts.matched, counts.matches = (int(total or 0) for total in totals)
+    counts.census = asked_census(artifact)
+    for text in censuses:
+        counts.census.merge(text)
     counts.began = began
     pairs.unpersist()
 
@@ -127,7 +134,7 @@ def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[st
         f.col("key").cast("string") if plan.by == "subscription" else f.lit(None).cast("string").alias("key"),
         "message_id.source", f.lit("row").alias("unit"), "message_id.number", "reason",
     )  # fmt: skip
-    return _whole(matched).unionByName(_totals(frame.count(), found.answers))
+    return _whole(matched).unionByName(_totals(found.census(), found.answers))
 
 
 def _whole(frame: DataFrame) -> DataFrame:
@@ -138,13 +145,14 @@ def _whole(frame: DataFrame) -> DataFrame:
     return frame.withColumns(absent).select(*KINDS)
 
 
-def _totals(read: int, found: DataFrame) -> DataFrame:
-    """A row with the number of good messages, and of those that something matched."""
+def _totals(census: Census, found: DataFrame) -> DataFrame:
+    """A row with the number of good messages, and of those that something matched, and the census of attributes."""
     from pyspark.sql import functions as f
 
     bad = f.count_distinct(f.when(f.col("reason").isNotNull(), f.col("message_id")))
     matched = f.count_distinct(f.when(f.col("reason").isNull(), f.col("message_id")))
-    return _whole(found.select((f.lit(read) - bad).alias("read"), matched.alias("matched")))
+    counted = f.lit(census.to_json()).alias("census")
+    return _whole(found.select((f.lit(census.messages) - bad).alias("read"), matched.alias("matched"), counted))
 
 
 def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
@@ -172,20 +180,21 @@ def read_files(batches: Iterator[Any], reading: Reading, artifact: Table, by: An
     """Read and match the files that batches name: what `contrada match` does, in a worker."""
     for batch in batches:
         for path in batch.column(0).to_pylist():
-            yield from _FileMatch(asked(artifact, by), several).run(Path(path), reading)
+            yield from _FileMatch(asked(artifact, by), several, asked_census(artifact)).run(Path(path), reading)
 
 
 class _FileMatch:
     """One file through the table; what was found is handed on when the file ends."""
 
-    def __init__(self, table: Whole | Parts, several: bool) -> None:
-        self._table, self._several = table, several
+    def __init__(self, table: Whole | Parts, several: bool, census: Census) -> None:
+        self._table, self._several, self._census = table, several, census
         self._parts: list[Any] = []
 
     def run(self, path: Path, reading: Reading) -> Iterator[Any]:
         """The record batches of a file."""
         intake = Intake(reading, self._take, self._reject, several=self._several)
         intake.run(path)
+        self._add({"census": [self._census.to_json()]}, 1)
         yield from self._parts
 
     def _reject(self, item: Rejected) -> None:
@@ -193,6 +202,7 @@ class _FileMatch:
 
     def _take(self, batch: Batch) -> None:
         found = self._table.ask(batch)
+        self._census.add(batch.messages)
         for item in found.bad:
             self._reject(item)
         columns = {"message": [str(batch.ids[k]) for k in found.owners.tolist()], "subscriber": found.subscribers}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from contrada.cli.flow import Plan, subscribed
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
-from contrada.cli.subscribing import Asking, Parsed, parsed_subscriptions
-from contrada.errors import ContradaError, FormatError
+from contrada.cli.subscribing import Asking, Parsed, no_subscription, parsed_subscriptions
+from contrada.errors import ContradaError
 from contrada.language import parse
 from contrada.language.records import Rejected
 from contrada.language.subscriptions import read_subscription_table
@@ -55,6 +55,8 @@ class Subscribed:
         self._rows: _Rows | None = None
         if wanted.plan == "partitioned":
             self._rows = _rows(plan.asking, lambda item: rejections.add(item, "subscription"))
+            if not self._rows.table.num_rows:
+                raise no_subscription(plan.asking, self._rows.first)
         else:
             self._table = subscribed(plan, rejections, progress)
 
@@ -84,8 +86,8 @@ class Subscribed:
             for item in late:
                 self._rejections.add(item, "subscription")
         first = [*([] if rows.first is None else [rows.first]), *late]
-        if first and not made.subscriptions:
-            raise FormatError(f"no subscription is good; the first: {first[0]}")
+        if not made.subscriptions:
+            raise no_subscription(self._asking, first[0] if first else None)
         return made
 
 

@@ -75,7 +75,7 @@ def run(plan: Plan) -> int:
         typer.echo(f"error: {str(error).strip().partition(chr(10))[0]}", err=True)
         return FAILED
     finally:
-        line.end()
+        line.end([] if stream is None else stream.census.lines())
         spark.stop()
     return 0
 
@@ -171,7 +171,9 @@ class Line:
         sys.stderr.flush()
         self._is_open = self._is_terminal
 
-    def end(self) -> None:
-        """End the line."""
+    def end(self, lines: list[str]) -> None:
+        """End the line, and print others below it."""
         if self._is_open:
             sys.stderr.write("\n")
+        for text in [] if self._quiet else lines:
+            sys.stderr.write(f"{text}\n")

@@ -42,9 +42,16 @@ def table_of(asking: Asking, reject: Reject, added: Callable[[int], None] = lamb
         _subscribe_each(asking, table, note, added)
     else:
         _subscribe_rows(asking, table, note)
-    if first and not len(table):
-        raise FormatError(f"no subscription is good; the first: {first[0]}")
+    if not len(table):
+        raise no_subscription(asking, first[0] if first else None)
     return table
+
+
+def no_subscription(asking: Asking, first: Rejected | None) -> FormatError:
+    """Return the error for a file without a good subscription; `first` is the first bad one, if there is one."""
+    if first is None:
+        return FormatError(f"{asking.source}: there are no subscriptions here")
+    return FormatError(f"no subscription is good; the first: {first}")
 
 
 def _subscribe_each(asking: Asking, table: ForwardingTable, reject: Reject, added: Callable[[int], None]) -> None:

@@ -18,6 +18,7 @@ from contrada.language.message_values import read_message
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.batch import as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.census import kinds_by_attribute
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.front import Front
@@ -294,6 +295,18 @@ class ForwardingTable:
         nbytes += sum(array.nbytes for array in further if array is not None)
         sizes = tuple(level.filters for level in snapshot.levels)
         return Stats(self._live, len(self._subscribers), snapshot.filters, sizes, nbytes)
+
+    def asked_kinds(self) -> dict[str, list[str]]:
+        """Return the attributes that subscriptions ask for, and for each the kinds of values.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3 AND kind LIKE 'fl%'")
+        >>> table.asked_kinds()
+        {'kind': ['text'], 'severity': ['number']}
+        """
+        levels = self._store.snapshot.levels
+        spatial = [place for level in levels for place in (*level.trees, *level.checks)]
+        return kinds_by_attribute(list(self._store.places.numbers), spatial, tuple(self._crs))
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""

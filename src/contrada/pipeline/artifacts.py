@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
+from contrada.matching.census import kinds_by_attribute
 from contrada.matching.storage import read_header
 from contrada.pipeline import manifests
 
@@ -37,6 +38,7 @@ FIELDS: dict[str, manifests.Check] = {
     "subscriber_type": manifests.name_type,
     "files": manifests.list_of(manifests.plain_name),
     "is_plain": manifests.boolean,
+    "kinds": manifests.map_of(manifests.list_of(manifests.text)),
 }
 
 
@@ -54,6 +56,7 @@ class Artifact(NamedTuple):
     subscriber_type: str
     files: tuple[str, ...]
     is_plain: bool = False  # every filter has one constraint, on a region or a point
+    kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - of values, by attribute; never written to
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:
@@ -69,7 +72,7 @@ class Artifact(NamedTuple):
     @classmethod
     def of(cls, about: Any) -> Artifact:
         """Return the artifact of its fields as JSON has them; a field of another type or range is a TableError."""
-        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain"})))
+        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain", "kinds"})))
         if HEADER not in made.files or len(set(made.files)) < len(made.files):
             raise TableError(f"files: {HEADER} and others, each once, not {', '.join(made.files)[:100]!r}")
         return made
@@ -147,7 +150,15 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
         subscriber_type or natural[1],
         tuple(files),
         header["scalars"] is None and not header["checks"] and not header["own"],
+        _kinds(header),
     )
+
+
+def _kinds(header: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The kinds of values that a saved table asks for, by attribute."""
+    spatial = [*header["trees"], *header["checks"]]
+    found = kinds_by_attribute(header["places"]["places"], spatial, header["crs"])
+    return {attribute: tuple(kinds) for attribute, kinds in found.items()}
 
 
 def _exists(store: Any, path: str) -> bool:

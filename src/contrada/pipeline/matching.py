@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from contrada.errors import ContradaError, FormatError
 from contrada.matching.asked import Asked
+from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.attribute_census import census_of
 from contrada.pipeline.batches import match_batches
 from contrada.pipeline.compiling import Compiled, Plan, compile
 from contrada.pipeline.edge import attribute_columns, check_crs, name_type
@@ -36,6 +38,7 @@ class Matched:
     compiled: Compiled | None  # if subscriptions were given as rows
     why: str = ""  # the plan was chosen
     routed: Routed | None = None  # of the plan "partitioned": the messages on their way to partitions
+    messages: DataFrame | None = None  # as they were given
 
     @property
     def matches(self) -> DataFrame:
@@ -57,6 +60,14 @@ class Matched:
     def rejected(self) -> DataFrame:
         """A row of `message_id, reason` per bad message."""
         return self.answers.where("reason IS NOT NULL").select(ID, "reason")
+
+    def census(self) -> Census:
+        """Count the messages and their attributes: what subscriptions ask for and no message has, or of another type.
+
+        Reads the attributes that are asked for once more, in one job.
+        """
+        assert self.messages is not None
+        return census_of(self.messages, self.artifact)
 
     def write(self, path: str, mode: str = "errorifexists") -> None:
         """Write both as Parquet, to `matches/` and `rejected/` under a path, from one pass over the messages."""
@@ -114,8 +125,9 @@ def match(
     columns = attribute_columns(messages, artifact.attributes)
     if isinstance(artifact, PartitionedArtifact):
         answers, routed = match_partitions(messages, columns, artifact, by, _schema(messages, artifact, by))
-        return Matched(answers, by, "partitioned", artifact, compiled, why, routed)
-    return Matched(_broadcast(messages, columns, artifact, by), by, "broadcast", artifact, compiled, why)
+        return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
+    answers = _broadcast(messages, columns, artifact, by)
+    return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
 
 
 def _given(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from contrada.matching.census import Census
 from contrada.pipeline.sinks import Batch
 from contrada.pipeline.versions import Versions
 
@@ -31,6 +32,7 @@ class Progress(NamedTuple):
     rejected_changes: int
     compactions: int
     failed_compactions: int
+    attributes: str = ""  # asked for that no message had, or only with another type
 
     def line(self) -> str:
         """One line for people.
@@ -44,6 +46,7 @@ class Progress(NamedTuple):
         parts += [counted(self.failed_compactions, "failed compaction")] * bool(self.failed_compactions)
         if self.lag is not None:
             parts.append(f"{self.lag:,} {self.lag_unit} behind")
+        parts += [self.attributes] * bool(self.attributes)
         asked = counted(self.subscriptions, "subscription")
         return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"
 
@@ -55,7 +58,7 @@ class Progress(NamedTuple):
         """
         lines = []
         for name, value in self._asdict().items():
-            if name != "lag_unit" and value is not None:
+            if name not in ("lag_unit", "attributes") and value is not None:
                 lines += [f"# TYPE contrada_stream_{name} gauge", f"contrada_stream_{name} {value}"]
         return "\n".join(lines) + "\n"
 
@@ -69,7 +72,7 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions) -> Progress | None:
+def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions, census: Census) -> Progress | None:
     """What the last batch did, with what Spark says of the sources (as of the batch before, while one runs)."""
     if last is None:
         return None
@@ -77,7 +80,7 @@ def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions)
     lag, unit = _lag(told)
     rate = batch.messages / max(seconds, 1e-9)
     counts = versions.rejected, versions.compactions, versions.failed_compactions
-    return Progress(*batch, seconds, rate, lag, unit, *counts)
+    return Progress(*batch, seconds, rate, lag, unit, *counts, census.short())
 
 
 def _lag(told: Any) -> tuple[int | None, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import ContradaError, FormatError
 from contrada.matching import ForwardingTable
 from contrada.matching.asked import Asked
+from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.changes import Changes, ChangeTable, DirectoryChanges
 from contrada.pipeline.compiling import Compiled, compile
@@ -44,7 +45,12 @@ class Stream:
 
     def progress(self) -> Progress | None:
         """How far it is: the last batch, rates, lag and version; None before the first batch."""
-        return progress_of(self._batches.last, self.query.lastProgress, self.versions)
+        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self._batches.census)
+
+    @property
+    def census(self) -> Census:
+        """The attributes that subscriptions ask for, and what messages had, since the stream began here."""
+        return self._batches.census
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it ends, or so long; True if it has ended. What ended it badly is raised."""
@@ -173,6 +179,7 @@ class _Batches:
     ) -> None:
         self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
         self.last: tuple[Batch, float] | None = None
+        self.census = Census()
         self.query: StreamingQuery | None = None
 
     def run(self, messages: DataFrame, number: int) -> None:
@@ -184,7 +191,8 @@ class _Batches:
         version = self.versions.of_batch(number)
         answers = self._answers(messages, version).persist()
         try:
-            total = answers.select(f.sum("messages"), f.sum(f.size("found")), f.count("reason")).collect()[0]
+            sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason"), f.collect_list("census")
+            *total, censuses = answers.select(*sums).collect()[0]
             read, matches, rejected = (int(value or 0) for value in total)
             batch = Batch(number, version.number, version.subscriptions, read, matches, rejected)
             named = f.lit(version.number).cast("bigint").alias("version")
@@ -194,10 +202,12 @@ class _Batches:
             self._sink.write(good, bad, batch)
         finally:
             answers.unpersist()
+        for text in censuses:
+            self.census.merge(text)
         self.last = (batch, time.perf_counter() - began)
         if self._told is not None:
             latest = None if self.query is None else self.query.lastProgress
-            report = progress_of(self.last, latest, self.versions)
+            report = progress_of(self.last, latest, self.versions, self.census)
             assert report is not None
             self._told(report)
 
@@ -217,7 +227,7 @@ class _Batches:
         if self._by == "subscription":
             found = found.add("key", name_type(version.artifact.key_type))
         schema = ids.add("found", ArrayType(found)).add("reason", "string").add("raw", "string")
-        schema = schema.add("messages", "long")
+        schema = schema.add("messages", "long").add("census", "string")
         schema[ID].nullable = True
         place = self.versions.place.where
         work = Work(

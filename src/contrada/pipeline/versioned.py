@@ -10,6 +10,7 @@ import numpy as np
 from contrada.errors import ContradaError, FormatError
 from contrada.language.messages import message_of
 from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
@@ -19,6 +20,7 @@ from contrada.pipeline.tables import Opened, cache_home, open_copy, remove_copy
 from contrada.pipeline.versions import Version, segment
 
 By = Literal["subscription", "subscriber"]
+COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census"]
 RAW_LENGTH = 10_000  # characters of a bad message that are kept
 
 
@@ -117,28 +119,32 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
         if naming is None:
             ready = ready_table(work.version, work.place)
             naming = ready.naming(work.version.artifact, work.by)
+            census = Census(ready.opened.table.asked_kinds())
             for digest in work.retired:
                 remove_copy(digest, cache_home() / "tables")
         slices = _decoded if work.decoding is not None else _columns
         start = 0
         while start < batch.num_rows:
             count = min(size, batch.num_rows - start)
-            ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work)
+            ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work, census)
             yield from _batches(naming, ids, answer, raw)
             start += count
             size = answer.next_size
+    if naming is not None:
+        yield _census_batch(naming, ids, census)
 
 
-def _columns(table: ForwardingTable, batch: Any, work: Work) -> tuple[Any, Answer, dict[int, str]]:
+def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
     """Messages as columns."""
     import pyarrow as pa
 
     whole = pa.Table.from_batches([batch])
     messages = whole.select(range(1, whole.num_columns)).rename_columns(work.names)
+    census.add(messages)
     return batch.column(0), answer_of(table, messages, work.by), {}
 
 
-def _decoded(table: ForwardingTable, batch: Any, work: Work) -> tuple[Any, Answer, dict[int, str]]:
+def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
     """Messages as texts."""
     import pyarrow as pa
 
@@ -159,6 +165,7 @@ def _decoded(table: ForwardingTable, batch: Any, work: Work) -> tuple[Any, Answe
         else:
             good.append(message)
             rows.append(row)
+    census.add(good)
     found = table.match_many(good, by=work.by, threads=1)
     owners = np.array(rows, np.int64)[np.repeat(np.arange(len(good)), np.diff(found.offsets))]
     rejected += [(rows[item.row], item.reason) for item in found.rejected]
@@ -194,7 +201,7 @@ def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> I
             nulls[1] if texts is None else texts,
             pa.array([messages] * count, pa.int64()),
         ]
-        return pa.record_batch([ids.take(rows), *given], ["message_id", "found", "reason", "raw", "messages"])
+        return pa.record_batch([ids.take(rows), *given, nulls[1]], COLUMNS)
 
     yield batch(pa.nulls(1, pa.int64()), messages=answer.asked)
     for owners, lists in naming.lists(answer.messages, answer.rows):
@@ -203,6 +210,14 @@ def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> I
         rows = [row for row, _ in answer.rejected]
         reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
         yield batch(pa.array(rows, pa.int64()), None, reasons, pa.array([raw.get(row) for row in rows], pa.string()))
+
+
+def _census_batch(naming: Naming, ids: Any, census: Census) -> Any:
+    """The last batch of a task: which attributes its messages had."""
+    import pyarrow as pa
+
+    nothing = [pa.nulls(1, naming.list_type), *(pa.nulls(1, pa.string()) for _ in range(2)), pa.array([0], pa.int64())]
+    return pa.record_batch([pa.nulls(1, ids.type), *nothing, pa.array([census.to_json()], pa.string())], COLUMNS)
 
 
 def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
