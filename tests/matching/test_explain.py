@@ -46,11 +46,11 @@ def test_as_text(packed):
     assert str(explained(TWO, message, packed)).splitlines() == [
         "'k17' of 'ops-team' does not match: 1 of 2 constraints of its nearest filter fails.",
         "filter 1, nearest",
-        "  no       overlaps(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))  area contains it",
-        "  yes      severity >= 3                                        severity is 4",
+        "  no       S_OVERLAPS(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))  area contains it",
+        "  yes      severity >= 3                                          severity is 4",
         "filter 2",
-        "  no       CASEI(name) LIKE CASEI('via %')                      name is 'Corso'",
-        "  unknown  price < 100                                          price is absent",
+        "  no       CASEI(name) LIKE CASEI('via %')                        name is 'Corso'",
+        "  unknown  price < 100                                            price is absent",
     ]
 
 
@@ -81,7 +81,7 @@ def test_as_data():
     assert second["truth"] is None
     assert first["constraints"][0] == {
         "attribute": "area",
-        "asked": "overlaps(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))",
+        "asked": "S_OVERLAPS(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))",
         "value": {"type": "Point", "coordinates": [4.0, 1.0]},
         "truth": False,
         "relation": "meets",

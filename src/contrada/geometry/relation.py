@@ -104,6 +104,18 @@ class RelationSet:
         return self._mask
 
     @property
+    def word(self) -> str | None:
+        """The one word for this set in CQL2: OGC's if there is one, else the name of its only member.
+
+        >>> RelationSet.S_WITHIN.word, RelationSet(Relation.INSIDE).word, RelationSet(Relation.MEETS).word
+        ('S_WITHIN', 'inside', 'S_TOUCHES')
+        """
+        for name in _OGC_NAMES:
+            if self._mask == getattr(RelationSet, name).mask:
+                return name
+        return next(iter(self)).name.lower() if len(self) == 1 else None
+
+    @property
     def inverse(self) -> RelationSet:
         """The inverses of the members: what holds of b to a when a member holds of a to b.
 

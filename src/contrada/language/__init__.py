@@ -11,6 +11,7 @@ from typing import Any
 
 from contrada.errors import LanguageError
 from contrada.language import json_form
+from contrada.language.hints import hint_at
 from contrada.language.json_form import to_json
 from contrada.language.nodes import Fault
 from contrada.language.normal_form import predicate_of
@@ -25,7 +26,7 @@ def parse(what: str | Mapping[str, Any]) -> Predicate:
     """The predicate of CQL2 text, or of CQL2 JSON: a dict, or text that begins with `{`.
 
     >>> print(parse("overlaps(cloud, POLYGON((10 5, 7 12, 1 1, 10 5))) AND NOT pressure >= 1000"))
-    overlaps(cloud, POLYGON ((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000
+    S_OVERLAPS(cloud, POLYGON ((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000
     >>> print(parse({"op": "in", "args": [{"property": "kind"}, ["storm", "flood"]]}))
     kind IN ('storm', 'flood')
     """
@@ -52,7 +53,7 @@ def parse_text(text: str) -> Predicate:
     try:
         return predicate_of(grammar.syntax_of(text))
     except Fault as fault:
-        raise _shown(text, fault) from fault.__cause__
+        raise _shown(text, _with_hint(text, fault)) from fault.__cause__
 
 
 def parse_json(value: Mapping[str, Any]) -> Predicate:
@@ -97,6 +98,13 @@ def _parse_json_text(text: str) -> Predicate:
             raise
         raise LanguageError(f"this JSON cannot be read: {error}") from error
     return parse_json(value)
+
+
+def _with_hint(text: str, fault: Fault) -> Fault:
+    """A fault that says what to write instead, if that is known."""
+    assert not isinstance(fault.at, str)
+    hint = hint_at(text, *fault.at, fault.message)
+    return Fault(fault.at, f"{fault.message}; {hint}", fault.expected) if hint else fault
 
 
 def _shown(text: str, fault: Fault) -> LanguageError:

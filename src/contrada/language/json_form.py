@@ -144,9 +144,11 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
     operator, value = constraint.operator, constraint.value
     if isinstance(operator, RelationSet):
         geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
-        if len(operator) == 1:
-            (relation,) = operator
-            return {"op": relation.name.lower(), "args": [name, geometry]}
+        word, contrary = operator.word, (~operator).word
+        if word is not None:
+            return {"op": word.lower(), "args": [name, geometry]}
+        if contrary is not None:
+            return _negated(True, {"op": contrary.lower(), "args": [name, geometry]})
         return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
     if constraint.kind is not None:
         raise FilterError(f"`{constraint}`: CQL2 JSON has no form for constraints of added types")

@@ -98,7 +98,7 @@ def value_of(name: str, value: Any, spatial: Spatial = _AS_IT_IS, crs: str | Non
 
     >>> import shapely
     >>> value_of("at", shapely.Point(1, 2)), value_of("n", np.array(5)), value_of("tags", ["a"])
-    (Point(1.0, 2.0), 5, ['a'])
+    (Point(1.0, 2.0), np.int64(5), ['a'])
     >>> value_of("n", {1, 2})
     Traceback (most recent call last):
     contrada.errors.FormatError: attribute 'n': type 'set' cannot be matched; values are text, numbers, booleans, ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
@@ -17,8 +16,7 @@ from contrada.model.evaluate import asked_kind, relation_to, truth
 from contrada.model.operators import printed_value
 from contrada.model.values import KIND_NAMES, TEXT, scalar_of
 
-ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 60, 40, 36  # characters that a text shows of a constraint, a value, its region
-NUMERAL = re.compile(r"\d+\.\d+(?:e[-+]?\d+)?")
+ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 96, 40, 36  # characters that a text shows of a constraint, a value, its region
 WORDS = {True: "yes", False: "no", None: "unknown"}
 RELATED = {
     Relation.DISJOINT: "is disjoint from",
@@ -193,7 +191,7 @@ def shown_constraint(constraint: Constraint) -> str:
     """A constraint on one line that is not too long: of a region the first vertices, of a set the first members.
 
     >>> shown_constraint(Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 100, 100)))
-    'overlaps(area, POLYGON ((0 0, 100 0, ...)))'
+    'S_OVERLAPS(area, POLYGON ((0 0, 100 0, ...)))'
     """
     text = str(constraint)
     if isinstance(constraint.value, Region | Point):
@@ -246,17 +244,13 @@ def shortened(text: str, width: int) -> str:
 
 
 def shortened_wkt(wkt: str, width: int) -> str:
-    """WKT of so many characters: six digits of each coordinate, and vertices are left out, but no brackets.
+    """WKT of about so many characters: coordinates keep all digits, vertices after the first are left out, no brackets.
 
     >>> shortened_wkt("POLYGON ((0 0, 1 0.123456789, 1 1, 0 1, 0 0))", 35)
-    'POLYGON ((0 0, 1 0.123457, ...))'
+    'POLYGON ((0 0, 1 0.123456789, ...))'
     """
     if len(wkt) <= width:
         return wkt
-    start = wkt[: 16 * width]  # a region may have very many vertices
-    rounded = NUMERAL.sub(lambda numeral: f"{float(numeral[0]):.6g}", start)
-    cut = rounded.rfind(",", 0, width - 5)
-    if cut < 0 or (len(rounded) <= width and len(start) == len(wkt)):
-        return rounded
-    kept = rounded[: cut + 1]
-    return f"{kept} ...{')' * (kept.count('(') - kept.count(')'))}"
+    cut = wkt.rfind(",", 0, width - 5)
+    kept = wkt[: (cut if cut >= 0 else wkt.find(",")) + 1]
+    return f"{kept} ...{')' * (kept.count('(') - kept.count(')'))}" if kept else wkt

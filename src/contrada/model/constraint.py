@@ -33,7 +33,7 @@ class Constraint:
     `accenti`.
 
     >>> str(Constraint("area", RelationSet.S_WITHIN, Region.box(0, 0, 1, 1)))
-    "relation(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)), 'equals', 'inside', 'covered-by')"
+    'S_WITHIN(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)))'
     >>> str(Constraint("severity", ">=", 3)), str(Constraint("name", "not prefix", "50%", casei=True))
     ('severity >= 3', "CASEI(name) NOT LIKE CASEI('50\\\\%%')")
     """
@@ -148,9 +148,9 @@ class Constraint:
         if isinstance(self.operator, str):
             return printed(name, self.operator, self.value, self.casei, self.accenti)
         value = str(self.value) if isinstance(self.value, Column) else self.value.to_wkt()
-        if len(self.operator) == 1:
-            (relation,) = self.operator
-            return f"{relation.name.lower()}({name}, {value})"
+        word, contrary = self.operator.word, (~self.operator).word
+        if word is not None or contrary is not None:
+            return f"{word}({name}, {value})" if word is not None else f"NOT {contrary}({name}, {value})"
         names = "".join(f", '{relation}'" for relation in self.operator)
         return f"relation({name}, {value}{names})"
 

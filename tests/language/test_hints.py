@@ -1,0 +1,72 @@
+"""Habits of other languages get a hint, and relations are printed in OGC's words."""
+
+import pytest
+
+import contrada as ct
+from contrada import Constraint, LanguageError, Point, Region, RelationSet
+from contrada.language import parse_json, to_json
+
+HINTS = {
+    "a == 5": "one =",
+    "a === 5": "one =",
+    'kind = "storm"': "single quotes, 'storm'",
+    '"storm" = kind': "single quotes, 'storm'",
+    "kind IN (\"storm\", 'flood')": "single quotes, 'storm'",
+    'kind LIKE "it\'s%"': "single quotes, 'it''s%'",
+    'kind BETWEEN "a" AND "b"': "single quotes, 'a'",
+    "kind = storm": "if storm is text, write 'storm'",
+    "a = 1 && b = 2": "joined by AND",
+    "a = 1 || b = 2": "joined by OR",
+    "!(a = 1)": "negated by NOT",
+    "a ! = 1": "unequal is written <>",
+    "a => 1": "written >=",
+    "a =< 1": "written <=",
+    "a = ‘x’": "straight single quotes",  # noqa: RUF001 - as editors type it
+    "`a` = 1": "double quotes",
+    "a = 1;": "without a semicolon",
+}
+
+
+@pytest.mark.parametrize("text", HINTS)
+def test_habits_get_a_hint(text):
+    with pytest.raises(LanguageError) as caught:
+        ct.parse(text)
+    assert HINTS[text] in str(caught.value).splitlines()[0]
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize("text", ["= 5", "a = ", "a AND", "a + 1 = 2", 'a = "', "a b", ""])
+def test_other_faults_get_none(text):
+    with pytest.raises(LanguageError) as caught:
+        ct.parse(text)
+    assert not any(hint in str(caught.value).splitlines()[0] for hint in HINTS.values())
+
+
+def test_unequal_may_be_written_in_two_ways():
+    assert ct.parse("a != 5") == ct.parse("a <> 5")
+
+
+@pytest.mark.parametrize(
+    "value", [Region([(0.1, 1e-7), (1 / 3, 2e6), (4, 5)]), Point(1 / 3, 1e22)], ids=["region", "point"]
+)
+def test_every_set_of_relations_is_printed_and_read_back(value):
+    for mask in range(256):
+        constraint = Constraint("area", RelationSet.from_mask(mask), value)
+        (part,) = ct.parse(str(constraint)).filters
+        assert part.constraints == (constraint,)
+        (part,) = parse_json(to_json(constraint)).filters
+        assert part.constraints == (constraint,)
+
+
+@pytest.mark.parametrize(
+    "word", ["S_DISJOINT", "S_TOUCHES", "S_OVERLAPS", "S_EQUALS", "S_WITHIN", "S_CONTAINS", "S_INTERSECTS", "inside"]
+)
+def test_words_of_ogc_are_printed_back(word):
+    text = f"{word}(area, POLYGON ((0 0, 4.123456789012345 0, 4 4, 0 0)))"
+    assert str(ct.parse(text)) == text
+    negated = str(ct.parse(f"NOT {text}"))
+    assert negated == {
+        "S_DISJOINT": text.replace(word, "S_INTERSECTS"),
+        "S_INTERSECTS": text.replace(word, "S_DISJOINT"),
+    }.get(word, f"NOT {text}")
+    assert to_json(ct.parse(text))["op"] == word.lower()
