@@ -8,15 +8,15 @@ import shapely
 from typer.testing import CliRunner
 
 import contrada as ct
+from contrada.cli import spark_running
 from contrada.cli.demo_run import TEMPLATE, THRESHOLD
 from contrada.cli.main import app
-from contrada.pipeline import session
 
 
 @pytest.fixture
 def demo(spark, monkeypatch):
     """Runs the command on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(session, "session", lambda master: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
 
     def command(*arguments):

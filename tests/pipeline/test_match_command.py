@@ -10,7 +10,7 @@ import shapely
 from typer.testing import CliRunner
 
 import contrada as ct
-from contrada.cli import spark_match
+from contrada.cli import spark_running
 from contrada.cli.main import app
 
 SUBSCRIPTIONS = [
@@ -24,7 +24,7 @@ SUBSCRIPTIONS = [
 @pytest.fixture
 def run(spark, monkeypatch):
     """Runs the command on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(spark_match, "session", lambda master: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from contrada.cli import streaming
+from contrada.cli import spark_running
 from contrada.cli.main import app
 
 SUBSCRIPTIONS = [
@@ -21,7 +21,7 @@ SUBSCRIPTIONS = [
 @pytest.fixture
 def run(spark, monkeypatch):
     """Runs the command on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(streaming, "session", lambda master, further: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from contrada.cli import streaming
+from contrada.cli import spark_running
 from contrada.cli.main import app
 from contrada.pipeline.changes import Change, read_changes
 
@@ -66,7 +66,7 @@ def run_tutorial(folder):
 @pytest.fixture
 def one_session(spark, monkeypatch):
     """The command runs on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(streaming, "session", lambda master, further: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
 
 

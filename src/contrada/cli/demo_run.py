@@ -15,6 +15,8 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from contrada.cli.spark_running import Interruption
+
 AREA = "area"  # the attribute of a message's region
 TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
 THRESHOLD = "severity >= $min_severity"
@@ -36,7 +38,7 @@ class Demo:
         self.output, self.data, self.master = output, data, master
         self.seconds: dict[str, float] = {}
 
-    def run(self, scale: float, seed: int) -> None:
+    def run(self, scale: float, seed: int, interruption: Interruption) -> None:
         """Make or find data, ingest, compile, match, write and report; then say what happened."""
         from rich.console import Console
 
@@ -47,9 +49,7 @@ class Demo:
                 self._make(scale, seed)
         inputs = inputs_in(self.data or self.output / "data")
         with self.stage("start Spark"):
-            from contrada.pipeline.session import session
-
-            spark = session(self.master)
+            spark = interruption.start(self.master)
         try:
             self._match(spark, inputs)
         finally:

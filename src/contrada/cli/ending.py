@@ -1,6 +1,7 @@
 """How commands end: errors are a line on standard error and an exit code, never a traceback.
 
-0: it ran. 1: it ran and found fault. 2: it could not run. 130: interrupted. 141: nobody reads the output any more.
+0: it ran. 1: it ran and found fault. 2: it could not run. 130: interrupted, 143: by SIGTERM. 141: nobody reads the
+output any more.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ def require_java() -> None:
     complaint = find_java().complaint
     if complaint is not None:
         raise ContradaError(complaint)
+
+
+def require_spark_and_java() -> None:
+    """Raise an error that says what to install, if PySpark or Java is missing."""
+    from contrada.pipeline.session import require_spark
+
+    require_spark()
+    require_java()
 
 
 @contextmanager

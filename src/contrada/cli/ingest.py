@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.cli.ending import FAULTS, errors_told, fail, require_java
+from contrada.cli.ending import FAULTS, errors_told, fail, require_spark_and_java
 from contrada.cli.match import CARE, COORDINATES, Buffer, Quiet
 from contrada.cli.progress import EVERY, Progress
 
 if TYPE_CHECKING:
+    from contrada.cli.spark_running import Interruption
     from contrada.pipeline.ingesting import Ingested
 
 RUNNING = "Running"
@@ -83,11 +84,11 @@ def ingest(
             raise typer.BadParameter(f"{path} does not exist")
     if output.exists() and (output.is_file() or any(output.iterdir())):
         raise typer.BadParameter(f"{output} exists and is not empty; name a new directory")
-    with errors_told(), _spark_errors_told():
+    with errors_told(), _interruptible() as interruption, _spark_errors_told():
         from contrada import pipeline
 
         began = time.perf_counter()
-        spark = _session(master)
+        spark = interruption.start(master)
         with Progress(not quiet) as progress:
             progress.tell(lambda: "looking at the files")
             options: dict[str, Any] = {"to_crs": to_crs, "buffer": buffer, "repair": repair, "crs": crs, "layer": layer}
@@ -103,12 +104,11 @@ def ingest(
         raise typer.Exit(FAULTS if is_bad else 0)
 
 
-def _session(master: str | None) -> Any:
-    from contrada.pipeline.session import require_spark, session
+def _interruptible() -> AbstractContextManager[Interruption]:
+    require_spark_and_java()
+    from contrada.cli.spark_running import interruptible
 
-    require_spark()
-    require_java()
-    return session(master)
+    return interruptible()
 
 
 def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:

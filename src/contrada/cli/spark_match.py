@@ -21,6 +21,7 @@ from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
 from contrada.cli.spark_asked import Parts, Whole, asked
+from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.spark_tables import Subscribed, Wanted
 from contrada.errors import ContradaError
 from contrada.language.records import SUFFIXES, Rejected, files_of
@@ -29,7 +30,6 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.attribute_census import asked_census
 from contrada.pipeline.edge import artifacts_place, quoted
 from contrada.pipeline.partitions import PartitionedArtifact
-from contrada.pipeline.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,13 +48,18 @@ Table = Artifact | PartitionedArtifact
 
 def run_on_spark(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted) -> int:
     """Match, write matches as a directory, print the summary, and return the exit code."""
+    with interruptible() as interruption:
+        return _run(plan, master, artifacts, wanted, interruption)
+
+
+def _run(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted, interruption: Interruption) -> int:
     format = _checked(plan)
     rejections, counts = Rejections(plan.reject), Counts()
     try:
         with Progress(not plan.quiet) as progress:
             subscriptions = Subscribed(plan, wanted, rejections, progress)
             progress.tell(lambda: "starting Spark")
-            spark = session(master)
+            spark = interruption.start(master)
             try:
                 table = subscriptions.placed(spark, artifacts_place(spark, artifacts))
                 counts = Counts(subscriptions=table.artifact.subscriptions)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from contrada.cli.ending import FAILED, INTERRUPTED
+from contrada.cli.ending import FAILED
 from contrada.cli.intake import IDENTIFIERS
+from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError
 from contrada.language.records import Rejected
 from contrada.pipeline.edge import quoted
 from contrada.pipeline.place import Place
-from contrada.pipeline.session import session
 from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
 from contrada.pipeline.stream_progress import Progress
 from contrada.pipeline.versioned import Decoding
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KAFKA, RATE = "kafka:", "rate:"
+POLL = 0.5  # seconds
 
 
 class Plan(NamedTuple):
@@ -52,13 +53,17 @@ class Plan(NamedTuple):
 
 def run(plan: Plan) -> int:
     """Run the stream until it ends or is interrupted, and return the exit code."""
+    line = Line(plan.quiet, plan.metrics)
+    with interruptible(f"stopped at once: {_going_on(plan)}") as interruption:
+        return _run(plan, line, interruption)
+
+
+def _run(plan: Plan, line: Line, interruption: Interruption) -> int:
     from pyspark.errors import PySparkException
 
     from contrada.pipeline.streaming import match_stream
 
-    spark = session(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
-    stream = None
-    line = Line(plan.quiet, plan.metrics)
+    spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
     try:
         frame, decoding = _source(spark, plan)
         first = None if plan.asking is None or _is_begun(plan.checkpoint) else table_of(plan.asking, _told)
@@ -66,11 +71,12 @@ def run(plan: Plan) -> int:
             frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
             trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
         )  # fmt: skip
-        stream.wait()
-    except KeyboardInterrupt:
-        if stream is not None:
-            stream.stop()
-        return INTERRUPTED
+        interruption.is_patient = True
+        while not stream.wait(POLL):
+            if interruption.number is not None:
+                line.last(f"stopping after this batch (again: at once): {_going_on(plan)}")
+                stream.stop(finish=True)
+                return interruption.code
     except PySparkException as error:
         typer.echo(f"error: {str(error).strip().partition(chr(10))[0]}", err=True)
         return FAILED
@@ -78,6 +84,10 @@ def run(plan: Plan) -> int:
         line.end([] if stream is None else stream.census.lines())
         spark.stop()
     return 0
+
+
+def _going_on(plan: Plan) -> str:
+    return f"the same command goes on from checkpoint {plan.checkpoint}"
 
 
 def _is_begun(checkpoint: str) -> bool:
@@ -170,6 +180,12 @@ class Line:
         sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
         sys.stderr.flush()
         self._is_open = self._is_terminal
+
+    def last(self, text: str) -> None:
+        """Tell this in the place of the line, and no more."""
+        sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_open else f"{text}\n")
+        sys.stderr.flush()
+        self._quiet, self._is_open = True, False
 
     def end(self, lines: list[str]) -> None:
         """End the line, and print others below it."""

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import ContradaError
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.tables import opened
 
 # Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
@@ -68,22 +68,35 @@ def answers_of(
 
 
 def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> Answer:
-    """Match the rows of an Arrow table; if a whole table is refused, half by half, until the bad rows stand alone."""
+    """Match a list of messages or the rows of an Arrow table.
+
+    If all of them are refused together, each half is tried, until the bad ones stand alone. Their errors are of any
+    kind: a message must not end the task, or the stream would end by it at every start.
+    """
+    count = len(messages)
     try:
         found = table.match_many(messages, by=by, threads=1)
-    except ContradaError as error:
-        half = messages.num_rows // 2
+    except Exception as error:
+        if isinstance(error, MemoryError | OSError):  # the machine's, not a message's
+            raise
+        half = count // 2
         if not half:
-            return Answer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, str(error))])
-        first, second = (answer_of(table, part, by) for part in (messages.slice(0, half), messages.slice(half)))
+            return Answer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, reason_of(error))])
+        first, second = (answer_of(table, part, by) for part in (_slice(messages, 0, half), _slice(messages, half)))
         return Answer(
-            messages.num_rows,
+            count,
             np.concatenate([first.messages, second.messages + half]),
             np.concatenate([first.rows, second.rows]),
             first.rejected + [(row + half, reason) for row, reason in second.rejected],
         )
-    owners = np.repeat(np.arange(messages.num_rows), np.diff(found.offsets))
-    return Answer(messages.num_rows, owners, found.rows, [(item.row, item.reason) for item in found.rejected])
+    owners = np.repeat(np.arange(count), np.diff(found.offsets))
+    return Answer(count, owners, found.rows, [(item.row, plain_text(item.reason)) for item in found.rejected])
+
+
+def _slice(messages: Any, start: int, stop: int | None = None) -> Any:
+    if isinstance(messages, list):
+        return messages[start:stop]
+    return messages.slice(start) if stop is None else messages.slice(start, stop - start)
 
 
 class Naming:

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import FormatError
 from contrada.language.decoding import decode
 from contrada.language.reading import read_messages
-from contrada.language.records import SUFFIXES, Rejected, json_records, opened
+from contrada.language.records import SUFFIXES, Rejected, json_records, lines, opened
 from contrada.matching import ForwardingTable
 from contrada.matching.asked import asked_predicate
+from contrada.pipeline import manifests
 from contrada.pipeline.place import Place
+from contrada.pipeline.reasons import plain_text, reason_of
 
 ACTIONS = ("subscribe", "unsubscribe")
-JSON = ("ndjson", "json", "geojsonseq")
+JSON, ROWS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
 Name = str | int
 
 
@@ -36,6 +41,7 @@ class Change(NamedTuple):
     source: str = ""
     unit: str = "record"
     number: int = 0
+    raw: str = ""  # as it was written
 
     def line(self) -> str:
         """The record as a line of JSON, without where it stood."""
@@ -48,7 +54,7 @@ class Change(NamedTuple):
 
     def rejected(self, reason: object) -> Rejected:
         """The record with the reason why it is not applied."""
-        return Rejected(self.source, self.unit, self.number, str(reason), self.line())
+        return Rejected(self.source, self.unit, self.number, str(reason), self.raw or self.line())
 
 
 class News(NamedTuple):
@@ -78,7 +84,7 @@ class DirectoryChanges:
 
     def since(self, state: Any) -> News:
         """The records of the files that are new."""
-        known: dict[str, int] = state or {}
+        known: dict[str, int] = manifests.map_of(manifests.count)(state or {})
         sizes = self._place.sizes()
         records: list[Change | Rejected] = []
         for name, size in sizes.items():
@@ -98,13 +104,44 @@ class DirectoryChanges:
             return None
 
     def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
+        """Return the records of a file; from where it cannot be read on there is one rejection."""
         source = f"{self._place.where}/{name}"
+        records: list[Change | Rejected] = []
         try:
             if data is None:
                 raise FormatError("it cannot be read")
-            return list(read_changes(io.BytesIO(data), source))
-        except (OSError, ContradaError) as error:
-            return [Rejected(source, "file", 0, str(error), "")]
+            with opened(io.BytesIO(data), SUFFIXES.get(PurePosixPath(name).suffix.lower())) as ready:
+                format = ready.format
+            if format in ROWS:
+                return read_apart(data, source)
+            records.extend(read_changes(io.BytesIO(data), source))
+        except Exception as error:  # whatever a file holds, the stream goes on
+            records.append(Rejected(source, "file", 0, reason_of(error), ""))
+        return records
+
+
+def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
+    """Return the records of a Parquet or Arrow file, read in another process.
+
+    The C++ readers of these formats may end the process that they run in when a file is damaged. A driver that ended
+    so would end again at every start.
+    """
+    command = [sys.executable, "-m", "contrada.pipeline.change_files", source]
+    path = os.pathsep.join(filter(None, sys.path))
+    run = subprocess.run(
+        command, input=data, capture_output=True, check=False, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    records: list[Change | Rejected] = []
+    for line in run.stdout.decode(errors="replace").splitlines():
+        kind, fields = json.loads(line)
+        records.append(Change(*fields) if kind == "change" else Rejected(*fields))
+    if run.returncode:
+        last = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        how = f"signal {-run.returncode}" if run.returncode < 0 else last or f"exit code {run.returncode}"
+        reason = f"the file cannot be read from here on: the process that read it ended ({how})"
+        records.append(Rejected(source, "file", 0, reason, ""))
+    return records
 
 
 class ChangeTable:
@@ -144,23 +181,35 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
         if ready.format == "cap":
             raise FormatError("CAP alerts are messages, not changes of subscriptions")
         if ready.format not in JSON:
-            for item in read_messages(ready.stream, ready.format):
-                if isinstance(item, Rejected):
-                    yield item._replace(source=source)
-                else:
-                    yield _parsed(item.message, source, item.unit, item.number)
+            yield from _rows(ready.stream, ready.format, source)
             return
         for record in json_records(ready.stream, ready.format):
             try:
                 if record.error is not None:
                     raise record.error
-                yield _parsed(decode(record.data), source, record.unit, record.number)
-            except ContradaError as error:
-                yield record.rejected(source, error)
+                value = decode(record.data)
+            except Exception as error:  # of a record, whatever it is: the next one may be good
+                yield record.rejected(source, reason_of(error))
+            else:
+                yield _parsed(value, source, record.unit, record.number, record.data.decode(errors="replace"))
 
 
-def _parsed(value: Any, source: str, unit: str, number: int) -> Change | Rejected:
-    """A change of its record, or why there is none."""
+def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
+    """Return the records of a file of rows; lines of CSV keep their text."""
+    data = stream.read()
+    texts = {record.number: record.data for record in lines(io.BytesIO(data))} if format == "csv" else {}
+    for item in read_messages(io.BytesIO(data), format):
+        if isinstance(item, Rejected):
+            yield item._replace(source=source)
+        else:
+            raw = texts[item.number].decode(errors="replace") if texts else None
+            yield _parsed(item.message, source, item.unit, item.number, raw)
+
+
+def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
+    """Return the change of a record, or why there is none; `raw` is its text, which a row has not."""
+    if raw is None:
+        raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
     try:
         if not isinstance(value, Mapping):
             raise FormatError("a change is an object with the members action, key, subscriber and filter")
@@ -173,13 +222,15 @@ def _parsed(value: Any, source: str, unit: str, number: int) -> Change | Rejecte
         for what, name in (("key", key), ("subscriber", subscriber)):
             if not isinstance(name, str | int) or isinstance(name, bool):
                 raise FormatError(f"a {what} is text or an integer, not {name!r}")
+            str(name).encode()  # not of lone surrogates, nor of thousands of digits
         if action == "subscribe":
             if not asked or not isinstance(asked, str | Mapping):
                 raise FormatError("no filter")
             asked = asked if isinstance(asked, str) else str(asked_predicate(asked))
-        return Change(action, key, subscriber, asked if action == "subscribe" else None, source, unit, number)
-    except ContradaError as error:
-        return Rejected(source, unit, number, str(error), json.dumps(value, default=str, ensure_ascii=False))
+            asked.encode()
+        return Change(action, key, subscriber, asked if action == "subscribe" else None, source, unit, number, raw)
+    except Exception as error:  # of a record, whatever it is: the next one may be good
+        return Rejected(source, unit, number, reason_of(error), raw)
 
 
 def named_as(change: Change, key_type: str, subscriber_type: str) -> Change:
@@ -242,8 +293,8 @@ def apply_changes(
                 table.subscribe(change.subscriber, predicate, change.key, replace=True)
                 made.attributes.update(attributes)
             made.changes.append(change)
-        except ContradaError as error:
-            made.rejected.append(record.rejected(error))
+        except Exception as error:  # of a change, whatever it is: a driver that ends by it ends at every start
+            made.rejected.append(record.rejected(reason_of(error)))
     return made
 
 

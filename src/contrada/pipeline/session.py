@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contrada.errors import ContradaError
 
@@ -26,12 +26,14 @@ def require_spark() -> None:
         raise ContradaError(MISSING) from error
 
 
-def session(master: str | None = None, further: Mapping[str, str] | None = None) -> SparkSession:
+def session(
+    master: str | None = None, further: Mapping[str, str] | None = None, process: Mapping[str, Any] | None = None
+) -> SparkSession:
     """The running session as it is, or a new one: on all cores of this machine unless `master` names another place.
 
     It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
-    half of the machine's memory; `further` settings come on top. Python workers run this same interpreter. If Spark
-    does not start, a ContradaError says why.
+    half of the machine's memory; `further` settings come on top. Python workers run this same interpreter. `process`
+    are arguments for the `Popen` that starts Java. If Spark does not start, a ContradaError says why.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -43,13 +45,28 @@ def session(master: str | None = None, further: Mapping[str, str] | None = None)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    settings = {**settings_of(place), **(further or {})}
     builder = SparkSession.builder.appName("contrada").master(place)
-    for name, value in {**settings_of(place), **(further or {})}.items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     try:
+        if process is not None:
+            _start_java({"spark.app.name": "contrada", "spark.master": place, **settings}, process)
         return builder.getOrCreate()
     except Exception as error:  # of Spark, of Py4J, of the system: whatever it is, there is no session
         raise ContradaError(f"Spark does not start at {place}: {str(error).strip().partition(chr(10))[0]}") from error
+
+
+def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None:
+    """Start Java and a Spark context with arguments of one's own for `Popen`, unless Java runs already."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:
+        conf = SparkConf()
+        for name, value in settings.items():
+            conf.set(name, value)
+        SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
 
 
 def settings_of(place: str) -> dict[str, str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TEXT = "value"
+POLL = 0.05  # seconds
 
 
 class Stream:
@@ -56,8 +57,15 @@ class Stream:
         """Wait until it ends, or so long; True if it has ended. What ended it badly is raised."""
         return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
-    def stop(self) -> None:
-        """Stop. A batch that was running comes again when a new stream goes on from the same checkpoint."""
+    def stop(self, *, finish: bool = False) -> None:
+        """Stop. A batch that was running comes again when a new stream goes on from the same checkpoint.
+
+        With `finish` the batch ends and is committed first, and no other begins.
+        """
+        if finish:
+            self._batches.is_ending = True
+            while self.query.isActive and self.query.status["isTriggerActive"]:
+                time.sleep(POLL)
         self.query.stop()
         self.versions.wait()
 
@@ -181,11 +189,14 @@ class _Batches:
         self.last: tuple[Batch, float] | None = None
         self.census = Census()
         self.query: StreamingQuery | None = None
+        self.is_ending = False
 
     def run(self, messages: DataFrame, number: int) -> None:
         """Match a batch with its version, and hand the answers to the sink."""
         from pyspark.sql import functions as f
 
+        if self.is_ending:
+            raise ContradaError(f"the stream ends: batch {number} comes again when it is started again")
         began = time.perf_counter()
         self.versions.committed(number)  # Spark begins a batch when those before it are committed
         version = self.versions.of_batch(number)
@@ -221,7 +232,8 @@ class _Batches:
             ids = messages.select(ID).schema
         else:
             columns = {}
-            sent = messages.select(messages[ID].cast("string").alias("id"), TEXT)
+            # As bytes: text that is not UTF-8 is the fault of one message, and Arrow takes no such text.
+            sent = messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"))
             ids = StructType().add(ID, "string")
         found = StructType().add("subscriber", name_type(version.artifact.subscriber_type))
         if self._by == "subscription":

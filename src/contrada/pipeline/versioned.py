@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import FormatError
 from contrada.language.messages import message_of
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
@@ -16,6 +16,7 @@ from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
 from contrada.pipeline.changes import apply_segment
 from contrada.pipeline.place import Place
+from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.tables import Opened, cache_home, open_copy, remove_copy
 from contrada.pipeline.versions import Version, segment
 
@@ -160,32 +161,34 @@ def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> 
                 raise FormatError("no text")
             message = message_of(text, **decoding.options)
             ids[row] = _identifier(message, decoding, ids[row])
-        except ContradaError as error:
-            rejected.append((row, str(error)))
+        except Exception as error:  # of a message, whatever it is: a task that ends by it ends the stream
+            rejected.append((row, reason_of(error)))
         else:
             good.append(message)
             rows.append(row)
     census.add(good)
-    found = table.match_many(good, by=work.by, threads=1)
-    owners = np.array(rows, np.int64)[np.repeat(np.arange(len(good)), np.diff(found.offsets))]
-    rejected += [(rows[item.row], item.reason) for item in found.rejected]
+    found = answer_of(table, good, work.by)
+    numbers = np.array(rows, np.int64)
+    rejected += [(rows[row], reason) for row, reason in found.rejected]
     raw = {row: _text(texts[row]) for row, _ in rejected}
-    return pa.array(ids, pa.string()), Answer(len(texts), owners, found.rows, sorted(rejected)), raw
+    answer = Answer(len(texts), numbers[found.messages], found.rows, sorted(rejected))
+    return pa.array(ids, pa.string()), answer, raw
 
 
 def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str | None:
     for name in decoding.ids:
         value = message.get(name)
         if isinstance(value, str | int) and not isinstance(value, bool):
-            return str(value)
+            return plain_text(str(value))
     if decoding.is_id_needed:
         raise FormatError(f"no attribute {decoding.ids[0]!r}, which shall identify the message")
     return None if place is None else str(place)
 
 
 def _text(value: Any) -> str:
+    """Return the text of a bad message as it was written; what is not UTF-8 becomes replacement characters."""
     text = value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value or "")
-    return text[:RAW_LENGTH]
+    return plain_text(text[:RAW_LENGTH])
 
 
 def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> Iterator[Any]:

@@ -240,7 +240,7 @@ class Versions:
         self.rejected += len(rejected)
         if rejected:
             lines = "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejected)
-            self.place.write(f"rejected_changes/{number}.ndjson", lines.encode())
+            self.place.write(f"rejected_changes/{number}.ndjson", lines.encode(errors="replace"))
 
     # Compaction
 

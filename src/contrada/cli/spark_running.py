@@ -1,0 +1,128 @@
+"""Commands on Spark that end cleanly: Ctrl-C and SIGTERM print one line, and nothing of Java or of Python workers.
+
+Java runs in a session of its own, so that Ctrl-C in a terminal reaches this process alone. What Java and its Python
+workers write to standard error comes through a pipe, which is closed for the terminal as soon as a signal comes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from contrada.cli.ending import require_spark_and_java
+from contrada.errors import ContradaError
+from contrada.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CHATTER = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level",
+           b"Setting Spark log level")  # fmt: skip
+LAST_WORDS = 3.0  # seconds for what Java says when it does not start
+HELD = 0.2  # seconds that a line of Java waits: of two processes that get a signal at once, either may be the first
+
+
+class Interruption:
+    """The signals that a command gets. The first ends it, or only says so if `is_patient`; the second ends it at once.
+
+    `number` is the first signal, None until it comes.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.is_patient = False
+
+    def install(self) -> None:
+        """Take the signals; a new Spark session takes SIGINT away, and this must be called again."""
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                signal.signal(number, self._receive)
+
+    def _receive(self, number: int, frame: Any) -> None:
+        is_first = self.number is None
+        if is_first:
+            self.number = number
+            _silence_python()
+        if not (is_first and self.is_patient):
+            raise KeyboardInterrupt
+
+    @property
+    def code(self) -> int:
+        """The exit code: 128 and the number of the signal."""
+        return 128 + (self.number or signal.SIGINT)
+
+    def start(self, master: str | None, further: Mapping[str, str] | None = None) -> SparkSession:
+        """Start Spark, or say in one sentence that it or Java is not installed."""
+        require_spark_and_java()
+        reading, writing = os.pipe()
+        relay = threading.Thread(target=self._relay, args=(reading,), daemon=True)
+        relay.start()
+        try:
+            return session(master, further, {"stderr": writing, "start_new_session": True})
+        except ContradaError:
+            os.close(writing)
+            writing = -1
+            relay.join(LAST_WORDS)
+            raise
+        finally:
+            if writing >= 0:
+                os.close(writing)
+            self.install()
+
+    def _relay(self, reading: int) -> None:
+        """Copy what Java writes to standard error, but for its usual first lines, until there is a signal."""
+        rest = b""
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while data := pipe.read(1 << 16):
+                time.sleep(HELD)  # for all lines together: Java must not wait for this pipe
+                *lines, rest = (rest + data).split(b"\n")
+                self._copy(lines)
+        self._copy([rest] if rest else [])
+
+    def _copy(self, lines: list[bytes]) -> None:
+        text = b"".join(line + b"\n" for line in lines if not line.startswith(CHATTER))
+        if self.number is None and text:
+            with suppress(OSError):
+                os.write(2, text)
+
+    def end(self, line: str) -> None:
+        """Print a line and end at once: Java ends by itself when its standard input closes."""
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+        os._exit(self.code)
+
+
+def _silence_python() -> None:
+    """Let Py4J and threads that end with their connections say nothing."""
+    logging.disable(logging.CRITICAL)
+    threading.excepthook = lambda given: None
+    sys.unraisablehook = lambda given: None
+
+
+@contextmanager
+def interruptible(line: str = "interrupted: output that was begun is not whole") -> Iterator[Interruption]:
+    """Run a command on Spark. A signal ends the process with `line` and 130 for Ctrl-C, 143 for SIGTERM."""
+    made = Interruption()
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
+    made.install()
+    try:
+        yield made
+    except KeyboardInterrupt:
+        if made.number is None:
+            raise
+        made.end(line)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

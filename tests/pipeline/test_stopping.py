@@ -1,0 +1,180 @@
+"""Ctrl-C and SIGTERM on commands that run Spark, as processes of their own: one line, and nothing is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import contrada as ct
+from contrada.testing.district import write_district
+
+WAIT = 300  # seconds at most, against a hang
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Starts a command in a process group of its own, as a shell does, and ends it after the test."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
+    running = []
+
+    def begin(*arguments):
+        command = [sys.executable, "-m", "contrada.cli.main", *map(str, arguments)]
+        with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
+            running.append(subprocess.Popen(command, stdout=out, stderr=err, process_group=0, cwd=tmp_path))
+        return running[-1]
+
+    yield begin
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def until(condition, process, tmp_path):
+    deadline = time.monotonic() + WAIT
+    while not condition():
+        assert process.poll() is None, (tmp_path / "stderr").read_text()
+        assert time.monotonic() < deadline, (tmp_path / "stderr").read_text()
+        time.sleep(0.02)
+
+
+def has_java(process):
+    """True if a process has started the Java of Spark."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == process.pid and b"org.apache.spark" in (path / "cmdline").read_bytes():
+                return True
+        except OSError:  # it has ended
+            continue
+    return False
+
+
+def said(tmp_path):
+    """What a command said on standard error beside its progress."""
+    lines = (tmp_path / "stderr").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith(("batch ", "contrada: compiling"))]
+
+
+def write_messages(tmp_path, first, last):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    for number in range(first, last):
+        rows = [{"id": f"m{number}-{k}", "size": k if k % 7 else None} for k in range(200)]
+        hidden = tmp_path / "in" / f".{number:03}.ndjson"
+        hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        hidden.rename(tmp_path / "in" / f"{number:03}.ndjson")
+
+
+MOMENTS = {
+    "start": lambda place, process: has_java(process),
+    "begun": lambda place, process: (place / "state" / "contrada" / "driver.json").exists(),
+    "batch": lambda place, process: (place / "state" / "contrada" / "batches" / "0.json").exists(),
+    "idle": lambda place, process: (place / "state" / "commits" / "3").exists(),
+}
+SLOW = pytest.mark.slow
+CASES = [
+    pytest.param("start", signal.SIGINT, marks=SLOW),
+    pytest.param("begun", signal.SIGINT, marks=SLOW),
+    ("batch", signal.SIGINT),
+    pytest.param("idle", signal.SIGINT, marks=SLOW),
+    pytest.param("batch", signal.SIGTERM, marks=SLOW),
+    pytest.param("idle", signal.SIGTERM, marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("moment", "number"), CASES)
+def test_a_stream_stops_with_one_line_and_goes_on(tmp_path, start, moment, number):
+    write_messages(tmp_path, 0, 4)
+    asked = [{"key": key, "subscriber": "ops", "filter": "size >= 0 OR size IS NULL"} for key in ("k1", "k2")]
+    (tmp_path / "s.ndjson").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    command = ["stream", "in", "s.ndjson", "--checkpoint", "state", "--output", "out", "--files", 1]
+    process = start(*command, "--master", "local[2]")
+    until(lambda: MOMENTS[moment](tmp_path, process), process, tmp_path)
+    os.killpg(process.pid, number)
+    assert process.wait(WAIT) == 128 + number
+    (line,) = said(tmp_path)
+    assert "goes on from checkpoint state" in line
+    again = start(*command, "--once", "--master", "local[2]")
+    assert again.wait(WAIT) == 0, (tmp_path / "stderr").read_text()
+    rows = []
+    for path in (tmp_path / "out" / "matches").glob("batch=*/*.parquet"):
+        rows += [(row["message_id"], row["key"]) for row in pq.ParquetFile(path).read().to_pylist()]
+    right = [(f"m{number}-{k}", key) for number in range(4) for k in range(200) for key in ("k1", "k2")]
+    assert sorted(rows) == sorted(right), "every message once"
+
+
+@pytest.mark.slow
+def test_a_second_signal_stops_a_stream_at_once(tmp_path, start):
+    write_messages(tmp_path, 0, 4)
+    process = start("stream", "in", "--checkpoint", "state", "--output", "out", "--master", "local[2]")
+    until(lambda: MOMENTS["batch"](tmp_path, process), process, tmp_path)
+    for _ in range(2):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.1)
+    assert process.wait(WAIT) == 130
+    assert 1 <= len(said(tmp_path)) <= 2
+
+
+def commands(tmp_path):
+    district = tmp_path / "data"
+    match = ["match", district / "messages.parquet", district / "parcels.parquet", "--spark", "--output", "matches",
+             "--template", "S_INTERSECTS(area, $geometry)", "--quiet"]  # fmt: skip
+    return {
+        "match": match,
+        "ingest": ["ingest", district / "parcels.parquet", "rows", "--quiet"],
+        "demo": ["demo", "--data", district, "--output", "demo"],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["match", "ingest", "demo"])
+@pytest.mark.parametrize("delay", [0, 6])
+def test_other_commands_stop_with_one_line(tmp_path, start, name, delay):
+    write_district(tmp_path / "data", scale=1)
+    process = start(*commands(tmp_path)[name])
+    until(lambda: has_java(process), process, tmp_path)
+    time.sleep(delay)  # somewhere in the run; where, no test can say
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(WAIT) == 130
+    lines = [line for line in said(tmp_path) if not line.endswith(" s")]  # stages of the demonstration
+    assert lines == ["interrupted: output that was begun is not whole"]
+
+
+HIDDEN = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyspark":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+from contrada.cli.main import app
+app(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("name", ["stream", "match", "ingest", "demo"])
+def test_without_pyspark_there_is_one_line(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "s.ndjson").write_text('{"key": 1, "filter": "size > 1"}\n')
+    (tmp_path / "m.ndjson").write_text('{"id": 1, "size": 5}\n')
+    asked = {
+        "stream": ["in", "s.ndjson", "--checkpoint", "state", "--output", "out"],
+        "match": ["m.ndjson", "s.ndjson", "--spark", "--output", "out"],
+        "ingest": ["m.ndjson", "out"],
+        "demo": ["--output", "out"],
+    }
+    command = [sys.executable, "-c", HIDDEN, name, *asked[name]]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=WAIT)
+    assert run.returncode == 2, run.stderr
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("error: Spark is not installed")
+    assert not (tmp_path / "out").exists()
