@@ -1,7 +1,9 @@
 """`contrada demo`: the whole way from files to a report, on the made-up district and on data of one's own."""
 
 import json
+import re
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -32,6 +34,7 @@ def test_the_district(demo, tmp_path):
     assert len(lines) == 10
     out = tmp_path / "out"
     assert str(out / "report.html") in lines[-1]
+    check_same_numbers(found.stdout, out / "report.html")
     assert "<html" in (out / "report.html").read_text()[:200]
     rows = pq.read_table(out / "regions" / "rows").to_pylist()
     counts = json.loads((out / "regions" / "dataset.json").read_text())["counts"]
@@ -62,6 +65,75 @@ def test_the_district(demo, tmp_path):
     assert sorted((row["message_id"], row["key"]) for row in matches) == expected
     bad = pq.read_table(out / "rejected").to_pylist()
     assert sorted(row["message_id"] for row in bad) == sorted(ids[item.row] for item in answer.rejected)
+
+
+def cards_of(page):
+    """The headline of a report: numbers by their names."""
+    found = re.findall(r'<div class="card"><dt>([^<]*)</dt><dd>([^<]*)</dd>', page.read_text())
+    return {name: int(value.replace(",", "")) for name, value in found if "%" not in value}
+
+
+def numbers_in(lines):
+    """The numbers of what the command printed, by the first word of their line."""
+    return {line.split()[0]: [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\b", line)] for line in lines}
+
+
+def check_same_numbers(output, page):
+    """The console and the report say the same of everything that both tell."""
+    told, shown = numbers_in(output.splitlines()), cards_of(page)
+    assert told["subscriptions"] == [shown["Subscriptions"], shown["Set aside"]]
+    assert told["messages"] == [shown["Messages"], shown["Rejected"]]
+    assert told["quarantined"][0] == shown["Quarantined"]
+    assert told["matches"][0] == shown["Matches"]
+    return told
+
+
+def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
+    """Rows that are bad when read, when compiled and when matched, and keys that come twice."""
+    data = tmp_path / "data"
+    data.mkdir()
+    bow_tie = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
+    areas = [shapely.to_wkb(shape) for shape in (shapely.box(0, 0, 3, 3), bow_tie, shapely.box(8, 8, 9, 9))]
+    columns = {"message_id": ["m1", "m2", "m3", "m4", "m4"], "area": [*areas, None, areas[0]],
+               "kind": ["storm", "storm", None, "hail", "hail"]}  # fmt: skip
+    pq.write_table(pa.table(columns), data / "messages.parquet")
+    places = [
+        feature(shapely.box(1, 1, 2, 2), id="a", subscriber="s1"),
+        feature(shapely.box(1, 1, 2, 3), id="a", subscriber="s2"),  # a key that was there before
+        feature(shapely.box(3, 3, 4, 4), id="b", subscriber="s1"),
+        feature(bow_tie, id="c", subscriber="s1"),
+        {"type": "Feature", "geometry": None, "properties": {"id": "d"}},
+        {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, "properties": {"id": "e"}},
+        feature(shapely.box(20, 20, 21, 21), id="far", subscriber="s3"),
+    ]
+    (data / "places.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": places}))
+    filters = [("hail", "kind = 'hail'"), ("bad", "kind ="), ("hail", "kind = 'storm'"), ("no", "kind IS NULL")]
+    rows = [{"key": key, "subscriber": "farm", "filter": text} for key, text in filters]
+    (data / "subscriptions.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = demo("--data", data, "--output", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
+    assert told["regions"] == [7, 4]
+    assert told["quarantined"][0] == 3
+    assert told["subscriptions"] == [5, 3]
+    assert told["messages"] == [5, 1]
+    matches = pq.read_table(tmp_path / "out" / "matches").to_pylist()
+    assert told["matches"][0] == len(matches)
+    expected = [("m1", "a"), ("m1", "b"), ("m3", "no"), ("m4", "a"), ("m4", "b"), ("m4", "hail"), ("m4", "hail")]
+    assert sorted((row["message_id"], row["key"]) for row in matches) == expected
+
+
+def test_bad_messages_of_files_are_quarantined_in_both(demo, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    storms = [feature(shapely.box(0, 0, 3, 3), kind="storm"), {"type": "Feature", "geometry": 5, "properties": {}}]
+    (data / "messages.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": storms}))
+    rows = [{"key": key, "subscriber": "farm", "filter": "kind = 'storm'"} for key in ("a", "b")]
+    (data / "subscriptions.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = demo("--data", data, "--output", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
+    assert (told["messages"], told["quarantined"], told["matches"][0]) == ([1, 0], [1], 2)
 
 
 def feature(geometry, **properties):

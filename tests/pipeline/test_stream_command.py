@@ -63,6 +63,43 @@ def test_lines_of_json(run, tmp_path):
     assert pq.read_table(tmp_path / "out" / "matches" / "batch=1").column("key").to_pylist() == ["k1", "k2"]
 
 
+def test_bad_bytes_and_hostile_records_stop_nothing(run, tmp_path):
+    """Each bad record of messages and changes is kept with its text; the same checkpoint goes on after them."""
+    subscriptions = write(tmp_path / "s.ndjson", SUBSCRIPTIONS[:2])
+    digits, deep = b"1" * 400, b"[" * 5000 + b"]" * 5000
+    bad = [
+        b'{"id": "x", "name": "caf\xe9", "level": 4}',
+        b"\xff\xfe\x00",
+        b'{"id": "x", "level":    ',
+        b'{"id": "x", "area": {"type": "Point", "coordinates": [' + digits + b", 0]}}",
+        b'{"id": "x", "deep": ' + deep + b"}",
+        b'{"id": "\\ud800", "level": 4}',
+    ]
+    good = [b'{"id": "a", "level": 4}', b'{"id": "b", "level": 9}', b'{"id": "c", "level": null}']
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.ndjson").write_bytes(b"\n".join([good[0], *bad, *good[1:]]) + b"\n")
+    (tmp_path / "changes").mkdir()
+    lines = [b'{"key": "\xff"}', b'{"key": "n1", "subscriber": "ops", "filter": "level = 4"}']
+    (tmp_path / "changes" / "1.ndjson").write_bytes(b"\n".join(lines))
+    (tmp_path / "changes" / "2.parquet").write_bytes(b"PAR1 and no more PAR1")
+    (tmp_path / "changes" / "3.arrow").write_bytes(b"ARROW1\x00\x00" + b"\xff" * 200)
+    common = ["--checkpoint", tmp_path / "state", "--output", tmp_path / "out", "--once"]
+    result = run(tmp_path / "in", subscriptions, *common, "--changes", tmp_path / "changes")
+    assert result.exit_code == 0, result.output
+    assert "9 messages" in result.stderr
+    assert "6 rejected, 3 bad changes" in result.stderr
+    rows = pq.read_table(tmp_path / "out" / "matches").to_pylist()
+    assert sorted((row["message_id"], row["key"]) for row in rows) == [
+        ("a", "k1"), ("a", "n1"), ("b", "k1"), ("b", "k2"),
+    ]  # fmt: skip
+    raws = pq.read_table(tmp_path / "out" / "rejected").column("raw").to_pylist()
+    assert sorted(raws) == sorted(line.decode(errors="replace")[:10_000] for line in bad)
+    write(tmp_path / "in" / "2.ndjson", [{"id": "d", "level": 4}])
+    again = run(tmp_path / "in", *common, "--changes", tmp_path / "changes")
+    assert again.exit_code == 0, again.output
+    assert pq.read_table(tmp_path / "out" / "matches" / "batch=1").column("key").to_pylist() == ["k1", "n1"]
+
+
 def test_parquet_to_lines(run, tmp_path):
     subscriptions = write(tmp_path / "s.ndjson", SUBSCRIPTIONS[:2])
     (tmp_path / "in").mkdir()

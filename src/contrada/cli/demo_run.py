@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada import pipeline
 from contrada.errors import ContradaError
+from contrada.pipeline.report import Written, report_and_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,9 +65,10 @@ class Demo:
 
     def _match(self, spark: SparkSession, inputs: Inputs) -> None:
         with self.stage("ingest"):
-            messages, crs = self._messages(spark, inputs.messages)
+            messages, crs, unread = self._messages(spark, inputs.messages)
             regions = pipeline.ingest(spark, inputs.regions, to_crs=crs) if inputs.regions else None
             counts = None if regions is None else regions.counts()
+            quarantine = [*unread, *([] if regions is None else [regions.quarantine])]
             if regions is not None:
                 shutil.rmtree(self.output / "regions", ignore_errors=True)
                 regions.write(self.output / "regions")
@@ -75,33 +77,34 @@ class Demo:
         with self.stage("match"):
             found = [pipeline.match(messages, one) for one in compiled]
             matches = united([one.matches for one in found])
-            rejected = found[0].rejected
+            rejected = refused(found)
             for name, table in (("matches", matches), ("rejected", rejected)):
                 table.write.mode("overwrite").parquet(str(self.output / name))
             matches, rejected = (spark.read.parquet(str(self.output / name)) for name in ("matches", "rejected"))
         with self.stage("report"):
-            page = pipeline.write_report(
+            written = report_and_numbers(
                 self.output / "report.html", messages=messages, subscriptions=asked, matches=matches,
                 rejected=rejected, title="Contrada: who hears of what", seconds=dict(self.seconds),
-                quarantine=set_aside(compiled, None if regions is None else regions.quarantine),
+                quarantine=united([one.select("file", "row", "reason") for one in quarantine]) if quarantine else None,
+                set_aside=united([one.rejected.select("row", "key", "reason") for one in compiled]),
                 attribution=None if regions is None else list(regions.about.attribution.values()),
                 plan="broadcast",
             )  # fmt: skip
-        self._tell(counts, compiled, messages.count(), matches, rejected.count(), page)
+        self._tell(counts, written)
 
-    def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None]:
-        """Messages with an id and a region called `area`, and their CRS."""
+    def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
+        """Messages with an id and a region called `area`, their CRS, and the rows of files that are none."""
         from pyspark.sql import functions as f
 
         if all(path.suffix == ".parquet" or path.is_dir() for path in files):
             frame = spark.read.parquet(*map(str, files))
             if {"message_id", AREA} <= set(frame.columns):
-                return frame, crs_of(files[0], AREA)
+                return frame, crs_of(files[0], AREA), []
         read = pipeline.ingest(spark, files)
         frame = read.rows.withColumnRenamed("geometry", AREA)
         if "message_id" not in frame.columns:
             frame = frame.withColumn("message_id", f.monotonically_increasing_id())
-        return frame, read.crs
+        return frame, read.crs, [read.quarantine]
 
     def _compiled(
         self, spark: SparkSession, regions: DataFrame | None, filters: list[Path]
@@ -122,25 +125,26 @@ class Demo:
             raise ContradaError("there is nothing to subscribe: no regions and no filters")
         return united(asked), compiled
 
-    def _tell(
-        self, counts: Any, compiled: list[Any], messages: int, matches: DataFrame, rejected: int, page: Path
-    ) -> None:
-        """What happened, in ten lines."""
-        made = matches.count()
+    def _tell(self, counts: Any, written: Written) -> None:
+        """Print what happened, in ten lines; all but the lines of regions and time are numbers of the report."""
+        page, numbers = written
+        messages, made, seconds = numbers.messages, numbers.matches, self.seconds["match"]
+        bad = 0 if numbers.quarantined is None else numbers.quarantined.rows
+        aside = 0 if numbers.set_aside is None else numbers.set_aside.rows
         told = [
             f"data           {(self.data or self.output / 'data')}",
             "regions        none" if counts is None else
-            f"regions        {counts.read:,} read = {counts.kept:,} kept + {counts.quarantined:,} quarantined",
-            f"subscriptions  {sum(one.count for one in compiled):,} compiled,"
-            f" {sum(one.rejected.count() for one in compiled):,} set aside",
-            f"messages       {messages:,}, of which {rejected:,} rejected with a reason",
+            f"regions        {counts.read:,} read, {counts.kept:,} kept",
+            f"quarantined    {bad:,} rows of files"
+            + (f", those of regions in {self.output / 'regions' / 'quarantine'}" if counts is not None else ""),
+            f"subscriptions  {numbers.subscriptions:,} compiled, {aside:,} set aside",
+            f"messages       {messages:,}, of which {numbers.rejected.rows:,} rejected with a reason",
             f"matches        {made:,}, {made / max(1, messages):.1f} a message",
-            f"rate           {messages / self.seconds['match']:,.0f} messages a second,"
-            f" {made / self.seconds['match']:,.0f} matches a second, start of workers included",
+            f"rate           {messages / seconds:,.0f} messages a second,"
+            f" {made / seconds:,.0f} matches a second, start of workers included",
             f"time           {sum(self.seconds.values()):.0f} s: "
             + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
             f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",
-            f"bad rows       {self.output / 'regions' / 'quarantine'}" if counts is not None else "bad rows       none",
             f"look at        {page}",
         ]  # fmt: skip
         print("\n".join(told))
@@ -189,13 +193,13 @@ def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
     return regions.select(*columns, threshold), f"{TEMPLATE} AND {THRESHOLD}"
 
 
-def set_aside(compiled: list[Any], quarantine: DataFrame | None) -> DataFrame:
-    """Bad rows of files, and bad rows of subscriptions."""
-    from pyspark.sql import functions as f
-
-    named = [f.lit("subscriptions").alias("file"), "row", "reason"]
-    parts = [one.rejected.select(*named) for one in compiled]
-    return united(parts if quarantine is None else [quarantine.select("file", "row", "reason"), *parts])
+def refused(found: list[Any]) -> DataFrame:
+    """Messages that one of several tables rejects, each with the reason of the first that does."""
+    whole: DataFrame = found[0].rejected
+    for one in found[1:]:
+        known = whole.select("message_id").distinct()
+        whole = whole.unionByName(one.rejected.join(known, "message_id", "left_anti"))
+    return whole
 
 
 def united(frames: list[DataFrame]) -> DataFrame:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from contrada.errors import ContradaError
-from contrada.pipeline.report_numbers import counted, numbers_of
+from contrada.pipeline.report_numbers import Numbers, counted, numbers_of
 from contrada.pipeline.report_page import Making, render
 from contrada.pipeline.report_sample import Sample, sample_of, time_column
 
@@ -25,7 +25,15 @@ NEEDED = {
     "matches": {"message_id", "subscriber"},
     "rejected": {"message_id", "reason"},
     "quarantine": {"reason"},
+    "set_aside": {"reason"},
 }
+
+
+class Written(NamedTuple):
+    """A page: where it is, and the numbers that it shows."""
+
+    path: Path
+    numbers: Numbers
 
 
 def write_report(
@@ -37,6 +45,7 @@ def write_report(
     rejected: DataFrame,
     title: str,
     quarantine: DataFrame | None = None,
+    set_aside: DataFrame | None = None,
     seconds: float | Mapping[str, float] | None = None,
     attribution: str | Sequence[str] | None = None,
     plan: str | None = None,
@@ -45,24 +54,49 @@ def write_report(
 
     Takes the tables of a run: messages (message_id, attributes, geometry as WKB or GEOMETRY), subscriptions (key,
     subscriber, filter, geometry if there is one; else the regions that the filters name are drawn), matches
-    (message_id, subscriber, key; without key, subscribers are counted), rejected (message_id, reason) and quarantine
-    (file, row, reason). `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if
-    there is one, else of all together.
+    (message_id, subscriber, key; without key, subscribers are counted), rejected (message_id, reason), quarantine
+    (file, row, reason) and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as
+    subscriptions). `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there
+    is one, else of all together.
 
     Everything is added up in Spark. The map is a sample, and the page says of what; a page is never much larger than
     three megabytes.
     """
+    return report_and_numbers(
+        path, messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected, title=title,
+        quarantine=quarantine, set_aside=set_aside, seconds=seconds, attribution=attribution, plan=plan,
+    ).path  # fmt: skip
+
+
+def report_and_numbers(
+    path: str | os.PathLike[str],
+    *,
+    messages: DataFrame,
+    subscriptions: DataFrame,
+    matches: DataFrame,
+    rejected: DataFrame,
+    title: str,
+    quarantine: DataFrame | None = None,
+    set_aside: DataFrame | None = None,
+    seconds: float | Mapping[str, float] | None = None,
+    attribution: str | Sequence[str] | None = None,
+    plan: str | None = None,
+) -> Written:
+    """Write a page as `write_report` does, and return where it is with the numbers that it shows."""
     tables = {
         "messages": messages,
         "subscriptions": subscriptions,
         "matches": matches,
         "rejected": rejected,
         "quarantine": quarantine,
+        "set_aside": set_aside,
     }
     _check(tables)
     time = time_column(messages)
     with counted(messages, matches, rejected, time) as kept:
-        numbers = numbers_of(kept, subscriptions=subscriptions, rejected=rejected, quarantine=quarantine, time=time)
+        numbers = numbers_of(
+            kept, subscriptions=subscriptions, rejected=rejected, quarantine=quarantine, time=time, set_aside=set_aside
+        )
         sample = sample_of(kept, messages=messages, subscriptions=subscriptions, matches=matches)
     making = Making(
         title,
@@ -79,7 +113,7 @@ def write_report(
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
-    return target
+    return Written(target, numbers)
 
 
 def _check(tables: Mapping[str, DataFrame | None]) -> None:

@@ -71,7 +71,12 @@ class Reasons:
 
 @dataclass(frozen=True)
 class Numbers:
-    """All that a report counts."""
+    """All that a report counts; whoever tells of the same run takes its numbers from here.
+
+    `subscriptions` are those that take part in the match: the rows given without those set aside. `set_aside` are
+    subscriptions that were refused when they were compiled, `quarantined` are rows of files that were refused when they
+    were read, and `rejected` are messages that were refused when they were matched. No row is in two of them.
+    """
 
     messages: int
     subscriptions: int
@@ -88,6 +93,7 @@ class Numbers:
     time_column: str | None
     rejected: Reasons
     quarantined: Reasons | None
+    set_aside: Reasons | None
 
 
 @dataclass(frozen=True)
@@ -139,18 +145,20 @@ def numbers_of(
     rejected: DataFrame,
     quarantine: DataFrame | None,
     time: str | None,
+    set_aside: DataFrame | None = None,
 ) -> Numbers:
     """Count everything."""
     from pyspark.sql import functions as F
 
     messages = _by_matches(kept.messages)
-    units = _by_matches_of_units(kept, subscriptions)
+    units = _by_matches_of_units(kept, subscriptions, set_aside)
+    aside = None if set_aside is None else _reasons(set_aside, _place(set_aside))
     earliest = min((row["first"] for row in messages if row["first"] is not None), default=None)
     latest = max((row["last"] for row in messages if row["last"] is not None), default=None)
     over_time, bucket = _over_time(kept.messages, earliest, latest)
     return Numbers(
         messages=sum(row["copies"] for row in messages),
-        subscriptions=sum(row["subscriptions"] for row in units),
+        subscriptions=sum(row["given"] for row in units) - (0 if aside is None else aside.rows),
         matches=sum(row["matches"] for row in units),
         with_match=sum(row["accepted"] for row in messages if row["place"] > 0),
         without_match=sum(row["accepted"] for row in messages if row["place"] == 0),
@@ -164,6 +172,7 @@ def numbers_of(
         time_column=time,
         rejected=_reasons(rejected, F.col("message_id").cast("string")),
         quarantined=None if quarantine is None else _reasons(quarantine, _place(quarantine)),
+        set_aside=aside,
     )
 
 
@@ -194,15 +203,25 @@ def _by_matches(messages: DataFrame) -> list[Any]:
     )
 
 
-def _by_matches_of_units(kept: Counted, subscriptions: DataFrame) -> list[Any]:
-    """A row for each place: subscriptions, their matches, and the weight, which counts keys or else subscribers."""
+def _by_matches_of_units(kept: Counted, subscriptions: DataFrame, set_aside: DataFrame | None) -> list[Any]:
+    """A row for each place: rows given, their matches, and the weight, which counts keys or else subscribers.
+
+    Rows set aside have no weight. Of several rows with one key the first good one is compiled and the others are set
+    aside, so the rows of a key are counted, and those of it that were set aside taken away.
+    """
     from pyspark.sql import functions as F
 
     unit = "key" if kept.by_key else "subscriber"
-    given = F.col(unit).cast("string") if unit in subscriptions.columns else F.lit(None).cast("string")
-    asked = subscriptions.groupBy(given.alias("unit")).agg(F.count(F.lit(1)).alias("subscriptions"))
-    joined = asked.withColumnRenamed("unit", "_unit").join(kept.units, F.col("_unit").eqNullSafe(F.col("unit")), "full")
-    number = F.coalesce("subscriptions", F.lit(0))
+    known = unit in subscriptions.columns
+    given = F.col(unit).cast("string") if known else F.lit(None).cast("string")
+    asked = subscriptions.groupBy(given.alias("_unit")).agg(F.count(F.lit(1)).alias("given"))
+    joined = asked.join(kept.units, F.col("_unit").eqNullSafe(F.col("unit")), "full")
+    number = F.coalesce("given", F.lit(0))
+    rows = number
+    if set_aside is not None and known and unit in set_aside.columns:
+        bad = set_aside.groupBy(F.col(unit).cast("string").alias("_bad")).agg(F.count(F.lit(1)).alias("aside"))
+        joined = joined.join(bad, F.col("_unit").eqNullSafe(F.col("_bad")), "left")
+        number = number - F.coalesce("aside", F.lit(0))
     matches = F.coalesce("matches", F.lit(0))
     # Where keys are row numbers the table of subscriptions does not know them: then those that matched count, alone.
     if unit not in subscriptions.columns:
@@ -211,7 +230,7 @@ def _by_matches_of_units(kept: Counted, subscriptions: DataFrame) -> list[Any]:
         weight = number if kept.by_key else F.when(number > 0, 1).otherwise(0)
     return (
         joined.groupBy(_bit_length(matches))
-        .agg(F.sum(number).alias("subscriptions"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight"))
+        .agg(F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight"))
         .collect()
     )
 

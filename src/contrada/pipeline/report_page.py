@@ -112,7 +112,9 @@ def _cards(numbers: Numbers, making: Making) -> str:
         ("Rejected", count(numbers.rejected.rows), percent(numbers.rejected.rows, numbers.messages)),
     ]
     if numbers.quarantined is not None:
-        cards.append(("Quarantined", count(numbers.quarantined.rows), "rows that were read"))
+        cards.append(("Quarantined", count(numbers.quarantined.rows), "rows of files"))
+    if numbers.set_aside is not None:
+        cards.append(("Set aside", count(numbers.set_aside.rows), "subscriptions"))
     return "\n".join(
         f'<div class="card"><dt>{name}</dt><dd>{value}</dd>' + (f"<dd>{note}</dd>" if note else "") + "</div>"
         for name, value, note in cards
@@ -251,6 +253,9 @@ def _aside(numbers: Numbers) -> str:
     if numbers.quarantined is not None:
         parts.append(f"<h3>Rows that were quarantined when data was read: {count(numbers.quarantined.rows)}</h3>")
         parts.append(_reasons(numbers.quarantined, ""))
+    if numbers.set_aside is not None:
+        parts.append(f"<h3>Subscriptions that were set aside when compiled: {count(numbers.set_aside.rows)}</h3>")
+        parts.append(_reasons(numbers.set_aside, ""))
     return '<div class="aside">' + "\n".join(parts) + "</div>"
 
 
