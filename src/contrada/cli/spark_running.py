@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from contrada.cli.ending import require_spark_and_java
 from contrada.errors import ContradaError
@@ -33,12 +33,13 @@ HELD = 0.2  # seconds that a line of Java waits: of two processes that get a sig
 class Interruption:
     """The signals that a command gets. The first ends it, or only says so if `is_patient`; the second ends it at once.
 
-    `number` is the first signal, None until it comes.
+    `number` is the first signal, None until it comes; `line` is printed by whatever ends the process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, line: str) -> None:
         self.number: int | None = None
         self.is_patient = False
+        self._line = line
 
     def install(self) -> None:
         """Take the signals; a new Spark session takes SIGINT away, and this must be called again."""
@@ -47,11 +48,13 @@ class Interruption:
                 signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: Any) -> None:
-        is_first = self.number is None
-        if is_first:
-            self.number = number
-            _silence_python()
-        if not (is_first and self.is_patient):
+        if self.number is not None:
+            _end_java()
+            self.end()
+        self.number = number
+        _silence_python()
+        if not self.is_patient:
+            _end_java()
             raise KeyboardInterrupt
 
     @property
@@ -93,14 +96,26 @@ class Interruption:
             with suppress(OSError):
                 os.write(2, text)
 
-    def end(self, line: str) -> None:
-        """Print a line and end at once: Java ends by itself when its standard input closes."""
+    def end(self) -> NoReturn:
+        """Print the line and end at once: Java ends by itself when its standard input closes."""
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         with suppress(OSError, ValueError):
-            sys.stderr.write(f"{line}\n")
+            sys.stderr.write(f"{self._line}\n")
             sys.stderr.flush()
         os._exit(self.code)
+
+
+def _end_java() -> None:
+    """Let Java end, with whatever Spark runs.
+
+    Py4J has one connection for each thread, and one that was interrupted has an answer to come: the next call would
+    take that for its own. When Java is gone, calls fail at once.
+    """
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    if process is not None:
+        process.terminate()
 
 
 def _silence_python() -> None:
@@ -113,16 +128,16 @@ def _silence_python() -> None:
 @contextmanager
 def interruptible(line: str = "interrupted: output that was begun is not whole") -> Iterator[Interruption]:
     """Run a command on Spark. A signal ends the process with `line` and 130 for Ctrl-C, 143 for SIGTERM."""
-    made = Interruption()
+    made = Interruption(line)
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
     made.install()
     try:
         yield made
-    except KeyboardInterrupt:
+    except BaseException:  # after a signal, of whatever kind: calls to Java fail in many ways
         if made.number is None:
             raise
-        made.end(line)
+        made.end()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
