@@ -64,6 +64,7 @@ def _run(plan: Plan, line: Line, interruption: Interruption) -> int:
     from contrada.pipeline.streaming import match_stream
 
     spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
+    stream = None
     try:
         frame, decoding = _source(spark, plan)
         first = None if plan.asking is None or _is_begun(plan.checkpoint) else table_of(plan.asking, _told)
