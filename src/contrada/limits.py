@@ -22,6 +22,11 @@ DEFAULTS = MappingProxyType(
         "name_bytes": (4_096, "bytes in a name"),
         "record_bytes": (1 << 28, "bytes in one record"),
         "vertices": (20_000_000, "vertices in one geometry"),
+        "filters": (10_000, "filters"),
+        "constraints": (1_000_000, "constraints"),
+        "filter_nesting": (200, "levels of nesting in a filter"),
+        "pattern_bytes": (65_536, "bytes in a LIKE pattern"),
+        "expansion": (100, "bytes out of each compressed byte"),
     }
 )
 

@@ -240,7 +240,7 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTIT
     [
         (BOMB, "document type"),
         (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><alert/>', "document type"),
-        (b"<a>" * 5000, "nested"),
+        (b"<a>" * 5000, "levels of nesting"),
         (b"<alert><a></alert>", "mismatched"),
         (b"<alert", "XML"),
         (b"<alert/>", "not an alert of CAP"),

@@ -61,7 +61,7 @@ def test_two_values_of_one_name_are_refused():
 
 @pytest.mark.parametrize("depth", [100, 500])
 def test_deep_objects_are_refused(depth):
-    with pytest.raises(FormatError, match="deep"):
+    with pytest.raises(ct.ContradaError, match="nest"):
         message_of('{"a":' * depth + "1" + "}" * depth)
 
 

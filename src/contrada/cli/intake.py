@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Rejection
 from contrada.language.records import SUFFIXES, Opened, Rejected, files_of, opened
 
@@ -143,7 +143,7 @@ class Intake:
                 table = next(tables)
             except StopIteration:
                 return
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, ContradaError) as error:
                 self._reject(Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", ""))
                 return
             first += table.num_rows

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 GRAM = 4  # bytes of a gram, at most, as in kernels/ranks.py
+CODE_BITS = 8 * GRAM + 3  # of a gram: its bytes, and how many they are
 RUN, ONE = 0xFF, 0xFE  # of any code points, and of one, in the code of a pattern (model/text.py)
 
 
 class Scalars(NamedTuple):
-    """Constants that are scalars, and for each operand that was given which it is."""
+    """Distinct scalars, their slots, and for each operand that was given which it is."""
 
     keys: NDArray[np.int64]
     rests: NDArray[np.int64]
     numbers: NDArray[np.int64]
+    slots: NDArray[np.int64]
 
 
 class Texts(NamedTuple):
@@ -25,28 +27,39 @@ class Texts(NamedTuple):
     offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]
     numbers: NDArray[np.int64]
+    slots: NDArray[np.int64]
 
 
-def distinct_scalars(keys: NDArray[np.int64], rests: NDArray[np.int64]) -> Scalars:
-    """The distinct pairs in order."""
-    if not rests.any():
-        ordered, numbers = np.unique(keys, return_inverse=True)
-        return Scalars(ordered, np.zeros(len(ordered), np.int64), numbers.ravel())
-    order = np.lexsort((rests, keys))
-    k, r = keys[order], rests[order]
-    is_first = np.append(True, (k[1:] != k[:-1]) | (r[1:] != r[:-1]))
+def distinct_scalars(
+    keys: NDArray[np.int64], rests: NDArray[np.int64], slots: NDArray[np.int64] | None = None
+) -> Scalars:
+    """The distinct pairs of every slot in order, slot by slot; all in slot 0 if no slots are given.
+
+    >>> distinct_scalars(np.array([7, 5, 7]), np.array([0, 0, 0])).keys.tolist()
+    [5, 7]
+    """
+    slots = np.zeros(len(keys), np.int64) if slots is None else slots
+    order = np.lexsort([part for part in (rests, keys, slots) if part.any()] or [keys])
+    k, r, s = keys[order], rests[order], slots[order]
+    is_first = np.append(True, (k[1:] != k[:-1]) | (r[1:] != r[:-1]) | (s[1:] != s[:-1]))[: len(k)]
     numbers = np.empty(len(keys), np.int64)
     numbers[order] = np.cumsum(is_first) - 1
-    return Scalars(k[is_first], r[is_first], numbers)
+    return Scalars(k[is_first], r[is_first], numbers, s[is_first])
 
 
-def distinct_texts(starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]) -> Texts:
-    """The distinct texts in order of their bytes."""
+def distinct_texts(
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    blob: NDArray[np.uint8],
+    slots: NDArray[np.int64] | None = None,
+) -> Texts:
+    """The distinct texts of every slot in order of their bytes, slot by slot; all in slot 0 if no slots are given."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    none = np.empty(0, np.int64)
     if not len(starts):
-        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64))
+        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8), none, none)
     offsets, own = gathered(starts, stops, blob)
     array = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(own)]
@@ -59,7 +72,12 @@ def distinct_texts(starts: NDArray[np.int64], stops: NDArray[np.int64], blob: ND
     _, ends, text = ordered.buffers()
     ends = np.frombuffer(ends, np.int64)[: len(ordered) + 1]
     text = np.frombuffer(text, np.uint8)[: ends[-1]] if text is not None else np.empty(0, np.uint8)
-    return Texts(ends, text, place[np.asarray(encoded.indices)])
+    numbers = place[np.asarray(encoded.indices)]
+    if slots is None or not slots.any():
+        return Texts(ends, text, numbers, np.zeros(len(ordered), np.int64))
+    distinct, numbers = np.unique(slots * len(ordered) + numbers, return_inverse=True)
+    chosen = distinct % len(ordered)
+    return Texts(*gathered(ends[chosen], ends[chosen + 1], text), numbers.ravel(), distinct // len(ordered))
 
 
 def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
@@ -78,32 +96,33 @@ def gathered(
 
 
 class Grams(NamedTuple):
-    """Patterns by one gram that each needs: codes in order, and the patterns under each."""
+    """Patterns by one gram that each needs: codes in order, their slots, and the patterns under each."""
 
     codes: NDArray[np.int64]
-    offsets: NDArray[np.int32]
-    patterns: NDArray[np.int32]
+    slots: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    patterns: NDArray[np.int64]
 
 
-def grams_of(texts: Texts) -> Grams:
-    """List every pattern under its rarest gram, the longest there are; one without any stands under code 0."""
-    patterns, codes = _grams(texts)
-    _, kind, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    order = np.lexsort((codes, counts[kind], patterns))
+def grams_of(offsets: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray[np.int64]) -> Grams:
+    """List every pattern under the gram that is rarest in its slot, of the longest that it has; else under code 0."""
+    patterns, codes = _grams(offsets, blob)
+    _, kind, counts = np.unique(slots[patterns] << CODE_BITS | codes, return_inverse=True, return_counts=True)
+    order = np.lexsort((codes, counts[kind.ravel()], patterns))
     firsts = order[np.append(True, np.diff(patterns[order]) > 0)] if len(order) else order  # the rarest of each
-    chosen = np.zeros(len(texts.offsets) - 1, np.int64)
+    chosen = np.zeros(len(offsets) - 1, np.int64)
     chosen[patterns[firsts]] = codes[firsts]
-    order = np.argsort(chosen, kind="stable")
-    distinct, first = np.unique(chosen[order], return_index=True)
-    offsets = np.append(first, len(order)).astype(np.int32)
-    return Grams(distinct, offsets, order.astype(np.int32))
+    keys = slots << CODE_BITS | chosen
+    order = np.argsort(keys, kind="stable")
+    distinct, first = np.unique(keys[order], return_index=True)
+    codes, own = distinct & (1 << CODE_BITS) - 1, distinct >> CODE_BITS
+    return Grams(codes, own, np.append(first, len(order)), order)
 
 
-def _grams(texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _grams(offsets: NDArray[np.int64], blob: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Patterns and the codes of their grams of the longest kind each has: bytes, and above them how many; each once."""
-    blob = texts.blob[texts.offsets[0] : texts.offsets[-1]]
-    owners = np.repeat(np.arange(len(texts.offsets) - 1), np.diff(texts.offsets))
-    lengths = np.zeros(len(texts.offsets) - 1, np.int64)  # of the grams of each pattern
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    lengths = np.zeros(len(offsets) - 1, np.int64)  # of the grams of each pattern
     found = [np.empty(0, np.int64)]
     for length in range(min(GRAM, len(blob)), 0, -1):
         count = len(blob) - length + 1

@@ -16,7 +16,7 @@ from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
 from contrada.index.entries import entries_of, filters_of
 from contrada.index.memory import settled
-from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Ranking, Slots, based
+from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Slots, based, rank_records
 from contrada.index.raw import (
     ASKED,
     CLOSED,
@@ -57,7 +57,7 @@ def pack_scalars(
     A filter that is reached through a constant is found by this and its region together. One that fewer messages reach
     through its region than through any scalar is found by its box if that is known here, and else has no entry.
     """
-    slots = Ranking(raw, forms).slots()
+    slots = rank_records(raw, forms)
     # Filters get places in the order of their regions: those that a message reaches together stand together.
     numbers = np.arange(stop - first) if regions.boxes is None else np.argsort(hilbert_of(regions.boxes), kind="stable")
     local_of = np.empty(len(numbers), np.int32)
@@ -169,16 +169,21 @@ def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
     ranks = ScalarIndex(0, arrays).ranks(seen)
     slot, asks = slots.records[:, 0] & SLOT_MASK, slots.records[:, 0] >> ASKS_SHIFT
     counts = np.zeros(len(slots.records))
+    order = np.argsort(slot, kind="stable")
+    ends = np.searchsorted(slot[order], np.arange(len(slots.forms) + 1))
     for k in range(len(slots.forms)):
         ordered = np.sort(ranks[:, k])
-        rows = np.flatnonzero((slot == k) & (asks < SET))
+        own = order[ends[k] : ends[k + 1]]
+        rows, sets = own[asks[own] < SET], own[(asks[own] & ~NOT) == SET]
         low, high = slots.records[rows, 1], slots.records[rows, 2]
         counts[rows] = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
-        sets = np.flatnonzero((slot == k) & ((asks & ~NOT) == SET))
         if len(sets):
-            member = np.searchsorted(ordered, slots.set_ranks, "right") - np.searchsorted(ordered, slots.set_ranks)
-            sums = np.concatenate([[0], np.cumsum(member)])[slots.set_offsets]
-            counts[sets] = np.diff(sums)[slots.records[sets, 1]]
+            numbers = slots.records[sets, 1]
+            starts, stops = slots.set_offsets[numbers], slots.set_offsets[numbers + 1]
+            members = slots.set_ranks[runs(starts, stops)]
+            found = np.searchsorted(ordered, members, "right") - np.searchsorted(ordered, members)
+            sums = np.concatenate([[0], np.cumsum(found)])
+            counts[sets] = np.diff(sums[np.concatenate([[0], np.cumsum(stops - starts)])])
     return counts
 
 
@@ -246,24 +251,23 @@ def _found(
 ) -> Entries:  # fmt: skip
     """How entries, in order, are found; boxes are still to come."""
     counts = slots.counts
-    equal_base = based((counts + 1).tolist())
+    equal_base = based(counts + 1)
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
-    equal_offsets = np.empty(equal_base[-1], np.int32)
-    others = np.zeros((len(counts), 5), np.int64)
-    blocks: list[NDArray[np.int32]] = []
-    first_block = first_span = 0
-    for k in range(len(counts)):
-        first, middle, last, end = limits[3 * k], limits[3 * k + 1], limits[3 * k + 2], limits[3 * k + 3]
-        equal_offsets[equal_base[k] : equal_base[k + 1]] = first + np.searchsorted(
-            number[first:middle], np.arange(counts[k] + 1)
-        )
-        others[k] = middle, last, end, first_block, first_span
-        made = span_blocks(spans[middle:last])
-        blocks.append(made)
-        first_block, first_span = first_block + len(made), first_span + last - middle
+    by_constant = kind == BY_CONSTANT
+    times = np.bincount(equal_base[slot[by_constant]] + number[by_constant], minlength=int(equal_base[-1]))
+    before = np.cumsum(times) - times  # entries by constants of all slots that come before
+    shift = limits[:-1:3] - before[equal_base[:-1]] if len(counts) else counts
+    equal_offsets = (before + np.repeat(shift, counts + 1)).astype(np.int32)
+    middle, last, end = limits[1::3], limits[2::3], limits[3::3]
+    blocks = {int(k): span_blocks(spans[middle[k] : last[k]]) for k in np.flatnonzero(last > middle)}
+    sizes = np.zeros(len(counts), np.int64)
+    sizes[list(blocks)] = [len(made) for made in blocks.values()]
+    widths = last - middle
+    others = np.stack([middle, last, end, np.cumsum(sizes) - sizes, np.cumsum(widths) - widths], axis=1)
     chosen = np.ascontiguousarray(spans[kind == BY_INTERVAL].astype(np.int32)).ravel()
-    whole = np.concatenate([*blocks, np.empty((0, 4), np.int32)])
-    return Entries(entries, equal_base, equal_offsets, others.ravel(), chosen, whole, np.empty((0, 4)))
+    whole = np.concatenate([*blocks.values(), np.empty((0, 4), np.int32)])
+    made = others.astype(np.int64).ravel()
+    return Entries(entries, equal_base, equal_offsets, made, chosen, whole, np.empty((0, 4)))
 
 
 def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -16,6 +16,7 @@ from contrada.kernels.views import blocks_at, boxes_at, bytes_at, entries_at, in
 ABSENT = np.int32(-1)
 PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
 GRAM = 4  # bytes of a gram, at most
+TRIED = np.uint8(2)  # a pattern that does not match, while others are tried
 
 
 class Level(NamedTuple):
@@ -135,8 +136,11 @@ def rank_of_text(level, slot, text, t0, t1, backwards):
 
 
 @kernel
-def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count):
-    """Note the patterns listed under a gram that match the text; returns how many are noted."""
+def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count, failed):
+    """Note the patterns listed under a gram that match the text, and at the end of `found` those that do not.
+
+    Each is tried once, however often its gram stands in the text. Returns how many are noted, of either sort.
+    """
     low = level.gram_base[slot]
     high = level.gram_base[slot + 1]
     while low < high:
@@ -146,27 +150,38 @@ def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count):
         else:
             high = middle
     if low == level.gram_base[slot + 1] or level.gram_codes[low] != code:
-        return count
-    for k in range(level.gram_offsets[low], level.gram_offsets[low + 1]):
+        return count, failed
+    first = level.gram_offsets[low]
+    stop = level.gram_offsets[low + 1]
+    if first < stop and satisfied[level.gram_patterns[first]] != 0:  # patterns stand under one gram alone
+        return count, failed
+    for k in range(first, stop):
         p = level.gram_patterns[k]
-        if satisfied[p] == 0 and like_matches(
-            level.blob, level.text_offsets[p], level.text_offsets[p + 1], text, t0, t1
-        ):
+        if like_matches(level.blob, level.text_offsets[p], level.text_offsets[p + 1], text, t0, t1):
             satisfied[p] = 1
             found[count] = p
             count += 1
-    return count
+        else:
+            satisfied[p] = TRIED
+            failed += 1
+            found[len(found) - failed] = p
+    return count, failed
 
 
 @kernel
 def find_patterns(level, slot, text, t0, t1, satisfied, found, count):
     """Note all patterns of a slot that match a text: each is listed under one gram that it needs, or under none."""
-    count = try_patterns(level, slot, np.int64(0), text, t0, t1, satisfied, found, count)
+    failed = np.int64(0)
+    count, failed = try_patterns(level, slot, np.int64(0), text, t0, t1, satisfied, found, count, failed)
     for at in range(t0, t1):
         code = np.int64(0)
         for length in range(1, min(GRAM, t1 - at) + 1):
             code = code << 8 | np.int64(text[at + length - 1])
-            count = try_patterns(level, slot, code | np.int64(length) << 32, text, t0, t1, satisfied, found, count)
+            count, failed = try_patterns(
+                level, slot, code | np.int64(length) << 32, text, t0, t1, satisfied, found, count, failed
+            )
+    for k in range(len(found) - failed, len(found)):
+        satisfied[found[k]] = 0
     return count
 
 

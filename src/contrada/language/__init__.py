@@ -6,6 +6,7 @@ Messages and subscriptions are read from the formats that people have in `messag
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,8 +81,8 @@ def _parse_json_text(text: str) -> Predicate:
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice = next(key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1)
-            raise LanguageError(f"the key {twice!r} stands twice in one object")
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise LanguageError(f"the key {twice[:60]!r} stands twice in one object")
         return found
 
     def refused(name: str) -> Any:
@@ -109,7 +110,7 @@ def _with_hint(text: str, fault: Fault) -> Fault:
 
 def _shown(text: str, fault: Fault) -> LanguageError:
     """The error of a fault in a text, with the line and a mark below the place."""
-    assert not isinstance(fault.at, str)
+    assert isinstance(fault.at, tuple)
     place = min(fault.at[0], len(text))
     start = text.rfind("\n", 0, place) + 1
     end = text.find("\n", place)

@@ -9,9 +9,9 @@ from contrada.errors import ContradaError, FormatError
 from contrada.language.message_values import is_value, value_of
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
+from contrada.limits import check_limit, limit
 
 _JSON = frozenset((str, int, float, bool, list))  # values that stay what they are
-DEEPEST = 64  # names of more parts than this nobody asks about
 
 
 class Attributes:
@@ -26,11 +26,12 @@ class Attributes:
     def __init__(self, spatial: Spatial, times: Collection[str] = (), crs: str | None = None) -> None:
         self.values: dict[str, Any] = {}
         self._spatial, self._times, self._crs = spatial, times, crs
+        self._longest, self._most = limit("name_bytes"), limit("attributes")
 
     def add_all(self, members: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Attributes:
         """Add the members of an object, and of objects in it."""
-        if depth > DEEPEST:
-            raise FormatError(f"objects are nested more than {DEEPEST} deep: {prefix[:60]}...")
+        check_limit("nesting", depth, f"the object {prefix[:60]}")
+        check_limit("name_bytes", len(prefix), f"the attribute {prefix[:40]}...")
         for name, value in members.items():
             full = prefix + str(name)
             if isinstance(value, Mapping) and not is_value(value):
@@ -45,6 +46,10 @@ class Attributes:
             return
         if name in self.values:
             raise FormatError(f"two members give the attribute {name!r}")
+        if len(name) > self._longest:
+            check_limit("name_bytes", len(name), f"the attribute {name[:40]}...")
+        if len(self.values) >= self._most:
+            check_limit("attributes", len(self.values) + 1, "the message")
         if name in self._times and isinstance(value, str | bool | int | float | list):
             self.values[name] = _instant_at(name, value)
             return

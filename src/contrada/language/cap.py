@@ -49,7 +49,7 @@ def read_alerts(
     ('Storm', '2024-05-01T12:00:00+00:00', 'POLYGON ((0 0, 1 0, 1 1, 0 0))')
     """
     for document in documents(data):
-        if isinstance(document.root, FormatError):
+        if isinstance(document.root, ContradaError):
             alerts = [Alert(None, str(document.root), ())]
         else:
             alerts = alerts_of(document.root, {} if zones is None else zones, spatial or Spatial())
@@ -113,13 +113,14 @@ def _named_values(kind: str, elements: list[Element]) -> dict[str, str]:
 
 def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple[str, ...]]:
     """The union of the areas, None if there is none, and what is wrong with areas that are left out."""
-    regions: list[Region] = []
+    regions: dict[int, Region] = {}  # each once: areas often name the same zones
+    known: dict[str, Region] = {}
     lost: list[str] = []
     for area in areas:
         try:
-            found, unknown = regions_of_area(area, zones)
-            regions += found
+            found, unknown = regions_of_area(area, zones, known)
+            regions |= {id(region): region for region in found}
             lost += unknown
         except ContradaError as error:
             lost.append(str(error))
-    return united(regions) if regions else None, tuple(lost)
+    return united(list(regions.values())) if regions else None, tuple(lost)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from contrada.errors import FormatError, RegionError
@@ -21,21 +20,22 @@ RADIUS_KM = 6335.43
 _PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
 
 
-def regions_of_area(area: Element, zones: Zones) -> tuple[list[Region], list[str]]:
+def regions_of_area(area: Element, zones: Zones, known: dict[str, Region]) -> tuple[list[Region], list[str]]:
     """The regions of one area: its polygons and circles, and only without these what its codes stand for.
 
     Beside them, the codes that no zone is known for. An area may be coded in several systems; one of which no code
-    is known does not matter if there is another.
+    is known does not matter if there is another. `known` keeps the regions of texts that were read already.
     """
     name = area.first("areaDesc") or "without a name"
     try:
-        found = [polygon_of(element.text) for element in area.all("polygon")]
-        found += [circle_of(element.text) for element in area.all("circle")]
+        found = [_read_once(polygon_of, element.text, known) for element in area.all("polygon")]
+        found += [_read_once(circle_of, element.text, known) for element in area.all("circle")]
     except (FormatError, RegionError) as error:
         raise FormatError(f"area {name!r}: {error}") from error
     if found:
         return found, []
-    codes = [(code.first("valueName") or "", code.first("value") or "") for code in area.all("geocode")]
+    given = [(code.first("valueName") or "", code.first("value") or "") for code in area.all("geocode")]
+    codes = list(dict.fromkeys(given))
     if not codes:
         raise FormatError(f"area {name!r}: no polygon, no circle, no geocode")
     systems = {code[0] for code in codes if code in zones}
@@ -43,6 +43,13 @@ def regions_of_area(area: Element, zones: Zones) -> tuple[list[Region], list[str
     texts = ", ".join(f"{system}={value}" for system, value in unknown)
     lost = [f"area {name!r}: no zone is known for {texts}"] if unknown else []
     return [zones[code] for code in codes if code in zones], lost
+
+
+def _read_once(read: Callable[[str], Region], text: str, known: dict[str, Region]) -> Region:
+    name = f"{read.__name__} {text}"
+    if name not in known:
+        known[name] = read(text)
+    return known[name]
 
 
 def polygon_of(text: str) -> Region:
@@ -145,24 +152,14 @@ def united(regions: list[Region]) -> Region:
 
 
 def _merged(parts: list[Any]) -> Any:
-    """Groups of parts that touch are united, each by itself."""
+    """The union of parts; one that touches no other stays as it is."""
     import numpy as np
     import shapely
 
-    tree = shapely.STRtree(parts)
-    left, right = tree.query(parts, predicate="intersects")
-    group = np.arange(len(parts))
-
-    def root(k: int) -> int:
-        while group[k] != k:
-            k = int(group[k])
-        return k
-
-    for a, b in zip(left.tolist(), right.tolist(), strict=True):
-        low, high = sorted((root(a), root(b)))
-        group[high] = low
-    roots = np.array([root(k) for k in range(len(parts))])
-    order = np.argsort(roots, kind="stable")
-    starts = [*np.flatnonzero(np.diff(roots[order], prepend=-1)).tolist(), len(parts)]
-    whole = [shapely.unary_union([parts[k] for k in order[start:stop]]) for start, stop in pairwise(starts)]
-    return shapely.MultiPolygon([part for piece in whole for part in shapely.get_parts(piece)])
+    whole = shapely.get_parts(shapely.unary_union(parts))
+    corners = shapely.points([shapely.get_coordinates(part)[0] for part in parts])
+    part, piece = shapely.STRtree(whole).query(corners, predicate="intersects")
+    times = np.bincount(piece, minlength=len(whole))
+    is_alone = times[piece] == 1
+    whole[piece[is_alone]] = np.asarray(parts, object)[part[is_alone]]
+    return shapely.MultiPolygon(list(whole))

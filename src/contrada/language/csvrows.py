@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
@@ -11,6 +12,7 @@ from contrada.errors import ContradaError, FormatError
 from contrada.language.records import Read, Record, Rejected, lines
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
+from contrada.limits import check_limit
 
 GEOMETRY_NAMES = frozenset(("geometry", "geom", "the_geom", "wkt"))
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,999})\Z", re.ASCII)
@@ -51,9 +53,11 @@ def _cells(record: Record) -> list[str]:
 
 def _header(cells: list[str]) -> list[str]:
     names = ["geometry" if cell.strip().lower() in GEOMETRY_NAMES else cell.strip() for cell in cells]
-    twice = sorted({name for name in names if names.count(name) > 1 or not name})
+    check_limit("attributes", len(names), "the header")
+    check_limit("name_bytes", max(map(len, names)), "the header")
+    twice = sorted(name for name, times in Counter(names).items() if times > 1 or not name)
     if twice:
-        raise FormatError(f"the header names no attribute, or one twice: {', '.join(map(repr, twice))}")
+        raise FormatError(f"the header names no attribute, or one twice: {', '.join(map(repr, twice))[:200]}")
     return names
 
 

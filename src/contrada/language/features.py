@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.crs import is_same_crs
-from contrada.language.decoding import decode
 from contrada.language.records import Record
 from contrada.language.shapes import is_feature, is_geometry_object, wkb_of_geojson
+from contrada.language.shown import short
 from contrada.language.widening import plain_type, text_of, united_type
+from contrada.limits import check_limit
 
 DEEPEST = 32  # a property that is nested deeper is text
 
@@ -52,7 +53,7 @@ def feature_of(record: Record) -> Feature:
     value = _members(record)
     geometry = value.get("geometry")
     if geometry is not None and not is_geometry_object(geometry):
-        raise FormatError(f"geometry is no GeoJSON geometry: {str(geometry)[:60]}")
+        raise FormatError(f"geometry is no GeoJSON geometry: {short(geometry)}")
     return Feature(_properties(value), None if geometry is None else wkb_of_geojson(geometry), crs_member(value))
 
 
@@ -72,9 +73,7 @@ def describe_features(records: Iterable[Record]) -> Described:
 
 
 def _members(record: Record) -> Mapping[str, Any]:
-    if record.error is not None:
-        raise record.error
-    value: Mapping[str, Any] = decode(record.data)
+    value: Mapping[str, Any] = record.value()
     if not is_feature(value):
         raise FormatError("not a GeoJSON Feature, with properties and geometry")
     return value
@@ -95,7 +94,8 @@ def crs_member(value: Mapping[str, Any]) -> str | None:
     named = member.get("properties") if isinstance(member, Mapping) else None
     name = named.get("name") if isinstance(named, Mapping) else None
     if not isinstance(name, str):
-        raise FormatError(f"the member crs names no coordinate reference system: {str(member)[:60]}")
+        raise FormatError(f"the member crs names no coordinate reference system: {short(member)}")
+    check_limit("name_bytes", len(name), "the member crs")
     return name
 
 

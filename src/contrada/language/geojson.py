@@ -9,7 +9,9 @@ from contrada.errors import CrsError, FormatError
 from contrada.geometry.crs import is_same_crs
 from contrada.language.attributes import Attributes
 from contrada.language.shapes import is_geometry_object
+from contrada.language.shown import short
 from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
+from contrada.limits import check_limit
 
 
 def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collection[str] = ()) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collec
     if properties is not None and not isinstance(properties, Mapping):
         raise FormatError(f"properties are an object or null, not {type(properties).__name__}")
     if geometry is not None and not is_geometry_object(geometry):
-        raise FormatError(f"geometry is no GeoJSON geometry: {str(geometry)[:60]}")
+        raise FormatError(f"geometry is no GeoJSON geometry: {short(geometry)}")
     if name is not None and (isinstance(name, bool) or not isinstance(name, str | int | float)):
         raise FormatError(f"an id is text or a number, not {type(name).__name__}")
     attributes = Attributes(spatial, times, LONGITUDE_LATITUDE).add_all(properties or {})
@@ -42,10 +44,11 @@ def check_crs(value: Mapping[str, Any], spatial: Spatial) -> None:
     named = member.get("properties", {}) if isinstance(member, Mapping) else {}
     name = named.get("name") if isinstance(named, Mapping) else None
     if not isinstance(name, str):
-        raise FormatError(f"the member crs names no coordinate reference system: {str(member)[:60]}")
+        raise FormatError(f"the member crs names no coordinate reference system: {short(member)}")
+    check_limit("name_bytes", len(name), "the member crs")
     expected = spatial.input_crs(LONGITUDE_LATITUDE)
     assert expected is not None
     if not is_same_crs(name, expected):
         raise CrsError(
-            f"the member crs names {name}, but the input is read as {expected}; name another crs if it is not"
+            f"the member crs names {name[:60]}, but the input is read as {expected}; name another crs if it is not"
         )

@@ -12,8 +12,9 @@ import numpy as np
 
 from contrada.errors import ContradaError, FilterError
 from contrada.geometry import Point, Region, RelationSet
-from contrada.language.nodes import Attribute, Fault, Node, Operation, Value
-from contrada.language.scanner import LARGEST_NESTING, OTHER_GEOMETRIES
+from contrada.language.nodes import Attribute, Fault, Node, Operation, Pointer, Value
+from contrada.language.scanner import OTHER_GEOMETRIES, nested_too_deeply
+from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of, printed_value
@@ -22,18 +23,19 @@ OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "
 _WRITTEN = {name.removesuffix(" text"): operator for operator, name in OPERATORS.items()}
 
 
-def syntax_of(value: object, path: str = "", depth: int = 0) -> Node:
+def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Node:
     """What a piece of JSON says; a Fault at the place that CQL2 has no form of.
 
-    >>> syntax_of({"op": "<", "args": [{"property": "x"}, 5]}).arguments[1]
-    Value(value=5, at='/args/1')
+    >>> str(syntax_of({"op": "<", "args": [{"property": "x"}, 5]}).arguments[1].at)
+    '/args/1'
     """
-    if depth > LARGEST_NESTING:
-        raise Fault(path, f"nested more than {LARGEST_NESTING} deep")
+    path = Pointer() if path is None else path
+    if depth > limit("filter_nesting"):
+        raise Fault(path, nested_too_deeply())
     if value is None or isinstance(value, str | int | float | Decimal):
         return Value(value, path)
     if isinstance(value, list | tuple):
-        items = tuple(syntax_of(item, f"{path}/{k}", depth + 1) for k, item in enumerate(value))
+        items = tuple(syntax_of(item, path.to(k), depth + 1) for k, item in enumerate(value))
         return Operation("array", items, path, path)
     if not isinstance(value, Mapping):
         raise Fault(path, f"{type(value).__name__} is no JSON")
@@ -42,63 +44,64 @@ def syntax_of(value: object, path: str = "", depth: int = 0) -> Node:
     for key, read in _READERS.items():
         if key in value:
             _check_keys(value, {key}, path)
-            return read(value[key], f"{path}/{key}")
+            return read(value[key], path.to(key))
     if "type" in value:
         return _geometry(value, path)
     known = ", ".join(("op", *_READERS, "type"))
     raise Fault(path, f"an object of CQL2 JSON has one of the keys {known}; here are {', '.join(map(repr, value))}")
 
 
-def _operation(value: Mapping[str, Any], path: str, depth: int) -> Node:
+def _operation(value: Mapping[str, Any], path: Pointer, depth: int) -> Node:
     _check_keys(value, {"op", "args"}, path)
     name, arguments = value["op"], value.get("args")
     if not isinstance(name, str):
-        raise Fault(f"{path}/op", "the name of an operator is text")
+        raise Fault(path.to("op"), "the name of an operator is text")
     if not isinstance(arguments, list | tuple):
         raise Fault(path, f"the arguments of {name!r} are a list, `args`")
-    read = tuple(syntax_of(item, f"{path}/args/{k}", depth + 1) for k, item in enumerate(arguments))
+    below = path.to("args")
+    read = tuple(syntax_of(item, below.to(k), depth + 1) for k, item in enumerate(arguments))
     known = OPERATORS.get(name, "<>" if name == "!=" else name.lower())
-    return Operation(known, read, path, f"{path}/op")
+    return Operation(known, read, path, path.to("op"))
 
 
-def _check_keys(value: Mapping[str, Any], known: set[str], path: str) -> None:
+def _check_keys(value: Mapping[str, Any], known: set[str], path: Pointer) -> None:
     for key in value:
         if key not in known:
             raise Fault(path, f"the key {key!r} has no meaning beside {', '.join(map(repr, sorted(known)))}")
 
 
-def _attribute(name: object, path: str) -> Node:
+def _attribute(name: object, path: Pointer) -> Node:
     if not isinstance(name, str) or not name:
         raise Fault(path, "an attribute is named by text")
     return Attribute(name, path)
 
 
-def _column(name: object, path: str) -> Node:
+def _column(name: object, path: Pointer) -> Node:
     if not isinstance(name, str):
         raise Fault(path, "a column is named by text")
     return Value(Column(name), path)
 
 
-def _function(name: str) -> Callable[[Any, str], Node]:
+def _function(name: str) -> Callable[[Any, Pointer], Node]:
     """A reader of what is a function of text in text, and a key in JSON."""
 
-    def read(argument: object, path: str) -> Node:
+    def read(argument: object, path: Pointer) -> Node:
         return Operation(name, (Value(argument, path),), path, path)
 
     return read
 
 
-def _interval(argument: object, path: str) -> Node:
+def _interval(argument: object, path: Pointer) -> Node:
     return Operation("interval", (), path, path)
 
 
-def _box(corners: object, path: str) -> Node:
+def _box(corners: object, path: Pointer) -> Node:
     if not isinstance(corners, list | tuple):
         raise Fault(path, "a bbox is a list of four numbers")
-    return Operation("bbox", tuple(Value(corner, f"{path}/{k}") for k, corner in enumerate(corners)), path, path)
+    return Operation("bbox", tuple(Value(corner, path.to(k)) for k, corner in enumerate(corners)), path, path)
 
 
-_READERS: dict[str, Callable[[Any, str], Node]] = {
+_READERS: dict[str, Callable[[Any, Pointer], Node]] = {
     "property": _attribute,
     "column": _column,
     "date": _function("date"),
@@ -109,7 +112,7 @@ _READERS: dict[str, Callable[[Any, str], Node]] = {
 }
 
 
-def _geometry(value: Mapping[str, Any], path: str) -> Node:
+def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
     """A geometry in GeoJSON."""
     kind = value["type"]
     if isinstance(kind, str) and kind.upper() in OTHER_GEOMETRIES:

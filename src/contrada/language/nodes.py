@@ -4,7 +4,33 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-Place: TypeAlias = tuple[int, int] | str  # where text begins and ends, or a JSON pointer
+
+class Pointer:
+    """A JSON pointer as a chain: one string for each value below many levels would take the square of the input.
+
+    >>> str(Pointer().to("args").to(1))
+    '/args/1'
+    """
+
+    __slots__ = ("above", "step")
+
+    def __init__(self, above: Pointer | None = None, step: str | int = "") -> None:
+        self.above, self.step = above, step
+
+    def to(self, step: str | int) -> Pointer:
+        """The pointer to a member or an item of what this points to."""
+        return Pointer(self, step)
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        at: Pointer = self
+        while at.above is not None:
+            steps.append(f"/{at.step}")
+            at = at.above
+        return "".join(reversed(steps))
+
+
+Place: TypeAlias = tuple[int, int] | Pointer  # where text begins and ends, or where JSON does
 
 
 class Value(NamedTuple):

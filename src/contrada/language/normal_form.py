@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 
 from contrada.language.conditions import constraint_of
 from contrada.language.nodes import Fault, Node, Operation
+from contrada.limits import limit, variable
 from contrada.model import Constraint, Filter, Predicate
 
-LARGEST_FILTERS, LARGEST_CONSTRAINTS = 10_000, 1_000_000
 UNCOUNTED = 10**15  # sizes are not counted further than this
 CONTRARY = {"and": "or", "or": "and"}
 
@@ -103,13 +103,15 @@ def _size(part: Part, sizes: list[Size]) -> Size:
 
 def _check(node: Node, size: Size) -> None:
     """Refuse what is too large. Parts come before those that join them, so it is the smallest such part."""
-    if size.filters > LARGEST_FILTERS:
+    most_filters, most_constraints = limit("filters"), limit("constraints")
+    if size.filters > most_filters:
         count = "more than 10^15" if size.filters == UNCOUNTED else f"{size.filters:,}"
-        message = f"this part would take {count} filters, as an OR of ANDs, and at most {LARGEST_FILTERS:,} are taken"
-    elif size.constraints > LARGEST_CONSTRAINTS and size.filters > 1:
+        message = f"this part would take {count} filters, as an OR of ANDs, and at most {most_filters:,} are taken"
+        message += f" ({variable('filters')})"
+    elif size.constraints > most_constraints and size.filters > 1:
         count = "more than 10^15" if size.constraints == UNCOUNTED else f"{size.constraints:,}"
         message = f"this part would take {size.filters:,} filters with {count} constraints, as an OR of ANDs"
-        message += f", and at most {LARGEST_CONSTRAINTS:,} are taken"
+        message += f", and at most {most_constraints:,} are taken ({variable('constraints')})"
     else:
         return
     raise Fault(node.at, f"{message}; several subscriptions, or IN for an OR of equal comparisons, do it")

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
-from contrada.language.decoding import decode
 from contrada.language.messages import message_from
 from contrada.language.records import Opened, Read, Rejected, Source, checked_format, files_of, json_records, opened
 from contrada.language.shapes import is_feature
@@ -75,9 +74,7 @@ def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
 def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
-            if record.error is not None:
-                raise record.error
-            value = decode(record.data)
+            value = record.value()
             if record.in_collection and not is_feature(value):
                 raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
             message = message_from(value, reading.spatial, reading.times)
@@ -91,12 +88,14 @@ def _read_cap(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     from contrada.language.cap import read_alerts
 
     for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), reading.zones, reading.spatial)):
+        text = data.decode(errors="replace")  # of all blocks; only the first rejection carries it
         for alert in alerts:
-            text = data.decode(errors="replace") if alert.lost or alert.message is None else ""
             for reason in alert.lost:
                 yield Rejected(ready.name, "alert", number, reason, text, is_part=True)
+                text = ""
             if alert.message is None:
                 yield Rejected(ready.name, "alert", number, alert.reason, text)
+                text = ""
             else:
                 yield Read(ready.name, "alert", number, alert.message)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
 from contrada.language.decoding import BYTE_ORDER_MARK, decode
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv")
@@ -40,7 +40,7 @@ class Read(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """What could not be read, where it stood, why, and its text.
+    """What could not be read, where it stood, why, and its text; of several from one alert the first has the text.
 
     If `is_part` is set only a part is lost, such as an area of an alert, and the message is given without it. All else
     that is read is given or rejected, once.
@@ -63,8 +63,18 @@ class Record(NamedTuple):
     unit: str
     number: int
     data: bytes
-    error: FormatError | None = None
+    error: ContradaError | None = None
     in_collection: bool = False
+    crs: Any = None  # the member `crs` of the collection that this is a feature of, decoded
+
+    def value(self) -> Any:
+        """The value of the text; a feature that names no CRS has the one of its collection."""
+        if self.error is not None:
+            raise self.error
+        value = decode(self.data)
+        if self.crs is not None and isinstance(value, dict):
+            value.setdefault("crs", self.crs)
+        return value
 
     def rejected(self, source: str, reason: object) -> Rejected:
         """The record with the reason why it is no good."""
@@ -220,7 +230,7 @@ def _sequence(stream: BinaryIO) -> Iterator[Record]:
 def _items(stream: BinaryIO) -> Iterator[Record]:
     """The items of an array, the features of a collection, or the one object that a file is."""
     data = stream.read().removeprefix(BYTE_ORDER_MARK).strip()
-    whole = Record("item", 0, data)
+    whole, crs = Record("item", 0, data), None
     try:
         if data.startswith(b"["):
             items = decode(data, list[msgspec.Raw])
@@ -230,20 +240,13 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
                 yield whole
                 return
             items = decode(bytes(members["features"]), list[msgspec.Raw])
-            if "crs" in members:
-                items = [_with_crs(bytes(item), bytes(members["crs"])) for item in items]
-    except FormatError as error:
+            crs = decode(bytes(members["crs"])) if "crs" in members else None
+    except ContradaError as error:
         yield whole._replace(error=error)
         return
     in_collection = not data.startswith(b"[")
-    yield from (Record("item", number, bytes(item), None, in_collection) for number, item in enumerate(items))
+    yield from (Record("item", number, bytes(item), None, in_collection, crs) for number, item in enumerate(items))
 
 
 def _is_collection(members: dict[str, msgspec.Raw]) -> bool:
     return "features" in members and bytes(members.get("type", b"")).strip() == b'"FeatureCollection"'
-
-
-def _with_crs(feature: bytes, crs: bytes) -> bytes:
-    """A feature that says itself what its collection says of all."""
-    begins = feature.startswith(b"{") and feature[1:].lstrip() != b"}"
-    return b'{"crs":' + crs + b"," + feature[1:] if begins and b'"crs"' not in feature else feature

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 import msgspec
 
 from contrada.errors import ContradaError, FormatError
+from contrada.language.bounded import Expansion, open_parquet
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, rows_of
 from contrada.language.spatial import Spatial
@@ -17,30 +19,31 @@ BATCH = 8192  # rows
 
 
 def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    """The tables of a file, one after another, with the metadata of its schema."""
+    """The tables of a file, one after another, with the metadata of its schema; each fits in memory when decoded."""
     import pyarrow as pa
 
-    if format == "parquet":
-        import pyarrow.parquet as pq
-
-        file = pq.ParquetFile(_seekable(stream))
-        for batch in file.iter_batches(BATCH):
-            yield pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
-        return
     seekable = _seekable(stream)
+    size = seekable.seek(0, io.SEEK_END)
+    seekable.seek(0)
+    expansion = Expansion("the file", size)
+    if format == "parquet":
+        file = open_parquet(seekable, BATCH, size)
+        for batch in file.iter_batches(BATCH):
+            for part in expansion.slices(batch):
+                yield pa.Table.from_batches([part]).replace_schema_metadata(file.schema_arrow.metadata)
+        return
     is_file = seekable.read(6) == b"ARROW1"
     seekable.seek(0)
     reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
     batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH):
-            yield pa.Table.from_batches([batch.slice(start, BATCH)])
+            for part in expansion.slices(batch.slice(start, BATCH)):
+                yield pa.Table.from_batches([part])
 
 
 def _seekable(stream: BinaryIO) -> BinaryIO:
     """The stream, or in memory what it holds: these formats are read from their end."""
-    import io
-
     return stream if stream.seekable() else io.BytesIO(stream.read())
 
 

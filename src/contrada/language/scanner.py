@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from contrada.language.nodes import Fault
+from contrada.limits import limit, variable
 
-LARGEST_NESTING = 200
 KEYWORDS = {word: word for word in ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS", "NULL", "TRUE", "FALSE")}
 # Operators where an operator can stand, after what can end an operand, and else names like any other.
 KEYWORDS |= {"DIV": "ARITHMETIC", "PREFIX": "TEXTUAL", "SUFFIX": "TEXTUAL", "CONTAINS": "TEXTUAL"}
@@ -53,6 +53,7 @@ def tokens(text: str) -> Iterator[Scanned]:
     ['NAME', 'IN', 'LITERALS', 'AND', 'NAME', 'LPAR', 'NAME', 'COMMA', 'GEOMETRY', 'RPAR']
     """
     place, depth, negations, last, before = 0, 0, 0, "", ""
+    deepest = limit("filter_nesting")
     while (token := _token(text, place, last, before)) is not None:
         yield token
         place, before, last = token.end, last, token.type
@@ -61,8 +62,13 @@ def tokens(text: str) -> Iterator[Scanned]:
         elif last == "RPAR":
             depth -= 1
         negations = negations + 1 if last == "NOT" else 0
-        if depth > LARGEST_NESTING or negations > LARGEST_NESTING:
-            raise Fault((token.start, token.end), f"nested more than {LARGEST_NESTING} deep")
+        if depth > deepest or negations > deepest:
+            raise Fault((token.start, token.end), nested_too_deeply())
+
+
+def nested_too_deeply() -> str:
+    """Why a filter is refused that is nested beyond the limit."""
+    return f"nested more than {limit('filter_nesting')} deep ({variable('filter_nesting')})"
 
 
 def _token(text: str, place: int, last: str, before: str) -> Scanned | None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Point, Region
 from contrada.language.columns import column_of, misfits
-from contrada.language.decoding import decode
 from contrada.language.reading import read_messages
 from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened
 from contrada.language.subscription_rows import SubscriptionTable, whole_table
@@ -52,9 +51,7 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
 def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
-            if record.error is not None:
-                raise record.error
-            yield _subscription(decode(record.data), ready.name, record.unit, record.number)
+            yield _subscription(record.value(), ready.name, record.unit, record.number)
         except ContradaError as error:
             yield record.rejected(ready.name, error)
 

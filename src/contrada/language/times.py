@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrada.errors import FormatError
+from contrada.language.shown import short
 
 _SHAPE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?(Z|z|[+-]\d\d:?\d\d)?)?\Z", re.ASCII)
 
@@ -26,12 +27,12 @@ def instant_of(value: Any) -> datetime | np.datetime64:
     """
     found = _SHAPE.match(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise FormatError(f"{_short(value)} is no timestamp such as 2024-05-01T12:00:00Z")
+        raise FormatError(f"{short(value)} is no timestamp such as 2024-05-01T12:00:00Z")
     day, clock, fraction, offset = found.groups()
     try:
         whole = datetime.fromisoformat(f"{day}T{clock or '00:00'}").replace(tzinfo=UTC) - _offset(offset)
     except (ValueError, OverflowError) as error:
-        raise FormatError(f"{_short(value)} is no timestamp: {error}") from error
+        raise FormatError(f"{short(value)} is no timestamp: {error}") from error
     digits = (fraction or "")[:9].ljust(9, "0")
     if digits.endswith("000"):
         return whole.replace(microsecond=int(digits[:6]))
@@ -48,8 +49,3 @@ def _offset(text: str | None) -> timedelta:
     if hours > 23 or minutes > 59:
         raise ValueError(f"the offset {text} is beyond a day")
     return (-1 if text[0] == "-" else 1) * timedelta(hours=hours, minutes=minutes)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.parsers import expat
 
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
+from contrada.limits import check_limit, limit
 
-DEEPEST = 64
 JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's codes for what follows a whole document
 PIECE = 1 << 14  # bytes that the parser is given at once: it copies them, and a document may be short
 # Broken documents may each have to be read to the end of all: so often in all, and no more.
@@ -48,7 +48,7 @@ class Document(NamedTuple):
 
     start: int
     stop: int
-    root: Element | FormatError
+    root: Element | ContradaError
 
 
 def documents(data: bytes) -> Iterator[Document]:
@@ -69,7 +69,7 @@ def documents(data: bytes) -> Iterator[Document]:
             return
         root, stop, read = _parse(view[start:])
         end = start + stop
-        if isinstance(root, FormatError):
+        if isinstance(root, ContradaError):
             left -= read
             end = _next_beginning(data, start)
         end = max(end, start + 1)
@@ -87,17 +87,20 @@ def _next_beginning(data: bytes, start: int) -> int:
     return len(data)
 
 
-def _parse(data: memoryview) -> tuple[Element | FormatError, int, int]:
+def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
     """The root of the document that data begins with or what is wrong, where it ends, and how much was looked at."""
     parser = expat.ParserCreate(namespace_separator=" ")
     top = Element("", "")
     stack = [top]
+    names: dict[str, str] = {}  # the parser makes a name anew for every element; one copy of each is kept
+    longest = limit("name_bytes")
     ends: list[int] = []  # where the tag begins that closes the root
 
     def begin(name: str, _: dict[str, str]) -> None:
-        if len(stack) > DEEPEST:
-            raise FormatError(f"XML is nested more than {DEEPEST} deep")
-        namespace, local = name.rpartition(" ")[::2]
+        check_limit("nesting", len(stack), "the XML")
+        if len(name) > longest:
+            check_limit("name_bytes", len(name), f"the XML element {name[:40]}...")
+        namespace, local = (names.setdefault(part, part) for part in name.rpartition(" ")[::2])
         stack[-1].children.append(Element(namespace, local))
         stack.append(stack[-1].children[-1])
 
@@ -110,7 +113,7 @@ def _parse(data: memoryview) -> tuple[Element | FormatError, int, int]:
         stack[-1].pieces.append(piece)
 
     def refuse(*_: object) -> None:
-        raise FormatError("a document type declaration; no entities are taken from strangers")
+        raise FormatError("XML document type declarations, and with them entities, are not allowed in CAP alerts")
 
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = begin, end, text
@@ -127,7 +130,7 @@ def _parse(data: memoryview) -> tuple[Element | FormatError, int, int]:
             tag = bytes(data[ends[0] : ends[0] + PIECE])
             return top.children[0], ends[0] + tag.find(b">") + 1, place + PIECE
         return FormatError(f"XML: {error}"), 0, place + PIECE
-    except FormatError as error:
+    except ContradaError as error:
         return error, 0, place + PIECE
     except (ValueError, LookupError) as error:  # an encoding that nobody knows
         return FormatError(f"XML: {error}"), 0, place + PIECE

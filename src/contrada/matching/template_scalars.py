@@ -165,10 +165,10 @@ def _sets(operator: str, columns: list[Operands]) -> Raw:
     first = np.concatenate([each.first + by for each, by in zip(columns, moved, strict=True)])
     second = np.concatenate([each.second + by for each, by in zip(columns, moved, strict=True)])
     if form >= TEXT:
-        offsets, blob, numbers = distinct_texts(first, second, blob)
+        offsets, blob, numbers, _ = distinct_texts(first, second, blob)
         distinct = np.column_stack([offsets[:-1], offsets[1:]])
     else:
-        keys, rests, numbers = distinct_scalars(first, second)
+        keys, rests, numbers, _ = distinct_scalars(first, second)
         distinct = np.column_stack([keys, rests])
     ranks = np.sort(numbers.reshape(len(columns), rows), axis=0).T
     is_new = np.ones(ranks.shape, bool)

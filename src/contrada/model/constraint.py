@@ -8,6 +8,7 @@ from typing import Any
 
 from contrada.errors import FilterError
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.limits import check_limit
 from contrada.model.forms import Place, Test
 from contrada.model.operators import (
     Column,
@@ -19,7 +20,7 @@ from contrada.model.operators import (
     printed_name,
     test_of,
 )
-from contrada.model.text import parse_like
+from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
 
@@ -178,6 +179,8 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
     some = operand[0] if type(operand) is tuple else operand
     if is_folded and not isinstance(some, str | Column):
         raise FilterError("casei and accenti are for text")
+    if name.endswith(("like", "contains")) and not isinstance(operand, Column):
+        check_limit("pattern_bytes", len(encode_text(operand)), "the pattern")
     if name.endswith("like") and not isinstance(operand, Column):
         operand = parse_like(operand, escape).to_text()
     return name, operand

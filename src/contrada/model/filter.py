@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from contrada.errors import FilterError
+from contrada.limits import check_limit, limit
 from contrada.model.constraint import Constraint
 
 
@@ -26,6 +27,8 @@ class Filter:
         for constraint in given:
             if not isinstance(constraint, Constraint):
                 raise FilterError(f"a filter is made of constraints, not {type(constraint).__name__}")
+        if len(given) > limit("attributes"):
+            check_limit("attributes", len({constraint.attribute for constraint in given}), "the filter")
         object.__setattr__(self, "constraints", given)
 
     def __setattr__(self, name: str, value: object) -> None:

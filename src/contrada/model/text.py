@@ -34,6 +34,7 @@ ANY_RUN: Final = Wildcard.ANY_RUN
 ANY_ONE: Final = Wildcard.ANY_ONE
 
 Part: TypeAlias = str | Wildcard
+Token: TypeAlias = str | Wildcard  # a letter, or a wildcard
 Simple: TypeAlias = Literal["equals", "prefix", "suffix", "contains"]
 Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
@@ -136,32 +137,12 @@ class Like(NamedTuple):
         return "pattern", None
 
     def matches(self, text: str) -> bool:
-        """True if the whole text, folded already if need be, has this form; at most O(n * m) steps.
-
-        A run takes as little as it can. Where the rest then fails, only the last run is made longer: what stands
-        before it has the earliest place there is, so that nothing is gained by moving that.
+        """True if the whole text, folded already if need be, has this form; at most O(n * m / 64) steps.
 
         >>> parse_like("%a_c").matches("abc abc"), parse_like("%a_c").matches("abcd")
         (True, False)
         """
-        tokens = [token for part in self.parts for token in (part if isinstance(part, str) else (part,))]
-        at = place = 0
-        after_run = run_end = -1
-        while place < len(text):
-            token = tokens[at] if at < len(tokens) else None
-            if token is ANY_RUN:
-                at += 1
-                if at == len(tokens):
-                    return True
-                after_run, run_end = at, place
-            elif token is ANY_ONE or token == text[place]:
-                at, place = at + 1, place + 1
-            elif after_run >= 0:
-                run_end += 1
-                at, place = after_run, run_end
-            else:
-                return False
-        return all(token is ANY_RUN for token in tokens[at:])
+        return tokens_match(tokens_of(self), text)
 
     def to_text(self) -> str:
         r"""The pattern as text, `%`, `_` and `\` in literals escaped by `\`; parsing it gives the same pattern.
@@ -170,6 +151,52 @@ class Like(NamedTuple):
         %100\%%
         """
         return "".join(_escaped(part) if isinstance(part, str) else part.value for part in self.parts)
+
+
+def tokens_of(like: Like) -> list[Token]:
+    """A pattern letter by letter.
+
+    >>> tokens_of(parse_like("ab%"))
+    ['a', 'b', <Wildcard.ANY_RUN: '%'>]
+    """
+    return [token for part in like.parts for token in (part if isinstance(part, str) else (part,))]
+
+
+def tokens_match(tokens: Iterable[Token], letters: Iterable[Token]) -> bool:
+    """True if a pattern takes all letters, of which some may be wildcards: these are letters that only wildcards take.
+
+    ANY_ONE takes every letter but ANY_RUN. Bit k of `states` says that k tokens, runs not counted, can be used up.
+
+    >>> tokens_match(["a", ANY_RUN], "abc"), tokens_match(["a", ANY_ONE], ["a", ANY_RUN])
+    (True, False)
+    """
+    size = 0
+    places: dict[Token, list[int]] = {}
+    runs: list[int] = []
+    for token in tokens:
+        if token is ANY_RUN:
+            runs.append(size)
+        else:
+            places.setdefault(token, []).append(size)
+            size += 1
+    loops = _bits(runs, size)
+    accepts = {token: _bits(found, size) for token, found in places.items()}
+    ones = accepts.pop(ANY_ONE, 0)
+    states = 1
+    for letter in letters:
+        taken = accepts.get(letter, 0) | (0 if letter is ANY_RUN else ones)
+        states = (states & taken) << 1 | states & loops
+        if not states:
+            return False
+    return bool(states >> size & 1)
+
+
+def _bits(places: Iterable[int], size: int) -> int:
+    """The integer with bits 0..size whose bits at these places are set; linear, which adding powers of 2 is not."""
+    room = bytearray(size // 8 + 1)
+    for place in places:
+        room[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(room, "little")
 
 
 def _escaped(literal: str) -> str:

@@ -1,4 +1,4 @@
-"""The same for patterns: prefixes, suffixes, contains and LIKE of one folding.
+"""Implication between patterns: prefixes, suffixes, contains and LIKE of one folding.
 
 `text_covers` finds what follows when each wildcard of one pattern is taken for a letter that only wildcards of the
 other match: complete for patterns without `_` over enough letters, and sound for all. `text_conflicts` compares the
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from contrada.model.constraint import Constraint
 from contrada.model.operators import TEXTUAL, like_of
-from contrada.model.text import ANY_ONE, ANY_RUN, Like, Wildcard, fold
-
-Token = str | Wildcard  # a letter, or a wildcard
+from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, tokens_match, tokens_of
 
 
 def text_covers(first: Constraint, second: Constraint) -> bool:
@@ -47,11 +45,6 @@ def _tokens(constraint: Constraint) -> list[Token] | None:
     return tokens_of(like_of(operator, value).folded(casei, accenti))
 
 
-def tokens_of(like: Like) -> list[Token]:
-    """A pattern letter by letter."""
-    return [token for part in like.parts for token in (part if isinstance(part, str) else (part,))]
-
-
 def _is_negated(constraint: Constraint) -> bool:
     operator = str(constraint.operator)
     return operator == "!=" or operator.startswith("not ")
@@ -70,22 +63,7 @@ def generalises(wide: list[Token], narrow: list[Token]) -> bool:
     >>> generalises(tokens_of(parse_like("a_")), tokens_of(parse_like("a%")))
     False
     """
-    reached = {0}  # how much of the wide pattern is used up
-    for token in [*narrow, None]:
-        todo = sorted(reached)
-        for at in todo:  # a run may take nothing
-            if at < len(wide) and wide[at] is ANY_RUN and at + 1 not in reached:
-                reached.add(at + 1)
-                todo.append(at + 1)
-        if token is None:
-            return len(wide) in reached
-        reached = {
-            at + (wide[at] is not ANY_RUN)
-            for at in reached
-            if at < len(wide)
-            and (wide[at] is ANY_RUN or (token is not ANY_RUN and (wide[at] is ANY_ONE or wide[at] == token)))
-        }
-    return False
+    return tokens_match(wide, narrow)
 
 
 def are_apart(one: list[Token], other: list[Token]) -> bool:

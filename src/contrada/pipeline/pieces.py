@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
@@ -134,9 +135,11 @@ def _gis_batches(piece: Piece) -> Iterator[Any]:
 
 def _parquet_batches(piece: Piece) -> Iterator[Any]:
     """Record batches from the first row of a piece on; row groups before it are not read."""
-    import pyarrow.parquet as pq
+    from contrada.language.bounded import Expansion, open_parquet
 
-    with pq.ParquetFile(piece.path, memory_map=True) as file:
+    size = os.path.getsize(piece.path)
+    expansion = Expansion("the file", size)
+    with open_parquet(piece.path, BATCH, size, memory_map=True) as file:
         before = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -144,7 +147,7 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
             before += rows
             for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False) if skipped < rows else ():
                 if skipped < batch.num_rows:
-                    yield batch.slice(skipped)
+                    yield from expansion.slices(batch.slice(skipped))
                 skipped = max(skipped - batch.num_rows, 0)
 
 

@@ -1,0 +1,76 @@
+"""Doors: where input comes in, and every error that it causes becomes a ContradaError.
+
+Libraries below raise errors of many kinds for bad input. A door turns these into one of ours, so that a bad record is
+rejected and the rest of the run goes on. TypeError, KeyError, IndexError, AttributeError and AssertionError pass: they
+mean a mistake in this package, which a door must not hide.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from contrada.errors import ContradaError, FormatError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# RecursionError and NotImplementedError are RuntimeErrors; UnicodeError and ArrowInvalid are ValueErrors.
+_INPUT_ERRORS = (ContradaError, ValueError, ArithmeticError, RuntimeError, MemoryError, SystemError, BufferError)
+_LIBRARY_ERRORS = (("shapely", "ShapelyError"), ("pyarrow", "ArrowException"), ("msgspec", "MsgspecError"))
+LONGEST = 300  # characters of an error of a library that are kept
+
+
+def input_errors() -> tuple[type[BaseException], ...]:
+    """Return the kinds of errors that input causes, for `except`; those of libraries that are not loaded are left out.
+
+    >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
+    (False, True, False)
+    """
+    found: list[type[BaseException]] = list(_INPUT_ERRORS)
+    for module, name in _LIBRARY_ERRORS:
+        loaded = sys.modules.get(module)
+        if loaded is not None:
+            found.append(getattr(loaded, name, None) or getattr(loaded.errors, name))
+    return tuple(found)
+
+
+def reason_of(error: BaseException) -> str:
+    """Say why input was refused: the message of a ContradaError, or the kind and the message of another error.
+
+    >>> reason_of(OverflowError("int too large to convert to float"))
+    'int too large to convert to float (OverflowError)'
+    """
+    if isinstance(error, ContradaError):
+        return str(error)
+    text = " ".join(str(error).split()) or "no details"
+    text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    return f"{text} ({type(error).__name__})"
+
+
+def door(kind: type[ContradaError] = FormatError) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function raise ContradaErrors alone for bad input; errors of other kinds become a `kind`.
+
+    >>> @door()
+    ... def half(number):
+    ...     return float(number) / 2
+    >>> half(10**400)
+    Traceback (most recent call last):
+    contrada.errors.FormatError: int too large to convert to float (OverflowError)
+    """
+
+    def guarded(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except ContradaError:
+                raise
+            except input_errors() as error:
+                raise kind(reason_of(error)) from error
+
+        return call
+
+    return guarded
