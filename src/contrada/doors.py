@@ -23,13 +23,13 @@ _LIBRARY_ERRORS = (("shapely", "ShapelyError"), ("pyarrow", "ArrowException"), (
 LONGEST = 300  # characters of an error of a library that are kept
 
 
-def input_errors() -> tuple[type[BaseException], ...]:
-    """Return the kinds of errors that input causes, for `except`; those of libraries that are not loaded are left out.
+def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ...]:
+    """Return the kinds of errors that input causes, and further ones, for `except`; of libraries that are loaded.
 
     >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
     (False, True, False)
     """
-    found: list[type[BaseException]] = list(_INPUT_ERRORS)
+    found: list[type[BaseException]] = [*_INPUT_ERRORS, *further]
     for module, name in _LIBRARY_ERRORS:
         loaded = sys.modules.get(module)
         if loaded is not None:

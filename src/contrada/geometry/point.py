@@ -289,7 +289,10 @@ class Point:
     _column: PointArray | None
 
     def __init__(self, x: float, y: float, *, crs: str | None = None) -> None:
-        x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
+        try:
+            x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
+        except OverflowError as error:
+            raise RegionError(f"a coordinate of a point is too large: {error}") from error
         if not ((x == 0.0 or SMALLEST <= abs(x) <= LARGEST) and (y == 0.0 or SMALLEST <= abs(y) <= LARGEST)):
             PointArray([(x, y)])  # says what is wrong; NaN is, too
         _set_x(self, x)
@@ -325,11 +328,9 @@ class Point:
         >>> Point.from_wkt("POINT (1 2)")
         Point(1.0, 2.0)
         """
-        import shapely
+        from contrada.geometry.sources import geometries_of_wkt
 
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are refused below
-            read = shapely.from_wkt(text, on_invalid="ignore")
-        return cls.from_shapely(read, crs=crs)
+        return cls.from_shapely(geometries_of_wkt([text])[0], crs=crs)
 
     @classmethod
     def from_geojson(cls, value: dict[str, Any], *, crs: str | None = None) -> Point:

@@ -112,15 +112,38 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
             raise RegionError(f"row {row}: WKT is text, not {type(value).__name__}", row=row)
         if value is not None and value[:5].upper() == "SRID=":
             number, _, value = value[5:].partition(";")
-            srids[row] = int(number) if number.strip().isdigit() else -1
+            srids[row] = _srid(number)
+            value = value if srids[row] >= -1 else ""  # no geometry is written so: the row is malformed
         texts.append(value)
-    # "fix" closes unclosed rings; what GEOS cannot read at all comes back as None.
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # validation tells of such coordinates
-        geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
+    geometries = geometries_of_wkt(texts)
+    srids = np.maximum(srids, -1)
     raw = raw_from_shapely(geometries)
     unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
     raw.faults[unreadable] = MALFORMED
     return raw._replace(crs=crs_of_srids(srids))
+
+
+def _srid(text: str) -> int:
+    """The number behind `SRID=`; -2 for what no CRS can have."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -2
+
+
+def geometries_of_wkt(texts: Sequence[str | None]) -> NDArray[np.object_]:
+    """Shapely geometries of WKT, None for what is missing or cannot be read; unclosed rings are closed.
+
+    Curves and lone surrogates make Shapely refuse all texts at once: then halves are read, down to the text at fault.
+    """
+    import shapely
+
+    try:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # validation tells of such coordinates
+            return np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
+    except (NotImplementedError, ValueError, SystemError, shapely.errors.ShapelyError):
+        half = len(texts) // 2
+        if not half:
+            return np.array([None], object)
+        return np.concatenate([geometries_of_wkt(texts[:half]), geometries_of_wkt(texts[half:])])
 
 
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:
@@ -143,7 +166,7 @@ def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
     where += f" of part {part}" if part else ""
     try:
         vertices = np.asarray(ring if isinstance(ring, np.ndarray) else list(ring), np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RegionError(f"{where} is not a sequence of (x, y): {error}", part=part, ring=k) from error
     if vertices.size == 0:
         return np.empty((0, 2))

@@ -136,7 +136,9 @@ def _constants(operands: Operands, forms: NDArray[np.uint8], blob: NDArray[np.ui
     return Constants(const_base, scalars.keys, scalars.rests, text_base, texts.offsets, texts.blob, numbers)
 
 
-def _grams(found: Constants, forms: NDArray[np.uint8]) -> tuple[NDArray[np.int64], ...]:
+def _grams(
+    found: Constants, forms: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Patterns by a gram that each needs: base by slot, codes, offsets and patterns, as `Slots` has them."""
     slots = np.repeat(np.arange(len(forms)), np.diff(found.text_base))
     patterns = np.flatnonzero(forms[slots] >= PATTERN)

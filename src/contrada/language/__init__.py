@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from contrada.doors import door
 from contrada.errors import LanguageError
 from contrada.language import json_form
 from contrada.language.hints import hint_at
@@ -23,6 +24,7 @@ __all__ = ["LanguageError", "parse", "parse_json", "parse_text", "to_json"]
 SHOWN = 60  # characters of the source that are shown on each side of a fault
 
 
+@door(LanguageError)
 def parse(what: str | Mapping[str, Any]) -> Predicate:
     """The predicate of CQL2 text, or of CQL2 JSON: a dict, or text that begins with `{`.
 
@@ -36,6 +38,7 @@ def parse(what: str | Mapping[str, Any]) -> Predicate:
     return parse_json(what)
 
 
+@door(LanguageError)
 def parse_text(text: str) -> Predicate:
     """The predicate of CQL2 text; a LanguageError says what is wrong, and where.
 
@@ -57,6 +60,7 @@ def parse_text(text: str) -> Predicate:
         raise _shown(text, _with_hint(text, fault)) from fault.__cause__
 
 
+@door(LanguageError)
 def parse_json(value: Mapping[str, Any]) -> Predicate:
     """The predicate of CQL2 JSON; a LanguageError says what is wrong, and where.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from contrada.errors import ContradaError, FormatError
 from contrada.language.message_values import is_value, value_of
+from contrada.language.shown import short
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 from contrada.limits import check_limit, limit
@@ -45,7 +46,7 @@ class Attributes:
         if value is None:
             return
         if name in self.values:
-            raise FormatError(f"two members give the attribute {name!r}")
+            raise FormatError(f"two members give the attribute {name[:60]!r}")
         if len(name) > self._longest:
             check_limit("name_bytes", len(name), f"the attribute {name[:40]}...")
         if len(self.values) >= self._most:
@@ -60,7 +61,7 @@ class Attributes:
     def merge(self, values: Mapping[str, Any]) -> None:
         """Add attributes that are read already."""
         for name in self.values.keys() & values.keys():
-            raise FormatError(f"two members give the attribute {name!r}")
+            raise FormatError(f"two members give the attribute {name[:60]!r}")
         self.values.update(values)
 
 
@@ -68,7 +69,7 @@ def _instant_at(name: str, value: Any) -> Any:
     """The instant that a member names in text."""
     try:
         if not isinstance(value, str):
-            raise FormatError(f"{value!r} is no timestamp; one comes as text")
+            raise FormatError(f"{short(value)} is no timestamp; one comes as text")
         return instant_of(value)
     except ContradaError as error:
         raise type(error)(f"attribute {name!r}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones, regions_of_area, united
@@ -62,8 +63,8 @@ def alerts_of(root: Element, zones: Zones, spatial: Spatial) -> list[Alert]:
         if root.name != "alert" or root.namespace not in NAMESPACES:
             raise FormatError(f"the root is {root.namespace} {root.name}, not an alert of CAP 1.1 or 1.2")
         whole = _values(root, ALERT, ALERT_REQUIRED)
-    except ContradaError as error:
-        return [Alert(None, str(error), ())]
+    except input_errors() as error:
+        return [Alert(None, reason_of(error), ())]
     blocks = root.all("info")
     return [_alert_of(whole, block, zones, spatial) for block in blocks] if blocks else [Alert(whole, "", ())]
 
@@ -84,8 +85,8 @@ def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: S
         region, lost = _region_of(areas, zones)
         if region is not None:
             message["area"] = spatial.changed(region) if spatial.is_changing else region
-    except ContradaError as error:
-        return Alert(None, f"info {block.first('event') or ''!r}: {error}", ())
+    except input_errors() as error:
+        return Alert(None, f"info {block.first('event') or ''!r}: {reason_of(error)}", ())
     return Alert(message, "", lost)
 
 
@@ -121,6 +122,6 @@ def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple
             found, unknown = regions_of_area(area, zones, known)
             regions |= {id(region): region for region in found}
             lost += unknown
-        except ContradaError as error:
-            lost.append(str(error))
+        except input_errors() as error:
+            lost.append(reason_of(error))
     return united(list(regions.values())) if regions else None, tuple(lost)

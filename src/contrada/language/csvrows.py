@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
+from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.language.records import Read, Record, Rejected, lines
 from contrada.language.spatial import Spatial
@@ -36,8 +37,8 @@ def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[st
             if len(cells) != len(header):
                 raise FormatError(f"{len(cells)} fields; the header has {len(header)}")
             yield Read(name, record.unit, record.number, _message(header, cells, spatial, times))
-        except ContradaError as error:
-            yield record.rejected(name, error)
+        except input_errors() as error:
+            yield record.rejected(name, reason_of(error))
             if header is None:
                 return
 
@@ -84,12 +85,13 @@ def _value(cell: str, is_time: bool) -> Any:
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
-    import shapely
+    from contrada.geometry.sources import geometries_of_wkt, raw_from_wkt
 
-    from contrada.geometry.sources import raw_from_wkt
-
-    geometry = shapely.from_wkt(cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell, on_invalid="ignore")
+    (geometry,) = geometries_of_wkt([cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell])
     if geometry is None:
         raise FormatError(f"{cell[:60]!r} is no WKT")
-    named = raw_from_wkt([cell]).crs
+    raw = raw_from_wkt([cell])
+    if raw.faults[0] and cell[:5].upper() == "SRID=":
+        raise FormatError(f"{cell[:60]!r}: no coordinate reference system has this SRID")
+    named = raw.crs
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

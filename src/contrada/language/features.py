@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from contrada.errors import ContradaError, FormatError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.geometry.crs import is_same_crs
 from contrada.language.records import Record
 from contrada.language.shapes import is_feature, is_geometry_object, wkb_of_geojson
@@ -67,7 +68,7 @@ def describe_features(records: Iterable[Record]) -> Described:
             value = _members(record)
             crs = crs or crs_member(value)
             _widen(kinds, _properties(value))
-        except ContradaError:
+        except input_errors():
             continue  # the reading that follows tells why
     return Described(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
 
@@ -101,25 +102,41 @@ def crs_member(value: Mapping[str, Any]) -> str | None:
 
 def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Features:
     """The features of records as columns of a schema; one in another CRS than `crs` is rejected, if that is known."""
-    numbers, good, raws, rejected = [], [], [], []
+    good: list[tuple[int, Feature, str]] = []
+    rejected: list[tuple[int, str, str]] = []
     for record in records:
         raw = record.data.decode(errors="replace")
         try:
             feature = feature_of(record)
             if feature.crs is not None and crs is not None and not is_same_crs(feature.crs, crs):
                 raise FormatError(f"the member crs names {feature.crs}, but the file is in {crs}")
-        except ContradaError as error:
-            rejected.append((record.number, str(error), raw))
+        except input_errors() as error:
+            rejected.append((record.number, reason_of(error), raw))
         else:
-            numbers.append(record.number)
-            good.append(feature)
-            raws.append(raw)
-    arrays = [
-        pa.array([_fitted(feature.properties.get(field.name), field.type) for feature in good], field.type)
+            good.append((record.number, feature, raw))
+    try:
+        return _as_columns(good, kinds, rejected)
+    except input_errors():  # a value that Arrow has no room for, such as a lone surrogate
+        fitting = []
+        for number, feature, raw in good:
+            try:
+                _as_columns([(number, feature, raw)], kinds, [])
+                fitting.append((number, feature, raw))
+            except input_errors() as error:
+                rejected.append((number, reason_of(error), raw))
+        return _as_columns(fitting, kinds, sorted(rejected))
+
+
+def _as_columns(good: list[tuple[int, Feature, str]], kinds: Any, rejected: list[tuple[int, str, str]]) -> Features:
+    """The properties and the geometry of features as Arrow columns."""
+    numbers, features, raws = map(list, zip(*good, strict=True)) if good else ([], [], [])
+    columns = {
+        field.name: pa.array(
+            [_fitted(feature.properties.get(field.name), field.type) for feature in features], field.type
+        )
         for field in kinds
-    ]
-    wkb = pa.array([feature.wkb for feature in good], pa.binary())
-    return Features(numbers, dict(zip(kinds.names, arrays, strict=True)), wkb, raws, rejected)
+    }
+    return Features(numbers, columns, pa.array([feature.wkb for feature in features], pa.binary()), raws, rejected)
 
 
 def kind_of(value: Any, depth: int = 0) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from contrada.doors import door
 from contrada.errors import FormatError
 from contrada.language.attributes import Attributes
 from contrada.language.cloudevents import is_cloudevent, message_of_cloudevent
@@ -14,6 +15,7 @@ from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 
 
+@door()
 def message_of(
     value: Mapping[str, Any] | bytes | str,
     *,

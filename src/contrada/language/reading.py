@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from contrada.errors import ContradaError, FormatError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
 from contrada.language.messages import message_from
@@ -78,8 +79,8 @@ def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
             if record.in_collection and not is_feature(value):
                 raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
             message = message_from(value, reading.spatial, reading.times)
-        except ContradaError as error:
-            yield record.rejected(ready.name, error)
+        except input_errors() as error:
+            yield record.rejected(ready.name, reason_of(error))
         else:
             yield Read(ready.name, record.unit, record.number, message)
 

@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from contrada.errors import ContradaError, FormatError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.language.bounded import Expansion, open_parquet
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, rows_of
@@ -49,22 +50,30 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
     """The messages of a file of rows; what is damaged is rejected from the first row on that cannot be had."""
-    import pyarrow as pa
-
     first = 0
     try:
         for table in read_batches(ready.stream, ready.format):
-            plain = attributes_of(table)
-            messages, bad = rows_of(plain, None, spatial)
-            for row, message in enumerate(messages):
-                reason = bad[row].reason if row in bad else _timed(message, times)
-                if reason:
-                    yield Rejected(ready.name, "row", first + row, reason, row_text(table, row))
+            for row, found in enumerate(_messages(table, spatial, times)):
+                if isinstance(found, str):
+                    yield Rejected(ready.name, "row", first + row, found, row_text(table, row))
                 else:
-                    yield Read(ready.name, "row", first + row, message)
+                    yield Read(ready.name, "row", first + row, found)
             first += table.num_rows
-    except (pa.ArrowException, OSError, ContradaError) as error:
-        yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", "")
+    except input_errors(OSError) as error:
+        yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {reason_of(error)}", "")
+
+
+def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
+    """The message of each row, or why it has none; rows that spoil the whole table are found by halves."""
+    try:
+        messages, bad = rows_of(attributes_of(table), None, spatial)
+        return [bad[row].reason if row in bad else _timed(message, times) or message
+                for row, message in enumerate(messages)]  # fmt: skip
+    except input_errors() as error:
+        half = table.num_rows // 2
+        if not half:
+            return [reason_of(error)]
+        return [*_messages(table.slice(0, half), spatial, times), *_messages(table.slice(half), spatial, times)]
 
 
 def _timed(message: dict[str, Any], times: Collection[str]) -> str:
@@ -82,5 +91,5 @@ def row_text(table: Any, row: int) -> str:
     """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
     try:
         return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
-    except (ValueError, TypeError, OverflowError, KeyError):
+    except input_errors(TypeError, KeyError):
         return ""

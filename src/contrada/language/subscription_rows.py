@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import ContradaError, FormatError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.language.records import Opened, Rejected, Source, files_of, opened
 from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
@@ -60,8 +61,8 @@ def _sifted_file(ready: Opened, columns: list[str], names: dict[str, str]) -> Su
     damage = ""
     try:
         tables.extend(attributes_of(table, wanted) for table in read_batches(ready.stream, ready.format))
-    except (pa.ArrowException, OSError, ContradaError) as error:
-        damage = f"the file cannot be read from here on: {error}"
+    except input_errors(OSError) as error:
+        damage = f"the file cannot be read from here on: {reason_of(error)}"
     table = pa.concat_tables(tables) if tables else pa.table({})
     rejected = [Rejected(ready.name, "row", table.num_rows, damage, "")] if damage else []
     if not tables:

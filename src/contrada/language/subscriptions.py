@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from contrada.errors import ContradaError, FormatError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.geometry import Point, Region
 from contrada.language.columns import column_of, misfits
 from contrada.language.reading import read_messages
@@ -52,8 +53,8 @@ def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
             yield _subscription(record.value(), ready.name, record.unit, record.number)
-        except ContradaError as error:
-            yield record.rejected(ready.name, error)
+        except input_errors() as error:
+            yield record.rejected(ready.name, reason_of(error))
 
 
 def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
@@ -63,8 +64,8 @@ def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
             continue
         try:
             yield _subscription(item.message, ready.name, item.unit, item.number)
-        except ContradaError as error:
-            yield Rejected(ready.name, item.unit, item.number, str(error), str(item.message))
+        except input_errors() as error:
+            yield Rejected(ready.name, item.unit, item.number, reason_of(error), str(item.message))
 
 
 def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription:

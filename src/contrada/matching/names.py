@@ -154,6 +154,11 @@ def check_name(what: str, name: object) -> None:
     """Raise unless a key or a subscriber is named by text or a number."""
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise FilterError(f"a {what} is a str or int, not {name!r}")
+    if isinstance(name, str) and not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise FilterError(f"a {what} is text that UTF-8 can hold, not {name[:60]!r}: {error.reason}") from error
 
 
 def names_in(names: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.doors import door
 from contrada.errors import CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
@@ -71,6 +72,7 @@ class ForwardingTable:
 
     # Updates
 
+    @door(FilterError)
     def subscribe(self, subscriber: Name, what: Asked, key: Name | None = None, replace: bool = False) -> Name:
         """Add a subscription and return its key; a key in use is an error unless `replace` is set.
 
@@ -96,6 +98,7 @@ class ForwardingTable:
             self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
         return key
 
+    @door(FilterError)
     def subscribe_many(self, rows: Any, template: Asked) -> NDArray[np.int64]:
         """Add a subscription for every row of an Arrow table, and return their rows in this table.
 

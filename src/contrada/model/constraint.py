@@ -6,7 +6,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from contrada.errors import FilterError
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FilterError, LimitError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.limits import check_limit
 from contrada.model.forms import Place, Test
@@ -59,8 +60,9 @@ class Constraint:
             raise FilterError(f"an attribute is named by text, not {attribute!r}")
         try:
             kept, operand = _checked(operator, value, casei or accenti, escape)
-        except FilterError as error:
-            raise FilterError(f"constraint on {attribute!r}: {error}") from error
+        except input_errors() as error:
+            kind = LimitError if isinstance(error, LimitError) else FilterError
+            raise kind(f"constraint on {attribute!r}: {reason_of(error)}") from error
         self.__dict__.update(
             attribute=attribute, operator=kept, value=operand, casei=bool(casei), accenti=bool(accenti)
         )
