@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets
+from contrada.geometry.arrow_checks import whole_array
 from contrada.geometry.crs import crs_of_srids
 
 GOOD, MISSING, WRONG_TYPE, MALFORMED = 0, 1, 3, 4  # as in kernels/faults.py
@@ -71,13 +72,13 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
     """Bytes, row offsets and missing marks of an Arrow array of binary values."""
     import pyarrow as pa
 
-    array = values if isinstance(values, pa.Array) else pa.chunked_array(values).combine_chunks()
+    array = whole_array(values)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
         try:
             array = array.cast(pa.large_binary())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        except pa.ArrowException as error:
             raise RegionError(f"WKB is binary, not {array.type}") from error
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     _, positions, data = array.buffers()

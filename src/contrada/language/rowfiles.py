@@ -8,8 +8,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import UNREADABLE, guarded
 from contrada.language.records import Opened, Read, Rejected
-from contrada.language.rows import attributes_of, rows_of
+from contrada.language.rows import attributes_of, check_table, rows_of
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 
@@ -17,7 +18,14 @@ BATCH = 8192  # rows
 
 
 def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    """The tables of a file, one after another, with the metadata of its schema."""
+    """The tables of a file, one after another, with the metadata of its schema; not yet validated.
+
+    Whatever stands in the way of reading on is a FormatError.
+    """
+    return guarded(_batches(stream, format), "the file")
+
+
+def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     import pyarrow as pa
 
     if format == "parquet":
@@ -33,6 +41,7 @@ def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
     batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
     for batch in batches:
+        batch.validate()  # lengths: slices and names would go beyond them
         for start in range(0, batch.num_rows, BATCH):
             yield pa.Table.from_batches([batch.slice(start, BATCH)])
 
@@ -45,23 +54,37 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 
 def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
-    """The messages of a file of rows; what is damaged is rejected from the first row on that cannot be had."""
-    import pyarrow as pa
+    """The messages of a file of rows.
 
+    The rows of a batch with a damaged column are rejected one by one; a file that cannot be read on is rejected from
+    the first row on that cannot be had.
+    """
     first = 0
     try:
         for table in read_batches(ready.stream, ready.format):
-            plain = attributes_of(table)
-            messages, bad = rows_of(plain, None, spatial)
-            for row, message in enumerate(messages):
-                reason = bad[row].reason if row in bad else _timed(message, times)
-                if reason:
-                    yield Rejected(ready.name, "row", first + row, reason, row_text(table, row))
-                else:
-                    yield Read(ready.name, "row", first + row, message)
+            yield from _read_table(table, ready.name, first, spatial, times)
             first += table.num_rows
-    except (pa.ArrowException, OSError, ContradaError) as error:
-        yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", "")
+    except ContradaError as error:
+        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        yield Rejected(ready.name, "row", first, reason, "")
+
+
+def _read_table(
+    table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
+) -> Iterator[Read | Rejected]:
+    """The messages of one table, whose first row has this number in its file."""
+    try:
+        check_table(table)
+    except FormatError as error:
+        yield from (Rejected(name, "row", first + row, str(error), "") for row in range(table.num_rows))
+        return
+    messages, bad = rows_of(attributes_of(table, is_checked=True), None, spatial)
+    for row, message in enumerate(messages):
+        reason = bad[row].reason if row in bad else _timed(message, times)
+        if reason:
+            yield Rejected(name, "row", first + row, reason, row_text(table, row))
+        else:
+            yield Read(name, "row", first + row, message)
 
 
 def _timed(message: dict[str, Any], times: Collection[str]) -> str:
@@ -79,5 +102,5 @@ def row_text(table: Any, row: int) -> str:
     """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
     try:
         return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
-    except (ValueError, TypeError, OverflowError, KeyError):
+    except Exception:  # values that Python or JSON cannot hold, of many kinds; the reason says where the row stood
         return ""
