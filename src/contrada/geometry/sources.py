@@ -15,7 +15,7 @@ from contrada.geometry.arrays import offsets
 from contrada.geometry.arrow_checks import whole_array
 from contrada.geometry.crs import crs_of_srids
 
-GOOD, MISSING, WRONG_TYPE, MALFORMED = 0, 1, 3, 4  # as in kernels/faults.py
+GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
 
@@ -33,7 +33,7 @@ class Raw(NamedTuple):
 
 def raw_from_wkb(values: Any) -> Raw:
     """Raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
-    data, positions, missing = _buffers(values)
+    data, positions, missing = wkb_buffers(values)
     n = len(missing)
     faults, kinds, srids = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     regions, totals = np.empty(n + 1, np.int64), np.empty(3, np.int64)
@@ -44,7 +44,7 @@ def raw_from_wkb(values: Any) -> Raw:
     return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, crs_of_srids(srids))
 
 
-def _buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
     """Bytes, row offsets and missing marks; Arrow's own buffers where possible."""
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return arrow_buffers(values)
@@ -104,7 +104,7 @@ def raw_from_shapely(values: Any) -> Raw:
 
 def raw_from_wkt(values: Sequence[str | None]) -> Raw:
     """Raw arrays from WKT or EWKT texts."""
-    import shapely
+    from contrada.geometry.wellknown import shapes_from_wkt
 
     texts: list[str | None] = []
     srids = np.full(len(values), -1, np.int64)
@@ -115,12 +115,9 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
             number, _, value = value[5:].partition(";")
             srids[row] = int(number) if number.strip().isdigit() else -1
         texts.append(value)
-    # "fix" closes unclosed rings; what GEOS cannot read at all comes back as None.
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # validation tells of such coordinates
-        geometries = np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
+    geometries, faults = shapes_from_wkt(texts, on_invalid="fix")  # which closes rings that are open
     raw = raw_from_shapely(geometries)
-    unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
-    raw.faults[unreadable] = MALFORMED
+    raw.faults[faults != GOOD] = faults[faults != GOOD]
     return raw._replace(crs=crs_of_srids(srids))
 
 

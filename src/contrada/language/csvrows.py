@@ -80,12 +80,12 @@ def _value(cell: str, is_time: bool) -> Any:
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
-    import shapely
-
     from contrada.geometry.sources import raw_from_wkt
+    from contrada.geometry.wellknown import fault_text, shapes_from_wkt
 
-    geometry = shapely.from_wkt(cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell, on_invalid="ignore")
+    text = cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell
+    (geometry,), (fault,) = shapes_from_wkt([text])
     if geometry is None:
-        raise FormatError(f"{cell[:60]!r} is no WKT")
+        raise FormatError(f"{cell[:60]!r} is no WKT: {fault_text(int(fault))}")
     named = raw_from_wkt([cell]).crs
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

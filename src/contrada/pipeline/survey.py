@@ -175,9 +175,11 @@ def _crs_of_first(file: Any, name: str) -> str | None:
     """The CRS that the first value of a WKB column names by its SRID."""
     import shapely
 
+    from contrada.geometry.wellknown import shapes_from_wkb
+
     for batch in file.iter_batches(100, columns=[name]):
         values = [value for value in check_column(batch.column(0), f"column {name!r}").to_pylist() if value]
-        srids = shapely.get_srid(shapely.from_wkb(values, on_invalid="ignore")) if values else []
+        srids = shapely.get_srid(shapes_from_wkb(values).geometries) if values else []
         for srid in srids:
             return f"EPSG:{srid}" if srid > 0 else None
     return None

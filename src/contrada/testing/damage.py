@@ -8,10 +8,11 @@ is reported with its number, and `--family NAME --first K --cases 1` repeats it.
 from __future__ import annotations
 
 import argparse
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -117,6 +118,8 @@ def _limit_memory() -> None:
 
 
 def _case_of(family: str) -> Callable[[int], None]:
+    if family.endswith(".py"):
+        return cast(Callable[[int], None], runpy.run_path(family)["read_case"])
     if family == "arrow":
         from contrada.testing.damaged_arrow import read_case
 
@@ -129,7 +132,8 @@ def _case_of(family: str) -> Callable[[int], None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if a case failed."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
-    parser.add_argument("--family", choices=FAMILIES, help="only this one (default: all)")
+    names = ", ".join(FAMILIES)
+    parser.add_argument("--family", help=f"only this one: {names}, or a file with read_case (default: all)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=20_000, help="of each family (default: 20,000)")
     parser.add_argument("--child", action="store_true", help="run them in this process")

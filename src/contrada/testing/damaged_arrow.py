@@ -25,7 +25,7 @@ ROWS = 40
 def read_case(number: int) -> None:
     """Damage a file and read it through one door, as the number says."""
     rng = np.random.default_rng([number, 11])
-    files, doors = _files(), _doors()
+    files, doors = good_files(), _doors()
     name = sorted(files)[int(rng.integers(0, len(files)))]
     door = doors[int(rng.integers(0, len(doors)))]
     with warnings.catch_warnings():
@@ -34,7 +34,7 @@ def read_case(number: int) -> None:
 
 
 @cache
-def _files() -> dict[str, bytes]:
+def good_files() -> dict[str, bytes]:
     """Good files of every kind, by a name that tells their format."""
     made = {}
     for name, table in (("kinds", kinds_table()), ("encoded", encoded_table()), ("shapes", shapes_table())):
@@ -101,7 +101,7 @@ def shapes_table() -> Any:
 
 def _doors() -> list[Callable[[bytes, str], None]]:
     widened = partial(_messages, buffer=1.0)
-    return [_messages, _messages, widened, _changes, _subscriptions, _match, _bind, _columns, _pieces]
+    return [_messages, _messages, widened, _subscriptions, _match, _bind, _columns]
 
 
 def _messages(data: bytes, name: str, buffer: float | None = None) -> None:
@@ -119,12 +119,6 @@ def _named(data: bytes, name: str) -> io.BytesIO:
     stream = io.BytesIO(data)
     stream.name = name
     return stream
-
-
-def _changes(data: bytes, name: str) -> None:
-    from contrada.pipeline.changes import apply_changes, read_changes
-
-    repr(apply_changes(ct.ForwardingTable(), read_changes(io.BytesIO(data), name), ("string", "string")))
 
 
 def _subscriptions(data: bytes, name: str) -> None:
@@ -190,23 +184,3 @@ def _columns(data: bytes, name: str) -> None:
                 repr(read(column, on_invalid="reject").rejected)
             except ct.ContradaError:
                 continue
-
-
-def _pieces(data: bytes, name: str) -> None:
-    import tempfile
-
-    from contrada.language.sifting import sift_column
-    from contrada.language.spatial import Spatial
-    from contrada.pipeline.pieces import Batch, pieces_of, read_piece
-    from contrada.pipeline.survey import Part, surveyed
-
-    if not name.endswith("parquet"):
-        return
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
-        file.write(data)
-        file.flush()
-        for found in surveyed(Part(file.name, "parquet", len(data), 0, len(data)), None):
-            for piece in pieces_of(found, 0, None, {}):
-                for batch in read_piece(piece):
-                    if isinstance(batch, Batch):
-                        repr(sift_column(batch.geometry, Spatial()).rejected)
