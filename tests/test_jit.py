@@ -70,6 +70,20 @@ def test_a_damaged_cache_file_costs_a_compilation_not_a_crash(tmp_path):
     assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
 
 
+@pytest.mark.parametrize(("suffix", "damage"), [("nbi", "flip"), ("nbi", "empty"), ("nbc", "flip")])
+def test_damaged_files_of_the_cache_cost_one_compilation(tmp_path, suffix, damage):
+    run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+    (file,) = tmp_path.rglob(f"*.{suffix}")
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :]
+    file.write_bytes(flipped if damage == "flip" else b"")
+    again = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+    assert again.stdout == "[5]\n"
+    assert "compiling" in again.stderr
+    assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
 def test_a_change_in_a_helper_of_another_file_is_noticed(tmp_path):
     package = tmp_path / "src"
     shutil.copytree(SOURCE, package / "contrada", ignore=shutil.ignore_patterns("__pycache__"))

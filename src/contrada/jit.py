@@ -298,6 +298,49 @@ def _raise_miss() -> None:
     raise _CacheMissError
 
 
+DIGEST = 32  # bytes of the checksum that files of the cache begin with
+
+
+def _checked(data: bytes) -> bytes:
+    """What stands behind the checksum in a file of the cache; ValueError if it is damaged."""
+    if hashlib.blake2b(data[DIGEST:], digest_size=DIGEST).digest() != data[:DIGEST]:
+        raise ValueError("a file of the kernel cache is damaged")
+    return data[DIGEST:]
+
+
+@cache
+def _cache_file_class() -> Any:
+    """Numba's files of compiled code behind a checksum; an index that is damaged counts as empty.
+
+    Numba loads what it finds: one changed bit fails at every start, or is machine code that does something else.
+    """
+    import pickle
+
+    from numba.core import caching
+
+    class CheckedFile(caching.IndexDataCacheFile):  # type: ignore[misc]
+        def _dump(self, obj: Any) -> bytes:
+            payload: bytes = super()._dump(obj)
+            return hashlib.blake2b(payload, digest_size=DIGEST).digest() + payload
+
+        def _load_data(self, name: str) -> Any:
+            return pickle.loads(_checked(Path(self._data_path(name)).read_bytes()))
+
+        def _save_index(self, overloads: dict[Any, str]) -> None:
+            with self._open_for_write(self._index_path) as file:
+                file.write(self._dump((self._version, self._source_stamp, overloads)))
+
+        def _load_index(self) -> dict[Any, str]:
+            try:
+                version, stamp, overloads = pickle.loads(_checked(Path(self._index_path).read_bytes()))
+            except Exception:  # missing, damaged, or of another release
+                return {}
+            is_ours = (version, stamp) == (self._version, self._source_stamp)
+            return dict(overloads) if is_ours else {}
+
+    return CheckedFile
+
+
 @cache
 def _kernel_cache_class() -> Any:
     """Numba's function cache, placed in our directory; a damaged file counts as a miss."""
@@ -330,6 +373,13 @@ def _kernel_cache_class() -> Any:
     class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
         on_miss: Callable[[], None] = staticmethod(_raise_miss)
+
+        def __init__(self, py_func: Any) -> None:
+            super().__init__(py_func)
+            impl = self._impl
+            self._cache_file = _cache_file_class()(
+                self._cache_path, impl.filename_base, impl.locator.get_source_stamp()
+            )
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:

@@ -10,8 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.errors import RegionError
+from contrada.geometry.arrow_checks import bad_texts, whole_array
 from contrada.geometry.interchange import part_offsets
-from contrada.geometry.sources import GOOD, MISSING, Raw, raw_from_wkb, raw_from_wkt
+from contrada.geometry.mixed import is_vertex
+from contrada.geometry.sources import GOOD, MALFORMED, MISSING, Raw, raw_from_wkb, raw_from_wkt
 
 if TYPE_CHECKING:
     from contrada.geometry.column import RegionArray
@@ -61,7 +63,10 @@ def _metadata_of(crs: str | None) -> str:
 def crs_of_type(kind: Any) -> str | None:
     """The CRS that an extension type names, as text."""
     serialize = getattr(kind, "__arrow_ext_serialize__", None)
-    return None if serialize is None else crs_text(json.loads(serialize() or b"{}").get("crs"))
+    try:
+        return None if serialize is None else crs_text(json.loads(serialize() or b"{}").get("crs"))
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise RegionError(f"the GeoArrow metadata of the column cannot be read: {error}") from error
 
 
 def crs_text(crs: Any) -> str | None:
@@ -122,11 +127,7 @@ def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
 
 def storage_of(values: Any) -> tuple[Any, str | None]:
     """The plain Arrow array behind what was given, and the CRS that its extension type names."""
-    array = values
-    if not isinstance(array, pa.Array):
-        if not isinstance(array, pa.ChunkedArray):  # through a stream, a type that is not registered loses its name
-            array = pa.chunked_array(array) if hasattr(array, "__arrow_c_stream__") else pa.array(array)
-        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    array = whole_array(values)
     crs = crs_of_type(array.type)
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
 
@@ -134,7 +135,7 @@ def storage_of(values: Any) -> tuple[Any, str | None]:
 def points_from_arrow(values: Any) -> tuple[Any, str | None]:
     """Coordinates (n, 2) of GeoArrow points with NaN for nulls, or the array itself where it is WKB; and the CRS."""
     array, crs = storage_of(values)
-    if pa.types.is_struct(array.type) or pa.types.is_fixed_size_list(array.type):
+    if is_vertex(array.type):
         xy = _vertices(array).copy()
         xy[np.asarray(array.is_null())] = np.nan
         return xy, crs
@@ -158,7 +159,10 @@ def raw_from_arrow(values: Any) -> Raw:
     if _is_list(kind):
         raw = _raw_from_lists(array)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        raw = raw_from_wkt(array.to_pylist())
+        bad = bad_texts(array)
+        texts = array.cast(pa.large_binary()).to_pylist()
+        raw = raw_from_wkt([None if text is None else text.decode(errors="replace") for text in texts])
+        raw.faults[bad] = MALFORMED
     else:
         raw = raw_from_wkb(array)
     return raw if crs is None else raw._replace(crs=crs)
@@ -172,11 +176,13 @@ def _raw_from_lists(array: Any) -> Raw:
     depth, inner = 0, array.type
     while _is_list(inner):
         depth, inner = depth + 1, inner.value_type
-    if depth not in (2, 3) or not (pa.types.is_struct(inner) or pa.types.is_fixed_size_list(inner)):
+    if depth not in (2, 3) or not is_vertex(inner):
         raise RegionError(f"not GeoArrow polygons or multipolygons: {array.type}")
     missing = np.asarray(array.is_null()) if array.null_count else np.zeros(len(array), bool)
     offsets, values = [], array
     for _ in range(depth):
+        if values is not array and values.null_count:
+            raise RegionError("GeoArrow polygons have no nulls in place of parts or rings")
         offsets.append(np.asarray(values.offsets, np.int64) if len(values) else np.zeros(1, np.int64))
         values = values.values
     if depth == 2:  # polygons: every region has one part
@@ -193,8 +199,16 @@ def _raw_from_lists(array: Any) -> Raw:
 
 
 def _vertices(values: Any) -> NDArray[np.float64]:
-    """(V, 2) coordinates from a struct of x, y or from fixed-size lists; further dimensions are dropped."""
-    if pa.types.is_struct(values.type):
-        return np.column_stack([np.asarray(field, np.float64) for field in values.flatten()[:2]])
-    flat = np.asarray(values.values, np.float64).reshape(-1, values.type.list_size)
-    return flat[values.offset : values.offset + len(values), :2]
+    """(V, 2) coordinates from a struct of x, y or from fixed-size lists, NaN for nulls; others are dropped."""
+    kind = values.type
+    if not is_vertex(kind):
+        raise RegionError(f"not GeoArrow coordinates: {kind}")
+    if pa.types.is_struct(kind):
+        fields = dict(zip([kind.field(k).name for k in range(kind.num_fields)], values.flatten(), strict=True))
+        return np.column_stack([np.asarray(fields[name].cast(pa.float64())) for name in "xy"])
+    width, first = kind.list_size, values.offset
+    flat = np.asarray(values.values.slice(first * width, len(values) * width).cast(pa.float64()))
+    xy = flat.reshape(-1, width)[:, :2]
+    if values.null_count:
+        xy = np.where(np.asarray(values.is_null())[:, np.newaxis], np.nan, xy)
+    return xy

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from contrada.errors import RegionError
+from contrada.limits import limit, variable
 
 _KINDS = {
     1: "Point",
@@ -17,6 +18,16 @@ _KINDS = {
     5: "MultiLineString",
     6: "MultiPolygon",
     7: "GeometryCollection",
+    8: "CircularString",
+    9: "CompoundCurve",
+    10: "CurvePolygon",
+    11: "MultiCurve",
+    12: "MultiSurface",
+    13: "Curve",
+    14: "Surface",
+    15: "PolyhedralSurface",
+    16: "TIN",
+    17: "Triangle",
 }
 
 # By the codes of kernels/faults.py.
@@ -37,6 +48,7 @@ _SENTENCES = (
     "interior is not connected",
     "overlaps another part",
     "shares an edge with another part",
+    "nested too deeply",
 )
 _PLACED = frozenset(range(5, 16))
 _MENDABLE = frozenset(range(9, 16))  # the faults that make_valid can mend
@@ -76,6 +88,10 @@ def rejection(row: int, report: ArrayLike, spot: ArrayLike, kind: int) -> Reject
     fault, part, ring = np.asarray(report).tolist()
     x, y = np.asarray(spot).tolist()
     reason = _SENTENCES[fault]
+    if fault == 16:
+        reason += f" (more than {limit('nesting')} levels; {variable('nesting')})"
+    if fault == 3 and kind < 0:
+        return Rejection(row, "curves, surfaces and triangles are not read", None, None, None)
     if fault == 3:
         reason += f" {_KINDS.get(kind, f'code {kind}')}; a region is a Polygon or MultiPolygon"
     if fault not in _PLACED:

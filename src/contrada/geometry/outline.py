@@ -47,9 +47,10 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
 def _drawable(wkb: Any) -> NDArray[np.object_]:
     import shapely
 
+    from contrada.geometry.wellknown import shapes_from_wkb
+
+    shapes = shapes_from_wkb(wkb).geometries
     with np.errstate(invalid="ignore"):  # of a NaN Shapely warns as NumPy does
-        values = np.array(wkb.to_pylist(), dtype=object)
-        shapes: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
         coordinates, rows = shapely.get_coordinates(shapes, return_index=True)
     is_bad = ~np.isin(shapely.get_type_id(shapes), (0, 3, 6)) | shapely.is_empty(shapes)
     is_bad[rows[~np.isfinite(coordinates).all(axis=1)]] = True

@@ -50,9 +50,11 @@ def sift_coordinates(xy: NDArray[np.float64], crs: str | None) -> SiftedPoints:
     return SiftedPoints(PointArray(xy[good], crs=crs), np.flatnonzero(good), tuple(rejected))
 
 
-def sift_points(array: NDArray[np.object_], unreadable: NDArray[np.bool_], crs: str | None) -> SiftedPoints:
-    """Points from Shapely geometries; None is missing, or unreadable where that is marked."""
+def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: str | None) -> SiftedPoints:
+    """Points from Shapely geometries; None is missing, or has the fault of its row."""
     import shapely
+
+    from contrada.geometry.wellknown import fault_text
 
     kinds = shapely.get_type_id(array)
     is_point = kinds == shapely.GeometryType.POINT
@@ -60,7 +62,7 @@ def sift_points(array: NDArray[np.object_], unreadable: NDArray[np.bool_], crs: 
     rejected = {bad.row: bad for bad in sifted.rejected}
     for row in np.flatnonzero(~is_point):
         reason = "no geometry (null)" if kinds[row] < 0 else f"wrong geometry type {array[row].geom_type}; need a Point"
-        reason = "malformed or truncated geometry" if unreadable[row] else reason
+        reason = fault_text(int(faults[row])) if faults[row] else reason
         rejected[int(row)] = Rejection(int(row), reason, None, None, None)
     return sifted._replace(rejected=tuple(rejected[row] for row in sorted(rejected)))
 
@@ -157,7 +159,9 @@ class PointArray:
 
         array = np.atleast_1d(np.asarray(values, dtype=object))
         srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
-        return finish(sift_points(array, np.zeros(len(array), bool), common_crs(crs_of_srids(srids), crs)), on_invalid)
+        return finish(
+            sift_points(array, np.zeros(len(array), np.int64), common_crs(crs_of_srids(srids), crs)), on_invalid
+        )
 
     @overload
     @classmethod
@@ -176,14 +180,14 @@ class PointArray:
         """
         import shapely
 
+        from contrada.geometry.wellknown import shapes_from_wkb
+
         plain = plain_points(values)
         if plain is not None:
             return finish(sift_coordinates(plain, crs), on_invalid)
-        rows = np.array(values.to_pylist() if hasattr(values, "to_pylist") else list(values), dtype=object)
-        array = np.atleast_1d(np.asarray(shapely.from_wkb(rows, on_invalid="ignore"), dtype=object))
-        unreadable = shapely.is_missing(array) & np.array([row is not None for row in rows], bool)
+        array, faults = shapes_from_wkb(values)
         srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
-        return finish(sift_points(array, unreadable, common_crs(crs_of_srids(srids), crs)), on_invalid)
+        return finish(sift_points(array, faults, common_crs(crs_of_srids(srids), crs)), on_invalid)
 
     @overload
     @classmethod
@@ -328,9 +332,12 @@ class Point:
         >>> Point.from_wkt("POINT (1 2)")
         Point(1.0, 2.0)
         """
-        from contrada.geometry.sources import geometries_of_wkt
+        from contrada.geometry.wellknown import fault_text, shapes_from_wkt
 
-        return cls.from_shapely(geometries_of_wkt([text])[0], crs=crs)
+        geometries, faults = shapes_from_wkt([text])
+        if faults[0]:
+            raise RegionError(f"{text[:60]!r}: {fault_text(int(faults[0]))}")
+        return cls.from_shapely(geometries[0], crs=crs)
 
     @classmethod
     def from_geojson(cls, value: dict[str, Any], *, crs: str | None = None) -> Point:

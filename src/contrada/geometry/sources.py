@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets
+from contrada.geometry.arrow_checks import whole_array
 from contrada.geometry.crs import crs_of_srids
 
-GOOD, MISSING, WRONG_TYPE, MALFORMED = 0, 1, 3, 4  # as in kernels/faults.py
+GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
 
@@ -32,7 +33,7 @@ class Raw(NamedTuple):
 
 def raw_from_wkb(values: Any) -> Raw:
     """Raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
-    data, positions, missing = _buffers(values)
+    data, positions, missing = wkb_buffers(values)
     n = len(missing)
     faults, kinds, srids = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     regions, totals = np.empty(n + 1, np.int64), np.empty(3, np.int64)
@@ -43,7 +44,7 @@ def raw_from_wkb(values: Any) -> Raw:
     return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, crs_of_srids(srids))
 
 
-def _buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
     """Bytes, row offsets and missing marks; Arrow's own buffers where possible."""
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return arrow_buffers(values)
@@ -71,13 +72,13 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
     """Bytes, row offsets and missing marks of an Arrow array of binary values."""
     import pyarrow as pa
 
-    array = values if isinstance(values, pa.Array) else pa.chunked_array(values).combine_chunks()
+    array = whole_array(values)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
         try:
             array = array.cast(pa.large_binary())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        except pa.ArrowException as error:
             raise RegionError(f"WKB is binary, not {array.type}") from error
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     _, positions, data = array.buffers()
@@ -103,7 +104,7 @@ def raw_from_shapely(values: Any) -> Raw:
 
 def raw_from_wkt(values: Sequence[str | None]) -> Raw:
     """Raw arrays from WKT or EWKT texts."""
-    import shapely
+    from contrada.geometry.wellknown import shapes_from_wkt
 
     texts: list[str | None] = []
     srids = np.full(len(values), -1, np.int64)
@@ -115,11 +116,10 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
             srids[row] = _srid(number)
             value = value if srids[row] >= -1 else ""  # no geometry is written so: the row is malformed
         texts.append(value)
-    geometries = geometries_of_wkt(texts)
+    geometries, faults = shapes_from_wkt(texts, on_invalid="fix")  # which closes rings that are open
     srids = np.maximum(srids, -1)
     raw = raw_from_shapely(geometries)
-    unreadable = np.array([text is not None for text in texts], bool) & shapely.is_missing(geometries)
-    raw.faults[unreadable] = MALFORMED
+    raw.faults[faults != GOOD] = faults[faults != GOOD]
     return raw._replace(crs=crs_of_srids(srids))
 
 
@@ -127,23 +127,6 @@ def _srid(text: str) -> int:
     """The number behind `SRID=`; -2 for what no CRS can have."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -2
-
-
-def geometries_of_wkt(texts: Sequence[str | None]) -> NDArray[np.object_]:
-    """Shapely geometries of WKT, None for what is missing or cannot be read; unclosed rings are closed.
-
-    Curves and lone surrogates make Shapely refuse all texts at once: then halves are read, down to the text at fault.
-    """
-    import shapely
-
-    try:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # validation tells of such coordinates
-            return np.asarray(shapely.from_wkt(np.array(texts, dtype=object), on_invalid="fix"), dtype=object)
-    except (NotImplementedError, ValueError, SystemError, shapely.errors.ShapelyError):
-        half = len(texts) // 2
-        if not half:
-            return np.array([None], object)
-        return np.concatenate([geometries_of_wkt(texts[:half]), geometries_of_wkt(texts[half:])])
 
 
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:

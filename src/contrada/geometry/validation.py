@@ -115,7 +115,10 @@ def _repair(raw: Raw, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
 
     made = np.empty(len(rows), dtype=object)
     for k, row in enumerate(rows):
-        mended = shapely.make_valid(_as_shapely(raw, row), method="structure", keep_collapsed=False)
+        try:
+            mended = shapely.make_valid(_as_shapely(raw, row), method="structure", keep_collapsed=False)
+        except shapely.errors.ShapelyError:  # GEOS gives up on some
+            continue
         polygons = [part for part in shapely.get_parts(mended) if part.geom_type == "Polygon" and not part.is_empty]
         made[k] = shapely.MultiPolygon(polygons) if polygons else None
     arrays, reports, _ = _validate(raw_from_shapely(made))

@@ -14,6 +14,7 @@ _MODULES = {
     "relate_points": "rings",
     "build_chains": "chains",
     "count_wkb": "wkb",
+    "scan_wkb": "wkb",
     "fill_wkb": "wkb",
     "write_wkb": "wkb",
     "validate_regions": "validate",

@@ -19,4 +19,5 @@ import numpy as np
     DISCONNECTED,
     PARTS_OVERLAP,
     SHARED_EDGE,
-) = (np.int64(k) for k in range(16))
+    NESTED,
+) = (np.int64(k) for k in range(17))

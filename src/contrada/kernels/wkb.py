@@ -1,15 +1,15 @@
 """Well-known binary (ISO and extended, either byte order) to flat arrays and back.
 
-Values stand in one byte buffer, row i at data[offsets[i]:offsets[i + 1]]. Nothing outside a row is ever read, and
-counts are checked against the bytes that are left before they are believed.
+Values stand in one byte buffer, row i at data[offsets[i]:offsets[i + 1]]. Nothing outside a row is ever read, offsets
+outside the buffer make a row malformed, and counts are checked against the bytes that are left before they are used.
 """
 
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.faults import GOOD, MALFORMED, MISSING, WRONG_TYPE
+from contrada.kernels.faults import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE
 
-POLYGON, MULTIPOLYGON = 3, 6
+POINT, LINE, POLYGON, MULTIPOINT, MULTIPOLYGON, COLLECTION = 1, 2, 3, 4, 6, 7
 EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
 LITTLE = 1
 HOLE = 1  # ring flag, as in kernels/validate.py
@@ -52,9 +52,11 @@ def read_header(data, at, stop):
             return np.int64(-1), np.int64(0), srid, order, at
         srid = read_u4(data, at, order)
         at += 4
-    extra = (code & EWKB_Z != 0) + (code & EWKB_M != 0)
+    has_z, has_m = code & EWKB_Z != 0, code & EWKB_M != 0
     code &= 0x1FFFFFFF
-    extra += (0, 1, 1, 2)[min(code // 1000, 3)]
+    if code >= 4000:  # no such type, and readers differ in what they make of it
+        return code, np.int64(16), srid, order, at
+    extra = (has_z or code // 1000 in (1, 3)) + (has_m or code // 1000 in (2, 3))
     return code % 1000, np.int64(16 + 8 * extra), srid, order, at
 
 
@@ -82,6 +84,8 @@ def skip_polygon(data, at, stop, width, order, counts):
 @kernel
 def scan_row(data, at, stop, counts):
     """Count one value's parts, rings and vertices; returns (fault, kind of geometry, SRID)."""
+    if at < 0 or stop < at or stop > len(data):
+        return MALFORMED, np.int64(-1), np.int64(-1)
     kind, width, srid, order, at = read_header(data, at, stop)
     if kind < 0:
         return MALFORMED, kind, srid
@@ -126,6 +130,65 @@ def count_wkb(data, offsets, missing, faults, kinds, srids, regions, totals):
                 for c in range(3):
                     totals[c] += counts[c]
         regions[i + 1] = totals[0]
+
+
+@kernel
+def skip_simple(data, at, stop, kind, width, order, counts):
+    """Walk over a point, a line or a polygon; returns the end, -1 if bytes are missing."""
+    if kind == POLYGON:
+        return skip_polygon(data, at, stop, width, order, counts)
+    vertices = np.int64(1)
+    if kind == LINE:
+        if stop - at < 4:
+            return np.int64(-1)
+        vertices = read_u4(data, at, order)
+        at += 4
+    return at + vertices * width if vertices * width <= stop - at else np.int64(-1)
+
+
+@kernel
+def scan_nested(data, at, stop, left, counts):
+    """The fault of a value of any type; left[d] counts the members that are still to come at depth d."""
+    depth = np.int64(0)
+    left[0] = 1
+    while depth >= 0:
+        if left[depth] == 0:
+            depth -= 1
+            continue
+        left[depth] -= 1
+        kind, width, _, order, at = read_header(data, at, stop)
+        if kind < 0:
+            return MALFORMED
+        if kind < POINT or kind > COLLECTION:
+            return WRONG_TYPE
+        if kind < MULTIPOINT:
+            at = skip_simple(data, at, stop, kind, width, order, counts)
+            if at < 0:
+                return MALFORMED
+            continue
+        if stop - at < 4:
+            return MALFORMED
+        members = read_u4(data, at, order)
+        at += 4
+        if members * 5 > stop - at:  # the smallest has five bytes
+            return MALFORMED
+        depth += 1
+        if depth == len(left):
+            return NESTED
+        left[depth] = members
+    return GOOD
+
+
+@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]!")
+def scan_wkb(data, offsets, missing, left, faults):
+    """faults[i] of every row, of any type, as far as headers and counts tell; collections nest less than len(left)."""
+    counts = np.zeros(3, np.int64)
+    for i in range(len(offsets) - 1):
+        faults[i] = MISSING
+        if not missing[i]:
+            faults[i] = MALFORMED
+            if 0 <= offsets[i] <= offsets[i + 1] <= len(data):
+                faults[i] = scan_nested(data, offsets[i], offsets[i + 1], left, counts)
 
 
 @kernel

@@ -85,13 +85,15 @@ def _value(cell: str, is_time: bool) -> Any:
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
-    from contrada.geometry.sources import geometries_of_wkt, raw_from_wkt
+    from contrada.geometry.sources import raw_from_wkt
+    from contrada.geometry.wellknown import fault_text, shapes_from_wkt
 
-    (geometry,) = geometries_of_wkt([cell.partition(";")[2] if cell[:5].upper() == "SRID=" else cell])
+    has_srid = cell[:5].upper() == "SRID="
+    (geometry,), (fault,) = shapes_from_wkt([cell.partition(";")[2] if has_srid else cell], on_invalid="fix")
     if geometry is None:
-        raise FormatError(f"{cell[:60]!r} is no WKT")
+        raise FormatError(f"{cell[:60]!r} is no WKT: {fault_text(int(fault))}")
     raw = raw_from_wkt([cell])
-    if raw.faults[0] and cell[:5].upper() == "SRID=":
+    if raw.faults[0] and has_srid:
         raise FormatError(f"{cell[:60]!r}: no coordinate reference system has this SRID")
     named = raw.crs
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from contrada.errors import FormatError
+from contrada.geometry.arrow_checks import bad_texts
 from contrada.geometry.mixed import is_geometry, parts_of
 
 Reasons = dict[int, str]  # by row
@@ -38,6 +39,8 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
 
     for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
         reasons.setdefault(row, f"column {name!r}: no value")
+    for row in bad_texts(column):
+        reasons.setdefault(row, f"column {name!r}: text that is not UTF-8")
     if pa.types.is_floating(column.type):
         for row in np.flatnonzero(np.asarray(pc.is_nan(column).fill_null(False))).tolist():
             reasons.setdefault(row, f"column {name!r}: NaN is no value to compare with")
@@ -60,6 +63,8 @@ def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
         raise FormatError(f"a {name} is text or an integer, and the column holds {kind}")
     for row in np.flatnonzero(np.asarray(column.is_null())).tolist():
         reasons.setdefault(row, f"no {name}")
+    for row in bad_texts(column):
+        reasons.setdefault(row, f"a {name} that is not UTF-8")
 
 
 def _repeated_keys(column: Any, reasons: Reasons) -> None:

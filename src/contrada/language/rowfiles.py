@@ -9,10 +9,11 @@ from typing import Any, BinaryIO
 import msgspec
 
 from contrada.doors import input_errors, reason_of
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import UNREADABLE, guarded
 from contrada.language.bounded import Expansion, open_parquet
 from contrada.language.records import Opened, Read, Rejected
-from contrada.language.rows import attributes_of, rows_of
+from contrada.language.rows import attributes_of, check_table, rows_of
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 
@@ -20,7 +21,14 @@ BATCH = 8192  # rows
 
 
 def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    """The tables of a file, one after another, with the metadata of its schema; each fits in memory when decoded."""
+    """The tables of a file, one after another, with the metadata of its schema; not yet validated.
+
+    Each fits in memory when decoded. Whatever stands in the way of reading on is a FormatError.
+    """
+    return guarded(_batches(stream, format), "the file")
+
+
+def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     import pyarrow as pa
 
     seekable = _seekable(stream)
@@ -38,6 +46,7 @@ def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
     batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
     for batch in batches:
+        batch.validate()  # lengths: slices and names would go beyond them
         for start in range(0, batch.num_rows, BATCH):
             for part in expansion.slices(batch.slice(start, BATCH)):
                 yield pa.Table.from_batches([part])
@@ -49,31 +58,49 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 
 def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
-    """The messages of a file of rows; what is damaged is rejected from the first row on that cannot be had."""
+    """The messages of a file of rows.
+
+    The rows of a batch with a damaged column are rejected one by one; a file that cannot be read on is rejected from
+    the first row on that cannot be had.
+    """
     first = 0
     try:
         for table in read_batches(ready.stream, ready.format):
-            for row, found in enumerate(_messages(table, spatial, times)):
-                if isinstance(found, str):
-                    yield Rejected(ready.name, "row", first + row, found, row_text(table, row))
-                else:
-                    yield Read(ready.name, "row", first + row, found)
+            yield from _read_table(table, ready.name, first, spatial, times)
             first += table.num_rows
-    except input_errors(OSError) as error:
-        yield Rejected(ready.name, "row", first, f"the file cannot be read from here on: {reason_of(error)}", "")
+    except ContradaError as error:
+        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        yield Rejected(ready.name, "row", first, reason, "")
+
+
+def _read_table(
+    table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
+) -> Iterator[Read | Rejected]:
+    """The messages of one table, whose first row has this number in its file; of a damaged one nothing is shown."""
+    try:
+        check_table(table)
+    except FormatError as error:
+        yield from (Rejected(name, "row", first + row, str(error), "") for row in range(table.num_rows))
+        return
+    for row, found in enumerate(_messages(table, spatial, times)):
+        if isinstance(found, str):
+            yield Rejected(name, "row", first + row, found, row_text(table, row))
+        else:
+            yield Read(name, "row", first + row, found)
 
 
 def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
     """The message of each row, or why it has none; rows that spoil the whole table are found by halves."""
     try:
-        messages, bad = rows_of(attributes_of(table), None, spatial)
+        messages, bad = rows_of(attributes_of(table, is_checked=True), None, spatial)
         return [bad[row].reason if row in bad else _timed(message, times) or message
                 for row, message in enumerate(messages)]  # fmt: skip
     except input_errors() as error:
         half = table.num_rows // 2
         if not half:
             return [reason_of(error)]
-        return [*_messages(table.slice(0, half), spatial, times), *_messages(table.slice(half), spatial, times)]
+        halves = table.slice(0, half), table.slice(half)
+        return [message for part in halves for message in _messages(part, spatial, times)]
 
 
 def _timed(message: dict[str, Any], times: Collection[str]) -> str:
@@ -91,5 +118,5 @@ def row_text(table: Any, row: int) -> str:
     """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
     try:
         return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
-    except input_errors(TypeError, KeyError):
+    except Exception:  # values that Python or JSON cannot hold, of many kinds; the reason says where the row stood
         return ""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.errors import CrsError, FormatError
+from contrada.geometry.arrow_checks import SHOWN, check_column
 from contrada.geometry.faults import Rejection
 from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_of
 
@@ -17,11 +18,12 @@ READ = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipol
 EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 
 
-def attributes_of(table: Any, only: Collection[str] | None = None) -> Any:
+def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
     """A table with an attribute to a column, as `ForwardingTable.match_many` takes it; `only` names those wanted.
 
     Structs become columns with dotted names, dictionary-encoded values are decoded, and geometry columns carry the
-    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not looked at.
+    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not looked at. A column
+    whose offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
 
     >>> import pyarrow as pa
     >>> attributes_of(pa.table({"id": [7], "wind": [{"speed": 12.5, "from": "NW"}]})).column_names
@@ -29,6 +31,7 @@ def attributes_of(table: Any, only: Collection[str] | None = None) -> Any:
     """
     import pyarrow as pa
 
+    check_names(table.schema)
     geo = _geo_columns(table.schema.metadata or {})
     columns: dict[str, Any] = {}
     is_same = True
@@ -37,6 +40,8 @@ def attributes_of(table: Any, only: Collection[str] | None = None) -> Any:
             is_same = False
             continue
         column = table.column(place)
+        if not is_checked:
+            check_column(column, f"column {field.name!r}")
         for name, values in _plain_columns(field, column, geo.get(field.name)):
             if name in columns:
                 raise FormatError(f"two columns give the attribute {name!r}")
@@ -47,6 +52,47 @@ def attributes_of(table: Any, only: Collection[str] | None = None) -> Any:
     if not columns:  # a table without columns would have no rows
         return table.select([])
     return pa.table(columns)
+
+
+def table_of(rows: Any) -> Any:
+    """An Arrow table of what offers one of the Arrow interfaces; what cannot be read is a FormatError."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    try:  # a GeoDataFrame gives its geometry only by to_arrow
+        return pa.table(rows.to_arrow() if hasattr(rows, "to_arrow") else rows)
+    except (pa.ArrowException, TypeError, ValueError, KeyError, OSError) as error:
+        raise FormatError(f"a {type(rows).__name__} cannot be read as an Arrow table: {error}") from error
+
+
+def check_table(table: Any) -> None:
+    """Raise FormatError if a column of an Arrow table, or the table itself, is damaged."""
+    import pyarrow as pa
+
+    try:
+        table.validate()
+    except pa.ArrowException as error:
+        raise FormatError(f"the table is damaged: {error}") from error
+    check_names(table.schema)
+    for place, field in enumerate(table.schema):
+        check_column(table.column(place), f"column {field.name!r}")
+
+
+def check_names(schema: Any) -> None:
+    """Raise FormatError if the name of a column, or of a field in one, is not UTF-8."""
+    import pyarrow as pa
+
+    kinds = [schema]
+    while kinds:
+        kind = kinds.pop()
+        for place, field in enumerate(kind if isinstance(kind, pa.Schema) else map(kind.field, range(kind.num_fields))):
+            try:
+                str(field.name)
+            except UnicodeDecodeError as error:
+                raise FormatError(f"the name of column {place} is not UTF-8: {error}") from error
+            if pa.types.is_struct(field.type):
+                kinds.append(field.type)
 
 
 class GeometryColumns(NamedTuple):
@@ -95,7 +141,7 @@ def _geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
         return {}
     try:
         return {str(name): dict(about) for name, about in json.loads(metadata[b"geo"])["columns"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise FormatError(f"the GeoParquet metadata cannot be read: {error}") from error
 
 
@@ -139,8 +185,10 @@ def _decoded(column: Any) -> Any:
         return _decoded(column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
         return _decoded(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
-    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return column.cast(views[kind]) if kind in views else column
+    if kind == pa.string_view():  # by way of binary: a cast to text refuses the column for one text that is not UTF-8
+        wide = [chunk.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string()) for chunk in column.chunks]
+        return pa.chunked_array(wide, pa.large_string())
+    return column.cast(pa.large_binary()) if kind == pa.binary_view() else column
 
 
 def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> str | None:
@@ -151,7 +199,7 @@ def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> str | None
     if about is None:
         try:
             about = {"crs": None, **json.loads((field.metadata or {}).get(EXTENSION_METADATA) or b"{}")}
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise FormatError(f"column {name!r}: its GeoArrow metadata cannot be read: {error}") from error
     if about.get("edges", "planar") != "planar":
         raise CrsError(f"column {name!r} is GEOGRAPHY, with {about['edges']} edges; relations here are planar")
@@ -211,17 +259,30 @@ def values_of(column: Any) -> list[Any]:
         return [None if tick is None else np.timedelta64(tick, "ns") for tick in ticks]
     try:
         values: list[Any] = column.to_pylist()
-    except UnicodeDecodeError:
-        values = [_text(data, row) for row, data in enumerate(column.cast(pa.large_binary()).to_pylist())]
-    except (OverflowError, ValueError, KeyError):  # years beyond 9999, zones that nobody knows
-        unit: Any = kind.unit if pa.types.is_timestamp(kind) else "ms"
-        ticks = column.cast(pa.int64()).to_pylist()
-        values = [None if tick is None else np.datetime64(tick, unit) for tick in ticks]
+    except Exception:  # text that is not UTF-8, years beyond 9999, zones that are unknown, times of day beyond 24 hours
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return _instants(column)
+        values = [_value(column, row) for row in range(len(column))]
     return values
 
 
-def _text(data: bytes | None, row: int) -> str | Rejection | None:
+def _instants(column: Any) -> list[Any]:
+    """Timestamps and dates of which Python has none, as NumPy's."""
+    import numpy as np
+    import pyarrow as pa
+
+    kind = column.type
+    unit: Any = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    ticks = column.cast(pa.int32() if unit == "D" else pa.int64()).to_pylist()
+    return [None if tick is None else np.datetime64(tick, unit) for tick in ticks]
+
+
+def _value(column: Any, row: int) -> Any:
+    """One value of a column some of whose values Python cannot hold, or its rejection."""
     try:
-        return None if data is None else data.decode()
+        return column[row].as_py()
     except UnicodeDecodeError as error:
-        return Rejection(row, f"text that is not UTF-8: {error.reason}", None, None, None)
+        reason = f"text that is not UTF-8: {error.reason}"
+    except Exception as error:  # of any kind: Arrow has many types
+        reason = f"a value that cannot be read: {str(error)[:SHOWN]}"
+    return Rejection(row, reason, None, None, None)

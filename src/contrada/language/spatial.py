@@ -117,9 +117,10 @@ class Spatial:
         import shapely
 
         from contrada.geometry.arrow import crs_of_type
+        from contrada.geometry.wellknown import shapes_from_wkb
 
         data = column[item.row].as_py()
-        geometry = shapely.from_wkb(data, on_invalid="ignore") if isinstance(data, bytes) else None
+        geometry = shapes_from_wkb([data]).geometries[0] if isinstance(data, bytes) else None
         if geometry is None:
             return item
         try:
@@ -176,11 +177,14 @@ class Spatial:
             raise _degrees(target)
         if self.to_crs is not None:
             geometry = shapely.transform(geometry, lambda xy: self._projected(xy, crs))
-        parts = [
-            part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer, quad_segs=16)
-            for part in shapely.get_parts(_flat(geometry))
-        ]
-        whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
+        try:
+            parts = [
+                part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer, quad_segs=16)
+                for part in shapely.get_parts(_flat(geometry))
+            ]
+            whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
+        except shapely.errors.ShapelyError as error:
+            raise RegionError(f"no region around it can be made: {error}") from error
         return Region.from_shapely(whole, crs=target)
 
 

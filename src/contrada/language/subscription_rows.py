@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.doors import input_errors, reason_of
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import UNREADABLE
 from contrada.language.records import Opened, Rejected, Source, files_of, opened
 from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
@@ -56,24 +56,49 @@ def whole_table(
 def _sifted_file(ready: Opened, columns: list[str], names: dict[str, str]) -> SubscriptionTable:
     import pyarrow as pa
 
-    wanted = {*columns, *names.values()}
-    tables: list[Any] = []
-    damage = ""
-    try:
-        tables.extend(attributes_of(table, wanted) for table in read_batches(ready.stream, ready.format))
-    except input_errors(OSError) as error:
-        damage = f"the file cannot be read from here on: {reason_of(error)}"
-    table = pa.concat_tables(tables) if tables else pa.table({})
-    rejected = [Rejected(ready.name, "row", table.num_rows, damage, "")] if damage else []
-    if not tables:
-        return SubscriptionTable(table, [], rejected)
+    read = _read_tables(ready, {*columns, *names.values()})
+    table = pa.concat_tables(read.tables) if read.tables else pa.table({})
+    if not read.tables:
+        return SubscriptionTable(table, [], read.rejected)
     chosen = {name: _found(table, name, ready.name) for name in columns}
     chosen |= {name: table.column(own) for name, own in names.items() if own in table.column_names}
     whole = pa.table(chosen)
+    places = np.concatenate(read.places)
     reasons = row_faults(whole, {})
-    rejected += [Rejected(ready.name, "row", row, reasons[row], row_text(table, row)) for row in sorted(reasons)]
+    rejected = read.rejected
+    rejected += [
+        Rejected(ready.name, "row", int(places[row]), reason, row_text(table, row)) for row, reason in reasons.items()
+    ]
     kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
-    return SubscriptionTable(whole.take(kept) if reasons else whole, _Rows(ready.name, kept), rejected)
+    rejected.sort(key=lambda item: item.number)
+    return SubscriptionTable(whole.take(kept) if reasons else whole, _Rows(ready.name, places[kept]), rejected)
+
+
+class _ReadTables(NamedTuple):
+    """The sound tables of a file, the numbers of their rows, and the rows of the others."""
+
+    tables: list[Any]
+    places: list[NDArray[np.int64]]
+    rejected: list[Rejected]
+
+
+def _read_tables(ready: Opened, wanted: set[str]) -> _ReadTables:
+    """The tables of a file with the columns that are wanted; a damaged one costs its rows alone."""
+    found = _ReadTables([], [], [])
+    first = 0
+    try:
+        for table in read_batches(ready.stream, ready.format):
+            try:
+                found.tables.append(attributes_of(table, wanted))
+                found.places.append(np.arange(first, first + table.num_rows))
+            except FormatError as error:
+                rows = range(first, first + table.num_rows)
+                found.rejected.extend(Rejected(ready.name, "row", row, str(error), "") for row in rows)
+            first += table.num_rows
+    except ContradaError as error:
+        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        found.rejected.append(Rejected(ready.name, "row", first, reason, ""))
+    return found
 
 
 def _found(table: Any, name: str, source: str) -> Any:

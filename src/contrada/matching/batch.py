@@ -9,7 +9,7 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry import Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import Part, is_null, parts_of
-from contrada.language.rows import attributes_of, rows_of
+from contrada.language.rows import attributes_of, rows_of, table_of
 from contrada.matching.together import Checked
 
 Reader = Callable[[Any], Checked]
@@ -44,14 +44,7 @@ def is_arrow(messages: Any) -> bool:
 
 def as_table(messages: Any, asked: Collection[str]) -> Any:
     """An Arrow table, with an attribute to a column, of what offers one of the Arrow interfaces."""
-    import pyarrow as pa
-
-    try:
-        if not isinstance(messages, pa.Table):  # a GeoDataFrame gives its geometry only by to_arrow
-            messages = pa.table(messages.to_arrow() if hasattr(messages, "to_arrow") else messages)
-    except (pa.ArrowException, TypeError) as error:
-        raise FormatError(f"a {type(messages).__name__} cannot be read as an Arrow table: {error}") from error
-    return attributes_of(messages, asked)
+    return attributes_of(table_of(messages), asked)
 
 
 def asked_columns(table: Any, asked: Container[str]) -> list[str]:

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
+from contrada.geometry import Rejection
+from contrada.geometry.arrow_checks import check_column
 from contrada.language.row_faults import row_faults
-from contrada.language.rows import attributes_of
+from contrada.language.rows import attributes_of, values_of
 from contrada.language.subscriptions import template_columns
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
@@ -54,20 +56,24 @@ class TableBuilder:
     def _add_filters(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         if "filter" not in rows.column_names:
             raise FilterError(f"subscriptions without a template have a column 'filter'; there are {rows.column_names}")
-        filters = rows.column("filter").to_pylist()
-        keys = rows.column("key").to_pylist() if "key" in rows.column_names else numbers.tolist()
-        named = "subscriber" in rows.column_names
-        subscribers = rows.column("subscriber").to_pylist() if named else [None] * len(filters)
+        names = [name for name in ("key", "subscriber", "filter") if name in rows.column_names]
+        values = {name: values_of(check_column(rows.column(name), f"column {name!r}")) for name in names}
+        filters = values["filter"]
+        keys = values.get("key", numbers.tolist())
+        subscribers = values.get("subscriber", [None] * len(filters))
         rejected = []
         for row, key, subscriber, asked in zip(numbers.tolist(), keys, subscribers, filters, strict=True):
             try:
+                for name, value in zip(("key", "subscriber", "filter"), (key, subscriber, asked), strict=True):
+                    if isinstance(value, Rejection):
+                        raise FilterError(f"column {name!r}: {value.reason}")
                 if key is None:
                     raise FilterError("no key")
                 if not asked:
                     raise FilterError("no filter")
                 self.table.subscribe(key if subscriber is None else subscriber, asked, key)
             except ContradaError as error:
-                rejected.append(RejectedRow(row, None if key is None else str(key), str(error)))
+                rejected.append(RejectedRow(row, str(key) if isinstance(key, str | int) else None, str(error)))
         return rejected
 
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from contrada.errors import FilterError, RegionError
 from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry.arrow_checks import bad_texts
 from contrada.index.packed import reordered
 from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
-from contrada.language.rows import attributes_of
+from contrada.language.rows import attributes_of, table_of
 from contrada.matching.checks import Constraints
 from contrada.matching.level import Added, Place
 from contrada.matching.message import Places
@@ -65,10 +66,8 @@ def _numbered(raw: Raw, first: int, place: int) -> Raw:
 
 def bind_template(rows: Any, template: Predicate) -> Bound:
     """Bind a template to the rows of an Arrow table."""
-    import pyarrow as pa
-
     named = {column.name for part in template for constraint in part for column in constraint.columns}
-    whole = rows if isinstance(rows, pa.Table) else pa.table(rows)
+    whole = table_of(rows)
     table = attributes_of(whole, {*named, "key", "subscriber"})
     for name in sorted(named - {*table.column_names}):
         raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
@@ -139,6 +138,8 @@ def _names_of(table: Any, name: str, distinct: bool) -> Any | None:
     if array.null_count:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
         raise FilterError(f"column {name!r}, row {row}: no {name}")
+    if rows := bad_texts(array):
+        raise FilterError(f"column {name!r}, row {rows[0]}: text that is not UTF-8")
     if distinct and pc.count_distinct(array).as_py() < len(array):
         counts = pc.value_counts(array)
         twice = next(item["values"] for item in counts.to_pylist() if item["counts"] > 1)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError
+from contrada.geometry.arrow_checks import bad_texts
 from contrada.index.constants import distinct_scalars, distinct_texts
 from contrada.index.raw import (
     ASKED,
@@ -75,6 +76,8 @@ def column_of(constraint: Constraint, name: str, table: Any) -> Any:
     if array.null_count:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
         raise FilterError(f"column {name!r}, row {row}: no value for `{constraint}`")
+    if rows := bad_texts(array):
+        raise FilterError(f"column {name!r}, row {rows[0]}: text that is not UTF-8")
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 

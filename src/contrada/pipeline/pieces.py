@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import UNREADABLE, check_column, guarded
 from contrada.pipeline.sources import GIS, LINES, PARQUET
 
 if TYPE_CHECKING:
@@ -90,19 +91,18 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
 
 def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
     """The rows of a piece; from where it cannot be read on there is one Unread."""
-    import pyarrow as pa
-
     if piece.error is not None:
         yield Unread(piece.file, None, piece.error, None)
         return
     done = piece.first
     try:
-        for found in _read_rows(piece) if piece.format in BY_ROWS else _read_features(piece):
+        for found in guarded(_read_rows(piece) if piece.format in BY_ROWS else _read_features(piece), "the file"):
             if isinstance(found, Batch) and piece.format in BY_ROWS:
                 done += len(found.numbers)
             yield found
-    except (ContradaError, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-        yield Unread(piece.file, done, f"the file cannot be read from here on: {error}", None)
+    except ContradaError as error:
+        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        yield Unread(piece.file, done, reason, None)
 
 
 def _read_rows(piece: Piece) -> Iterator[Batch]:
@@ -113,6 +113,9 @@ def _read_rows(piece: Piece) -> Iterator[Batch]:
     done = piece.start
     for whole in _gis_batches(piece) if piece.format == GIS else _parquet_batches(piece):
         batch = whole.slice(0, piece.stop - done)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name == piece.geometry or name in piece.names:
+                check_column(column, f"column {name!r}")
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         numbers = pa.array(np.arange(done, done + batch.num_rows))
         done += batch.num_rows

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import SHOWN, check_column
 from contrada.pipeline.sources import GIS, LINES, PARQUET, File
 
 if TYPE_CHECKING:
@@ -98,15 +99,14 @@ def _parts(file: File) -> Iterator[Part]:
 
 def surveyed(part: Part, layer: str | None) -> list[Surveyed]:
     """What a part holds, a row for each layer; a part that cannot be read is a row with the reason."""
-    import pyarrow as pa
-
     look: Callable[[Part, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
     try:
         found = look(part, layer)
         for item in found:
             _check_crs(item.crs)
-    except (ContradaError, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-        return [_described(part, error=f"the file cannot be read: {error}")]
+    except Exception as error:  # libraries raise many kinds for damaged files
+        reason = str(error)[:SHOWN] or type(error).__name__
+        return [_described(part, error=f"the file cannot be read: {reason}")]
     return found
 
 
@@ -175,9 +175,11 @@ def _crs_of_first(file: Any, name: str) -> str | None:
     """The CRS that the first value of a WKB column names by its SRID."""
     import shapely
 
+    from contrada.geometry.wellknown import shapes_from_wkb
+
     for batch in file.iter_batches(100, columns=[name]):
-        values = [value for value in batch.column(0).to_pylist() if value]
-        srids = shapely.get_srid(shapely.from_wkb(values, on_invalid="ignore")) if values else []
+        values = [value for value in check_column(batch.column(0), f"column {name!r}").to_pylist() if value]
+        srids = shapely.get_srid(shapes_from_wkb(values).geometries) if values else []
         for srid in srids:
             return f"EPSG:{srid}" if srid > 0 else None
     return None

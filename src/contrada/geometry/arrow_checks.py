@@ -1,0 +1,138 @@
+"""The door for Arrow data from outside: files, columns and streams are validated in full before anything reads them.
+
+Arrow trusts the offsets, lengths and indices of an array. A file with one changed offset gives an array that reads
+foreign memory or ends the process, so every place that takes Arrow data calls `check_column` first. Text that is not
+UTF-8 passes: `bad_texts` finds its rows, so that these alone are rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from contrada.errors import ContradaError, FormatError
+
+UNREADABLE = "cannot be read from here on"
+SHOWN = 300  # characters of what a library says
+
+
+def guarded(items: Iterable[Any], what: str) -> Iterator[Any]:
+    """Give what a reader of a file gives; whatever it raises becomes a FormatError that says `what` cannot be read.
+
+    Readers of damaged files raise OSError, UnicodeDecodeError, SystemError and many others.
+
+    >>> list(guarded((1 // n for n in (1, 0)), "numbers.arrow"))
+    Traceback (most recent call last):
+    contrada.errors.FormatError: numbers.arrow cannot be read from here on: integer division or modulo by zero
+    """
+    try:
+        yield from items
+    except ContradaError:
+        raise
+    except Exception as error:  # of any kind: see above
+        reason = str(error) or type(error).__name__
+        raise FormatError(f"{what} {UNREADABLE}: {reason[:SHOWN]}") from error
+
+
+def check_column(column: Any, what: str) -> Any:
+    """Return an Arrow array or chunked array if it is sound, or raise FormatError; bad UTF-8 is not looked at.
+
+    Linear in rows and bytes of text: 1.5 ms for a million values of WKB, 30 ms for a million texts of 40 bytes. A match
+    takes hundreds of times as long, so columns that Spark made are checked too.
+
+    >>> import pyarrow as pa
+    >>> offsets = pa.py_buffer(np.array([0, 1, 900], np.int32))
+    >>> check_column(pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"ab")]), "column 'area'")
+    Traceback (most recent call last):
+    contrada.errors.FormatError: column 'area' is damaged: ...
+    """
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except Exception as error:
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        try:
+            for chunk in chunks:
+                _check_but_texts(chunk)
+        except Exception as inner:
+            raise FormatError(f"{what} is damaged: {str(inner)[:SHOWN]}") from error
+    return column
+
+
+def _check_but_texts(array: Any) -> None:
+    """Validate an array in full but for the UTF-8 of texts in it."""
+    import pyarrow as pa
+
+    kind = array.type
+    array.validate()
+    if isinstance(array, pa.ExtensionArray):
+        _check_but_texts(array.storage)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        array.view(pa.binary() if pa.types.is_string(kind) else pa.large_binary()).validate(full=True)
+    elif pa.types.is_string_view(kind):
+        array.view(pa.binary_view()).validate(full=True)
+    elif pa.types.is_dictionary(kind):
+        pa.DictionaryArray.from_arrays(array.indices, pa.nulls(len(array.dictionary))).validate(full=True)
+        _check_but_texts(array.dictionary)
+    elif pa.types.is_struct(kind):
+        for place in range(kind.num_fields):
+            _check_but_texts(array.field(place))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        make = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+        inner = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
+        for values in inner:
+            make.from_arrays(array.offsets, pa.nulls(len(values))).validate(full=True)
+            _check_but_texts(values)
+    elif pa.types.is_fixed_size_list(kind):
+        _check_but_texts(array.values)
+    else:
+        array.validate(full=True)
+
+
+def whole_array(values: Any) -> Any:
+    """One sound Arrow array of a column from outside: an array, chunks of it, or what offers an Arrow interface.
+
+    >>> import pyarrow as pa
+    >>> whole_array(pa.chunked_array([[1], [2, 3]])).to_pylist()
+    [1, 2, 3]
+    """
+    import pyarrow as pa
+
+    if not isinstance(values, pa.Array | pa.ChunkedArray):  # through a stream, a type that is not registered is lost
+        make = pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array
+        values = next(guarded((make(each) for each in (values,)), f"the {type(values).__name__}"))
+    check_column(values, "the column")
+    if isinstance(values, pa.Array):
+        return values
+    joined = next(guarded((column.combine_chunks() for column in (values,)), "the column"))
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+def bad_texts(column: Any) -> list[int]:
+    """Return the rows of a sound column whose text is not UTF-8; none for columns of other types.
+
+    >>> import pyarrow as pa
+    >>> offsets = pa.py_buffer(np.array([0, 1, 2], np.int32))
+    >>> bad_texts(pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(bytes([65, 255]))]))
+    [1]
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return []
+    try:
+        column.validate(full=True)
+        return []
+    except pa.ArrowInvalid:
+        data = column.cast(pa.large_binary()).to_pylist()
+    return [row for row, text in enumerate(data) if text is not None and not _is_utf8(text)]
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""WKB and WKT from outside on their way to Shapely: scanned first, so that no C library gets what ends the process.
+
+GEOS reads collections recursively. One nested 20,000 deep overflows the stack, and a count in a header may ask for
+any memory. Every call of `shapely.from_wkb` and `shapely.from_wkt` on data from outside is in this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.geometry.faults import rejection
+from contrada.geometry.sources import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE, wkb_buffers
+from contrada.limits import limit
+
+_CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
+_BRACKETS = np.zeros(256, np.int64)
+_BRACKETS[[ord("("), ord(")")]] = 1, -1
+
+
+class Shapes(NamedTuple):
+    """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/faults.py."""
+
+    geometries: NDArray[np.object_]
+    faults: NDArray[np.int64]
+
+
+def shapes_from_wkb(values: Any) -> Shapes:
+    """Shapely geometries of WKB, EWKB or hex text, in an Arrow array or a sequence; None is missing.
+
+    >>> point = bytes.fromhex("0101000000") + bytes(16)
+    >>> found = shapes_from_wkb([point, point[:9], None])
+    >>> found.geometries[0].wkt, found.faults.tolist()
+    ('POINT (0 0)', [0, 4, 1])
+    """
+    data, positions, missing = wkb_buffers(values)
+    rows = len(missing)
+    faults = np.empty(rows, np.int64)
+    kernels.scan_wkb(data, positions, missing, np.empty(limit("nesting"), np.int64), faults)
+    good = np.flatnonzero(faults == GOOD)
+    given = np.empty(len(good), dtype=object)
+    for k, row in enumerate(good.tolist()):
+        given[k] = data[positions[row] : positions[row + 1]].tobytes()
+    return _read("from_wkb", given, good, faults, "ignore")
+
+
+def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> Shapes:
+    """Shapely geometries of WKT; with `on_invalid="fix"` rings that are open are closed.
+
+    >>> found = shapes_from_wkt(["POINT(1 2)", "GEOMETRYCOLLECTION(" * 20_000, None])
+    >>> found.geometries[0].wkt, found.faults.tolist()
+    ('POINT (1 2)', [0, 16, 1])
+    """
+    given = np.empty(len(texts), dtype=object)
+    given[:] = texts
+    faults = np.array([MISSING if text is None else _scan_text(text) for text in texts], np.int64)
+    good = np.flatnonzero(faults == GOOD)
+    return _read("from_wkt", given[good], good, faults, on_invalid)
+
+
+def _scan_text(text: str) -> int:
+    """The fault of one text of WKT, as far as it shows without reading the numbers."""
+    if not text.isascii() or "\0" in text:  # WKT has letters, digits and signs alone
+        return MALFORMED
+    if _CURVED.search(text):
+        return WRONG_TYPE
+    if text.count("(") <= limit("nesting"):
+        return GOOD
+    depth = np.cumsum(_BRACKETS[np.frombuffer(text.encode(), np.uint8)])
+    return NESTED if depth.max() > limit("nesting") else GOOD
+
+
+def fault_text(fault: int) -> str:
+    """What a fault of a row is called, for people.
+
+    >>> fault_text(NESTED)
+    'nested too deeply (more than 64 levels; CONTRADA_MAX_NESTING)'
+    """
+    return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).reason
+
+
+def _read(
+    name: str, given: NDArray[np.object_], rows: NDArray[np.int64], faults: NDArray[np.int64], on_invalid: str
+) -> Shapes:
+    """Geometries by row from values that stand in these rows; what Shapely cannot read is malformed."""
+    import shapely
+
+    made = np.full(len(faults), None, dtype=object)
+    read = getattr(shapely, name)
+    if len(rows):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are refused later
+            try:
+                made[rows] = read(given, on_invalid=on_invalid)
+            except (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError):
+                for row, value in zip(rows.tolist(), given, strict=True):
+                    made[row] = _read_one(read, value, on_invalid)
+    return Shapes(made, np.where((faults == GOOD) & shapely.is_missing(made), MALFORMED, faults))
+
+
+def _read_one(read: Any, value: Any, on_invalid: str) -> Any:
+    import shapely
+
+    try:
+        return read(value, on_invalid=on_invalid)
+    except (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError):
+        return None

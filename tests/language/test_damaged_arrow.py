@@ -1,0 +1,135 @@
+"""Arrow data that is damaged: an error or rejected rows at every door, never foreign memory or a dead process."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import contrada as ct
+from contrada.geometry.arrow_checks import check_column
+from contrada.language.reading import read_messages
+from contrada.language.records import Rejected
+from contrada.testing.damage import run_cases
+
+SQUARE = ct.Region.box(0, 0, 1, 1).to_wkb()
+
+
+def test_damaged_files_never_end_the_process():
+    """A sample; `make verify` reads many more."""
+    assert list(run_cases("arrow", 0, 250)) == []
+
+
+def array_of(kind, offsets, data):
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+
+
+BROKEN = {
+    "beyond the end": array_of(pa.binary(), [0, 9999, len(SQUARE)], SQUARE * 2),
+    "backwards": array_of(pa.binary(), [5, 3, len(SQUARE)], SQUARE * 2),
+    "below zero": array_of(pa.binary(), [0, -7, len(SQUARE)], SQUARE * 2),
+    "text": array_of(pa.string(), [0, 2**30, 6], b"abcdef"),
+    "a list": pa.ListArray.from_buffers(
+        pa.list_(pa.int64()), 2, [None, pa.py_buffer(np.array([0, 77, 2], np.int32))], children=[pa.array([1, 2])]
+    ),
+    "a dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 9], pa.int32()), pa.array(["a"]), safe=False),
+}
+
+
+@pytest.mark.parametrize("column", BROKEN.values(), ids=BROKEN.keys())
+def test_a_damaged_column_is_an_error_at_every_door(column):
+    table = ct.ForwardingTable()
+    table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0)))")
+    rows = pa.table({"area": column})
+    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
+        table.match_many(rows)
+    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
+        table.match_many(Stream(rows))
+    table.subscribe(2, "area = 'x' AND size IS NULL")
+    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
+        table.match_many(rows)
+    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
+        table.subscribe_many(rows, ct.parse("S_INTERSECTS(place, $area)"))
+    for read in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
+        with pytest.raises(ct.ContradaError, match="is damaged"):
+            read(column)
+    with pytest.raises(ct.FormatError, match="a chunk is damaged"):
+        check_column(pa.chunked_array([column[:0], column]), "a chunk")
+    assert len(table.match_many(pa.table({"other": column})).offsets) == 3, "columns that nothing asks for"
+
+
+class Stream:
+    """Rows of another library, by Arrow's C interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_damaged_batch_costs_its_rows_alone():
+    target = io.BytesIO()
+    good = pa.record_batch({"id": pa.array([1, 2]), "area": pa.array([SQUARE, SQUARE])})
+    bad = pa.record_batch({"id": pa.array([3, 4]), "area": BROKEN["beyond the end"]})
+    with pa.ipc.new_stream(target, good.schema) as writer:
+        for batch in (good, bad, good):
+            writer.write_batch(batch)
+    read = list(read_messages(io.BytesIO(target.getvalue()), "arrow"))
+    assert [(item.number, isinstance(item, Rejected)) for item in read] == [
+        (0, False), (1, False), (2, True), (3, True), (4, False), (5, False)]  # fmt: skip
+    assert "column 'area' is damaged" in read[2].reason
+
+
+def test_text_that_is_not_utf8_costs_its_row_alone(tmp_path):
+    bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), bad)
+    for column in (bad, bad.dictionary_encode(), bad.cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()),
+                   pa.StructArray.from_arrays([bad], ["inner"]), lists):  # fmt: skip
+        rows = pa.table({"name": column, "area": pa.array([SQUARE] * 3)})
+        table = ct.ForwardingTable()
+        table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0))) AND name IS NOT NULL OR name.inner < 'z'")
+        found = table.match_many(rows)
+        assert [item.row for item in found.rejected] == [1], column.type
+        assert "not UTF-8" in found.rejected[0].reason
+        with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as writer:
+            writer.write_table(rows)
+        read = list(read_messages(tmp_path / "rows.arrow"))
+        assert [isinstance(item, Rejected) for item in read] == [False, True, False]
+    with pytest.raises(ct.FilterError, match="column 'key', row 1: text that is not UTF-8"):
+        ct.ForwardingTable().subscribe_many(
+            pa.table({"key": bad, "area": [SQUARE] * 3}), ct.parse("S_EQUALS(a, $area)")
+        )
+
+
+def test_texts_of_a_template_that_are_not_utf8(tmp_path):
+    from contrada.language.subscriptions import read_subscription_table
+    from contrada.matching.building import TableBuilder
+
+    bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
+    rows = pa.table({"key": [1, 2, 3], "name": bad})
+    with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as writer:
+        writer.write_table(rows)
+    found = read_subscription_table(tmp_path / "rows.arrow", ct.parse("name = $name"))
+    assert found.table.column("key").to_pylist() == [1, 3]
+    assert [(item.number, item.reason) for item in found.rejected] == [(1, "column 'name': text that is not UTF-8")]
+    assert [item.row for item in TableBuilder(ct.parse("name = $name")).add(rows)] == [1]
+    builder = TableBuilder()
+    assert [item.row for item in builder.add(pa.table({"key": bad, "filter": ["a = 1"] * 3}))] == [1]
+    assert sorted(builder.table) == ["a", "c"]
+
+
+def test_coordinates_are_taken_by_name_and_nulls_are_no_place():
+    swapped = pa.array([{"y": 2.0, "x": 1.0}, {"y": 4.0, "x": None}])
+    found = ct.PointArray.from_arrow(swapped, on_invalid="reject")
+    assert found.points[0] == ct.Point(1, 2)
+    assert [item.row for item in found.rejected] == [1]
+    ring = [(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 0.0)]
+    kind = pa.list_(pa.list_(pa.list_(pa.float64(), 2)))
+    polygons = pa.array([[ring], [[*ring[:2], None, ring[0]]]], kind)
+    assert [item.row for item in ct.RegionArray.from_arrow(polygons, on_invalid="reject").rejected] == [1]
+    with pytest.raises(ct.RegionError, match="no nulls in place of parts or rings"):
+        ct.RegionArray.from_arrow(pa.array([[ring, None]], kind))
+    with pytest.raises(ct.RegionError, match="not GeoArrow"):
+        ct.PointArray.from_arrow(pa.array([{"x": "a", "y": "b"}]))

@@ -1,0 +1,37 @@
+"""Damaged files through the doors of the pipeline: change files, and pieces of Parquet; see contrada.testing.damage."""
+
+import io
+import tempfile
+
+import numpy as np
+
+import contrada as ct
+from contrada.language.sifting import sift_column
+from contrada.language.spatial import Spatial
+from contrada.pipeline.changes import apply_changes, read_changes
+from contrada.pipeline.pieces import Batch, pieces_of, read_piece
+from contrada.pipeline.survey import Part, surveyed
+from contrada.testing.damage import damaged
+from contrada.testing.damaged_arrow import good_files
+
+
+def read_case(number):
+    rng = np.random.default_rng([number, 12])
+    files = good_files()
+    name = sorted(files)[int(rng.integers(0, len(files)))]
+    data = damaged(files[name], rng)
+    if name.endswith("parquet") and number % 2:
+        read_pieces(data)
+    else:
+        repr(apply_changes(ct.ForwardingTable(), read_changes(io.BytesIO(data), name), ("string", "string")))
+
+
+def read_pieces(data):
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(data)
+        file.flush()
+        for found in surveyed(Part(file.name, "parquet", len(data), 0, len(data)), None):
+            for piece in pieces_of(found, 0, None, {}):
+                for batch in read_piece(piece):
+                    if isinstance(batch, Batch):
+                        repr(sift_column(batch.geometry, Spatial()).rejected)
