@@ -107,7 +107,7 @@ def _parse_json_text(text: str) -> Predicate:
 
 def _with_hint(text: str, fault: Fault) -> Fault:
     """A fault that says what to write instead, if that is known."""
-    assert not isinstance(fault.at, str)
+    assert isinstance(fault.at, tuple)
     hint = hint_at(text, *fault.at, fault.message)
     return Fault(fault.at, f"{fault.message}; {hint}", fault.expected) if hint else fault
 
