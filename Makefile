@@ -80,7 +80,7 @@ verify: $(READY)  ## a million pairs of regions against rational arithmetic and 
 	$(BIN)/python -m contrada.testing.verify
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
-	for name in relate match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in relate growth match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 # Needs Maven and a network the first time: it makes an environment of its own in build/peers/sedona.
 bench-sedona: java $(READY)  ## speed against a spatial join of Apache Sedona

@@ -55,7 +55,7 @@ def relate(a: One | Many, b: One | Many, *, threads: int | None = None) -> Relat
 
     Two single values give a Relation; columns broadcast like NumPy arrays and give an array of relation codes. A point
     is inside, meets or is disjoint from a region; two points are equal or disjoint. Columns run on all cores unless
-    `threads` says otherwise. Takes O(n log n) for n vertices in all, unless the boundaries follow each other closely.
+    `threads` says otherwise. Two regions with n vertices together take O(n log n), whatever their shape.
 
     >>> relate(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6))
     <Relation.OVERLAPS: 2>

@@ -17,7 +17,25 @@ NO_INDEX = np.int64(-1)
 # Rows of the scratch arrays: the join of two indexes (or an outer search) uses the lower part of both, a search
 # within it the upper part, from the floor on. A stack holds at most FANOUT entries per level of either side.
 STACK, STACK_FLOOR = 384, np.int64(256)
-FOUND, FOUND_FLOOR = 576, np.int64(512)
+FOUND, FOUND_FLOOR = 577, np.int64(512)
+# The last row of `found` counts comparisons of boxes and edges: column 0 those made, column 1 those allowed. Beyond
+# that number a sweep line is quicker (sweep.py).
+SPENT = np.int64(FOUND - 1)
+BLOCKS, EDGES = 16, 16  # comparisons that two blocks with common points cost, and two edges with meeting boxes
+ALLOWED = np.int64(256)  # comparisons per vertex: about the time of a sweep (benchmarks/growth.py)
+
+
+@kernel
+def begin_count(found, vertices):
+    """Start counting comparisons for regions that have `vertices` vertices together."""
+    found[SPENT, 0] = 0
+    found[SPENT, 1] = ALLOWED * vertices
+
+
+@kernel
+def is_spent(found):
+    """True if more comparisons were made than allowed."""
+    return found[SPENT, 0] > found[SPENT, 1]
 
 
 @kernel
@@ -115,8 +133,10 @@ def join_chains(a_boxes, a_base, a_slots, b_boxes, b_base, b_slots, stack, depth
     Call first with stack[0] = (levels of a, 0, levels of b, 0) and depth 1, again while the depth is positive.
     """
     count = 0
+    looks = 0
     while depth > 0 and count < FOUND_FLOOR:
         depth -= 1
+        looks += FANOUT
         la = stack[depth, 0]
         ia = stack[depth, 1]
         lb = stack[depth, 2]
@@ -161,6 +181,7 @@ def join_chains(a_boxes, a_base, a_slots, b_boxes, b_base, b_slots, stack, depth
                     stack[depth, 2] = lb - 1
                     stack[depth, 3] = c
                     depth += 1
+    found[SPENT, 0] += looks + count * BLOCKS
     return count, depth
 
 
@@ -178,8 +199,10 @@ def query_chain(boxes, base, slots, x0, y0, x1, y1, stack, floor, depth, found, 
 
     Call first with the depth that `start_query` gives, again while the depth is above the floor.
     """
+    looks = 0
     while depth > floor and start < stop:
         depth -= 1
+        looks += 1
         level = stack[depth, 0]
         i = stack[depth, 1]
         k = base + level_start(slots, level) + i
@@ -188,12 +211,14 @@ def query_chain(boxes, base, slots, x0, y0, x1, y1, stack, floor, depth, found, 
         if level == 1:
             found[start, 0] = i
             start += 1
+            looks += FANOUT
             continue
         last = min((i + 1) << SHIFT, level_start(slots, level) - level_start(slots, level - 1))
         for c in range(i << SHIFT, last):
             stack[depth, 0] = level - 1
             stack[depth, 1] = c
             depth += 1
+    found[SPENT, 0] += looks
     return start, depth
 
 

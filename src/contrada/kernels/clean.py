@@ -3,7 +3,17 @@
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.chains import FANOUT, LARGE, SHIFT, chain_levels, join_chains
+from contrada.kernels.chains import (
+    EDGES,
+    FANOUT,
+    LARGE,
+    SHIFT,
+    SPENT,
+    begin_count,
+    chain_levels,
+    is_spent,
+    join_chains,
+)
 from contrada.kernels.faults import (
     FEW_VERTICES,
     GOOD,
@@ -15,6 +25,7 @@ from contrada.kernels.faults import (
 from contrada.kernels.nodes import same_direction
 from contrada.kernels.orientation import orient
 
+SCANNED = 4  # pairs of edges with meeting boxes that two blocks of one ring are counted as
 SMALLEST, LARGEST = 1e-120, 1e120  # beyond these the orientation test would overflow or lose bits
 
 
@@ -191,7 +202,10 @@ def small_ring_fault(xy, start, end, sides):
 
 @kernel
 def ring_fault(xy, start, end, boxes, base, stack, found, sides):
-    """The first pair of edges that makes the ring not simple, or (-1, -1); large rings through their edge index."""
+    """The first pair of edges that makes the ring not simple, or (-1, -1); large rings through their edge index.
+
+    (-2, -2) if that takes too many comparisons (is_spent).
+    """
     slots = end - start - 1
     if is_star(xy, start, end):
         return np.int64(-1), np.int64(-1)
@@ -200,11 +214,15 @@ def ring_fault(xy, start, end, boxes, base, stack, found, sides):
     stack[0, 0] = stack[0, 2] = chain_levels(slots)
     stack[0, 1] = stack[0, 3] = 0
     depth = np.int64(1)
+    begin_count(found, slots)
     while depth > 0:
+        if is_spent(found):
+            return np.int64(-2), np.int64(-2)
         count, depth = join_chains(boxes, base, slots, boxes, base, slots, stack, depth, found)
         for k in range(count):
             if found[k, 0] > found[k, 1]:
                 continue
+            found[SPENT, 0] += SCANNED * EDGES
             i0 = start + (found[k, 0] << SHIFT)
             j0 = start + (found[k, 1] << SHIFT)
             i, j = scan_ring(xy, start, end, i0, min(i0 + FANOUT, end - 1), j0, min(j0 + FANOUT, end - 1))

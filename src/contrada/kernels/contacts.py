@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
-from contrada.kernels.chains import FOUND, LARGE, STACK, chain_size, ring_of
+from contrada.kernels.chains import FOUND, LARGE, SPENT, STACK, chain_size, is_spent, ring_of
 from contrada.kernels.nodes import SETTLED, TOUCH, gather_rays, node_bits
 from contrada.kernels.orientation import orient
 
+COMPARISONS = 4  # for each pair of rays at a node
 CROSSING, AT_STARTS, A_ON_B, B_ON_A = 8, 1, 2, 4
 
 
@@ -103,7 +104,11 @@ def edge_contact(a, i, b, j):
 
 @kernel
 def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
-    """The bits at the one or two nodes where edges i and j touch; marks their rings as touched."""
+    """The bits at the one or two nodes where edges i and j touch; marks their rings as touched.
+
+    Compares every ray of a at a node with every ray of b, once for each pair of edges there. Where many rings touch in
+    one point that is too much (is_spent): then the bits are not complete.
+    """
     ra = ring_of(a.rings, a0, a1, i)
     rb = ring_of(b.rings, b0, b1, j)
     work.marks[ra - a0] = 1
@@ -149,7 +154,11 @@ def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
             work.rays,
             b_start,
         )
-        bits |= node_bits(x, y, work.rays, n, b_start, m - b_start)
+        m -= b_start
+        work.found[SPENT, 0] += COMPARISONS * n * m
+        if is_spent(work.found):
+            return bits
+        bits |= node_bits(x, y, work.rays, n, b_start, m)
     return bits
 
 

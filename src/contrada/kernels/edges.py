@@ -3,7 +3,7 @@
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.chains import FANOUT, SHIFT, chain_levels, join_chains, ring_of
+from contrada.kernels.chains import EDGES, FANOUT, SHIFT, SPENT, chain_levels, is_spent, join_chains, ring_of
 from contrada.kernels.contacts import CROSSING, contact_bits, edge_contact
 from contrada.kernels.nodes import SETTLED, TOUCH, is_decided
 
@@ -36,13 +36,14 @@ def scan_edges(
                     or max(a.xy[i, 1], a.xy[i + 1, 1]) < ly
                 ):
                     continue
+                work.found[SPENT, 0] += EDGES
                 contact = edge_contact(a.xy, i, b.xy, j)
                 if contact == 0:
                     continue
                 if contact == CROSSING:
                     return bits | SETTLED | TOUCH
                 bits |= contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work)
-                if is_decided(bits, stops):
+                if is_decided(bits, stops) or is_spent(work.found):
                     return bits
             start = stop + 1
             ra += 1
@@ -51,7 +52,7 @@ def scan_edges(
 
 @kernel
 def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work):
-    """Bits from all pairs of edges whose index blocks meet."""
+    """Bits from all pairs of edges whose index blocks meet, until comparisons are too many (is_spent)."""
     a_first = a.rings[a0]
     b_first = b.rings[b0]
     a_slots = a.rings[a1] - a_first - 1
@@ -72,6 +73,6 @@ def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work):
                 b, b0, b1, b_base, b_first + j, b_first + min(j + FANOUT, b_slots),
                 a.boxes[box, 0], a.boxes[box, 1], a.boxes[box, 2], a.boxes[box, 3], bits, stops, work,
             )  # fmt: skip
-            if is_decided(bits, stops):
+            if is_decided(bits, stops) or is_spent(work.found):
                 return bits
     return bits

@@ -16,6 +16,9 @@ from contrada.jit import allocating_kernel, inlined_kernel, kernel
 from contrada.kernels.nodes import B_LEAVES, BOUNDARY_B_IN_A
 
 MARGIN = 1e-6
+# Edges that all cross the whole region are listed in many cells each: then there are fewer cells, of which the lists
+# take at most 200 MB, or as much as short edges would.
+MANY_LINKS, FEW_LINKS, SMALLEST_SIZE = 1 << 24, 40, 8
 NEAR, TOGGLE = 128, 64  # while building: an edge is near; an edge crosses the middle of the row
 
 
@@ -130,13 +133,20 @@ def build_grid(xy, rings, r0, r1, bounds, row, size):
     """The grid over the region of rings r0..r1, whose box is a row of bounds."""
     x0 = bounds[row, 0]
     y0 = bounds[row, 1]
-    sx = (size - 2) / (bounds[row, 2] - x0) if bounds[row, 2] > x0 else 0.0  # a point has no grid
-    sy = (size - 2) / (bounds[row, 3] - y0) if bounds[row, 3] > y0 else 0.0
+    width = bounds[row, 2] - x0
+    height = bounds[row, 3] - y0
+    most = max(MANY_LINKS, FEW_LINKS * (rings[r1] - rings[r0]))
+    while True:
+        sx = (size - 2) / width if width > 0 else 0.0  # a point has no grid
+        sy = (size - 2) / height if height > 0 else 0.0
+        room = count_links(xy, rings, r0, r1, x0, y0, sx, sy)
+        if room <= most or size <= SMALLEST_SIZE:
+            break
+        size //= 2
     labels = np.empty(size * size, np.uint8)
     for cell in range(size * size):
         labels[cell] = 0
     heads = np.empty(size * size, np.int32)
-    room = count_links(xy, rings, r0, r1, x0, y0, sx, sy)
     links = np.empty(room, np.int32)
     edges = np.empty(room, np.int64)
     used = np.int64(0)

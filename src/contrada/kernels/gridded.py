@@ -3,7 +3,17 @@
 import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.chains import FANOUT, FOUND_FLOOR, NO_INDEX, SHIFT, query_chain, start_query
+from contrada.kernels.chains import (
+    FANOUT,
+    FOUND_FLOOR,
+    NO_INDEX,
+    SHIFT,
+    SPENT,
+    begin_count,
+    is_spent,
+    query_chain,
+    start_query,
+)
 from contrada.kernels.contacts import clear_marks, half, pair_bits
 from contrada.kernels.edges import scan_edges
 from contrada.kernels.few import CROSSED_OVER, NOTHING, UNDECIDED, first_contact_blocks, is_beside
@@ -51,6 +61,7 @@ def touches_box(xy, i, lx, ly, hx, hy):
 def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
     """Edges of a listed in a few cells whose boxes meet the given box; -1 if there is no room for them."""
     count = 0
+    looks = 0
     for row in range(r0, r1 + 1):
         for cell in range(row * grid.size + c0, row * grid.size + c1 + 1):
             if grid.labels[cell] != 0:
@@ -59,11 +70,14 @@ def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
             while link >= 0:
                 i = grid.edges[link]
                 link = grid.links[link]
+                looks += 1
                 if touches_box(a.xy, i, lx, ly, hx, hy):
                     if count == FOUND_FLOOR:
+                        found[SPENT, 0] += looks
                         return -1
                     found[count, 0] = i
                     count += 1
+    found[SPENT, 0] += looks
     return count
 
 
@@ -83,7 +97,7 @@ def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work
             if u_side * v_side > 0 or not touches_box(a.xy, i, lx, ly, hx, hy):
                 continue
             bits |= pair_bits(i, j, a, a0, a1, NO_INDEX, b, b0, b1, b_base, work)
-            if is_decided(bits, stops):
+            if is_decided(bits, stops) or is_spent(work.found):
                 return bits
     return bits
 
@@ -119,7 +133,7 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
             bits = scan_edges(
                 a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, stops, work
             )
-            if is_decided(bits, stops):
+            if is_decided(bits, stops) or is_spent(work.found):
                 return bits
     return bits
 
@@ -164,9 +178,11 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
 def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, stops, work):
     """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
 
-    If a is a small simple polygon, its edge index stands in work.boxes.
+    Stops if that takes too many comparisons (is_spent). If a is a small simple polygon, its edge index stands in
+    work.boxes.
     """
     clear_marks(a1 - a0, b1 - b0, work.marks)
+    begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
     bits = label_bits(b, b0, b1, grid, bits, stops, work.marks)
     if is_decided(bits, stops):
         return bits
@@ -210,6 +226,6 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, stops, work
             else:
                 for c in range(count):
                     bits |= pair_bits(work.found[c, 0], j, a, a0, a1, a_base, b, b0, b1, b_base, work)
-            if is_decided(bits, stops):
+            if is_decided(bits, stops) or is_spent(work.found):
                 return bits
     return bits

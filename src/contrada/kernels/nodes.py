@@ -18,9 +18,9 @@ import numpy as np
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import (
     FANOUT,
-    FOUND,
     FOUND_FLOOR,
     SHIFT,
+    SPENT,
     STACK_FLOOR,
     query_chain,
     ring_of,
@@ -162,7 +162,7 @@ def gather_rays(px, py, xy, rings, flags, r0, r1, r, i, boxes, base, stack, foun
     depth = start_query(slots, stack, STACK_FLOOR)
     while depth > STACK_FLOOR:
         end, depth = query_chain(
-            boxes, base, slots, px, py, px, py, stack, STACK_FLOOR, depth, found, FOUND_FLOOR, np.int64(FOUND)
+            boxes, base, slots, px, py, px, py, stack, STACK_FLOOR, depth, found, FOUND_FLOOR, SPENT
         )
         for c in range(FOUND_FLOOR, end):
             k = first + (found[c, 0] << SHIFT)

@@ -4,12 +4,14 @@
 2. A proper crossing of two edges settles the pair: overlaps.
 3. Without one, every contact lies at an input vertex; the order of the edges around it tells the rest (nodes.py).
 4. A ring without any contact lies wholly inside or outside the other region: one point tells.
+
+Where that takes more than ALLOWED comparisons per vertex (chains.py), a sweep line takes over (swept.py).
 """
 
 import numpy as np
 
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
-from contrada.kernels.chains import LARGE, NO_INDEX, chain_size, fill_chain
+from contrada.kernels.chains import LARGE, NO_INDEX, SPENT, begin_count, chain_size, fill_chain, is_spent
 from contrada.kernels.contacts import Column, clear_marks, half, make_work
 from contrada.kernels.edges import join_edges, scan_edges
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
@@ -27,6 +29,7 @@ from contrada.kernels.nodes import (
     is_decided,
 )
 from contrada.kernels.rings import IN, ON, locate
+from contrada.kernels.swept import sweep_bits
 
 # Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
 RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
@@ -53,27 +56,39 @@ def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, 
             continue
         v = a.rings[r]
         bits |= vertex_bits(a.xy[v, 0], a.xy[v, 1], b, b0, b1, base, bounds, row, inside, outside, work)
-        if is_decided(bits, stops):
+        if is_decided(bits, stops) or is_spent(work.found):
             return bits
     return bits
 
 
 @kernel
-def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
     """The bits once all contacts are known: rings without a contact are located by one point each."""
-    if is_decided(bits, stops):
-        return bits
     # Of two simple polygons without contact, one that leaves the other cannot lie in it.
     single = a1 - a0 == 1 and b1 - b0 == 1
     if not (single and bits & (TOUCH | A_LEAVES)):
         bits = untouched_bits(
             a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, stops, work
         )
-    if is_decided(bits, stops) or (single and bits & (TOUCH | B_LEAVES)):
+    if is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | B_LEAVES)):
         return bits
     return untouched_bits(
         b, b0, b1, half(work.marks), a, a0, a1, a_base, a_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, bits, stops, work
     )
+
+
+@kernel
+def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """The bits after relate_gridded: from rings without contact, or from a sweep if comparisons were too many."""
+    if is_decided(bits, stops):
+        return bits
+    if not is_spent(work.found):
+        bits = locate_rings(
+            a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work
+        )  # fmt: skip
+    if is_spent(work.found) and not is_decided(bits, stops):
+        return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
+    return bits
 
 
 @inlined_kernel
@@ -90,15 +105,20 @@ def box_bits(a, i, b, j):
 
 
 @kernel
-def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
     """What relates the region of rings a0..a1 of a and that of rings b0..b1 of b, given what their boxes tell.
 
-    Stops early at bits that suffice the asker (is_decided); with UNTIL_SETTLED all bits are found.
+    Stops early at bits that suffice the asker (is_decided); with UNTIL_SETTLED all bits are found, unless that takes
+    too many comparisons (is_spent).
     """
+    n = a.rings[a1] - a.rings[a0]
+    m = b.rings[b1] - b.rings[b0]
+    begin_count(work.found, max(n + m, 5 * LARGE))  # two small regions may have all their edges compared
     if bits < 0:
         return 0
     clear_marks(a1 - a0, b1 - b0, work.marks)
-    if a.rings[a1] - a.rings[a0] <= LARGE and b.rings[b1] - b.rings[b0] <= LARGE:
+    if n <= LARGE and m <= LARGE:
+        work.found[SPENT, 0] += n * m >> 2
         bits = scan_edges(
             a, a0, a1, NO_INDEX, a.rings[a0], a.rings[a1] - 1, b, b0, b1, NO_INDEX, b.rings[b0], b.rings[b1] - 1,
             a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, stops, work,
@@ -113,9 +133,18 @@ def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, 
             b = Column(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
         bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)
-    if is_decided(bits, stops):
+    if is_decided(bits, stops) or is_spent(work.found):
         return bits
-    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
+    return locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
+
+
+@kernel
+def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """The same for every input: a sweep takes over where comparing would take too long."""
+    bits = compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
+    if is_spent(work.found) and not is_decided(bits, stops):
+        return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
+    return bits
 
 
 @kernel

@@ -8,6 +8,7 @@ from contrada.kernels.chains import (
     FOUND,
     FOUND_FLOOR,
     SHIFT,
+    SPENT,
     STACK,
     STACK_FLOOR,
     query_chain,
@@ -83,7 +84,7 @@ def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
             depth,
             found,
             FOUND_FLOOR,
-            np.int64(FOUND),
+            SPENT,
         )
         for c in range(FOUND_FLOOR, end):
             k = first + (found[c, 0] << SHIFT)

@@ -3,17 +3,12 @@
 import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
+from contrada.kernels.chains import SPENT, is_spent
 from contrada.kernels.nodes import TOUCHING
 from contrada.kernels.rings import ON, locate
+from contrada.kernels.swept_rings import root
 
-
-@kernel
-def root(parents, k):
-    """The representative of k."""
-    while parents[k] != k:
-        parents[k] = parents[parents[k]]
-        k = parents[k]
-    return k
+LOOKS = 4  # comparisons that locating a vertex costs at least
 
 
 @kernel
@@ -26,6 +21,7 @@ def fill_touches(column, bounds, bases, r, s, work, points, count):
         for k in range(rings[a], rings[a + 1] - 1):
             x = column.xy[k, 0]
             y = column.xy[k, 1]
+            work.found[SPENT, 0] += LOOKS
             if x < bounds[b, 0] or y < bounds[b, 1] or x > bounds[b, 2] or y > bounds[b, 3]:
                 continue
             if locate(x, y, column.xy, rings, b, b + 1, column.boxes, bases[b], work.stack, work.found) != ON:
@@ -41,11 +37,17 @@ def fill_touches(column, bounds, bases, r, s, work, points, count):
 
 @kernel
 def scan_touches(column, bounds, bases, shell, stop, work, points):
-    """All (ring, x, y) where rings of one polygon touch, with repeats; returns their number."""
+    """All (ring, x, y) where rings of one polygon touch, with repeats; returns their number.
+
+    Stops if that takes too many comparisons (is_spent).
+    """
     count = np.int64(0)
     for r in range(shell, stop):
         if column.flags[r] & TOUCHING == 0:
             continue
+        work.found[SPENT, 0] += stop - r
+        if is_spent(work.found):
+            return count
         for s in range(r + 1, stop):
             if column.flags[s] & TOUCHING and bounds[s, 0] <= bounds[r, 2] and bounds[r, 0] <= bounds[s, 2]:
                 count = fill_touches(column, bounds, bases, r, s, work, points, count)
@@ -66,9 +68,13 @@ def first_like(points, k, columns):
 def is_disconnected(column, bounds, bases, shell, stop, work):
     """(x, y, True) if rings shell..stop of one polygon touch in a cycle, closed at (x, y).
 
-    Nodes of the graph are rings and touching points; a ring is joined with every point where it touches another.
+    Nodes of the graph are rings and touching points; a ring is joined with every point where it touches another. The
+    result counts only if the comparisons, which the caller begins to count, were not too many (is_spent).
     """
     count = scan_touches(column, bounds, bases, shell, stop, work, np.empty((0, 3)))
+    work.found[SPENT, 0] += count * count
+    if is_spent(work.found):
+        return 0.0, 0.0, False
     points = np.empty((count, 3))
     scan_touches(column, bounds, bases, shell, stop, work, points)
     rings = stop - shell

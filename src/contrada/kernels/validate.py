@@ -7,7 +7,19 @@ that the interior lies left of every edge. Rings and parts are compared by the s
 import numpy as np
 
 from contrada.jit import allocating_kernel, entry, kernel
-from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, chain_size, fill_chain
+from contrada.kernels.chains import (
+    ALLOWED,
+    FOUND,
+    LARGE,
+    NO_INDEX,
+    SPENT,
+    STACK,
+    begin_count,
+    chain_size,
+    fill_chain,
+    is_spent,
+    ring_of,
+)
 from contrada.kernels.clean import clean_ring, is_star, meeting_point, reverse_ring, ring_fault, small_ring_fault
 from contrada.kernels.contacts import CROSSING, Column, edge_contact, half, make_work
 from contrada.kernels.faults import (
@@ -23,12 +35,15 @@ from contrada.kernels.faults import (
 )
 from contrada.kernels.nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING, UNTIL_SETTLED
 from contrada.kernels.orientation import orient
-from contrada.kernels.relate import box_bits, relate_bits
+from contrada.kernels.relate import box_bits, compare_bits
+from contrada.kernels.swept_rings import ALONG, CROSS, CYCLE, FINE, sweep_parts
 from contrada.kernels.touches import is_disconnected
 from contrada.kernels.wkb import POLYGON, read_bits, read_header, read_u4
 
 HOLE = 1  # ring flag
 LONG_SEARCH = 4_000_000  # pairs of edges that may be tried to name the place of a fault
+TOO_MUCH = np.int64(-1)  # in place of a fault: too many comparisons (is_spent), so that swept_rings.py decides
+PAIR = 8  # comparisons that a pair of rings costs at least
 
 
 @kernel
@@ -55,7 +70,7 @@ def numbers(start, stop):
 @kernel
 def sort_by_xmin(order, rows, bounds):
     """Sort numbers by the left side of the boxes bounds[rows[number]] (shell sort: few, and no sort to compile)."""
-    gap = len(order) // 2
+    gap = max(len(order) * 5 // 11, 1)  # halves would take n * n steps for an order made for that
     while gap > 0:
         for i in range(gap, len(order)):
             number = order[i]
@@ -64,7 +79,7 @@ def sort_by_xmin(order, rows, bounds):
                 order[j] = order[j - gap]
                 j -= gap
             order[j] = number
-        gap //= 2
+        gap = gap * 5 // 11 if gap > 2 else gap - 1
 
 
 @kernel
@@ -90,7 +105,7 @@ def conflict_place(xy, rings, r, s):
 
 @kernel
 def keep_touches(r0, s0, r1, s1, flags, marks):
-    """Flag the rings that the last relate_bits saw touch."""
+    """Flag the rings that the last compare_bits saw touch."""
     for r in range(r0, r1):
         if marks[r - r0]:
             flags[r] |= TOUCHING
@@ -99,19 +114,33 @@ def keep_touches(r0, s0, r1, s1, flags, marks):
             flags[s] |= TOUCHING
 
 
+@kernel
+def hole_fault(column, bounds, bases, r, shell, work):
+    """The fault of hole r in its shell, its place, and the bits of the two rings: (fault, x, y, bits)."""
+    bits = compare_bits(
+        column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell,
+        box_bits(bounds, r, bounds, shell), UNTIL_SETTLED, work,
+    )  # fmt: skip
+    if bits & (MEET | A_LEAVES | SHARED) == MEET:
+        return GOOD, 0.0, 0.0, bits
+    x, y = conflict_place(column.xy, column.rings, r, shell)
+    return (HOLE_CROSSES if bits & (MEET | SHARED) else HOLE_OUTSIDE), x, y, bits
+
+
 @allocating_kernel
 def check_holes(column, bounds, bases, shell, stop, flags, work):
-    """The first fault among the holes of one part: (fault, ring, x, y)."""
+    """The first fault among the holes of one part: (fault, ring, x, y); or TOO_MUCH."""
     xy = column.xy
     rings = column.rings
+    spent = np.int64(0)
+    allowed = ALLOWED * (rings[stop] - rings[shell])
     for r in range(shell + 1, stop):
-        bits = relate_bits(
-            column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell,
-            box_bits(bounds, r, bounds, shell), UNTIL_SETTLED, work,
-        )  # fmt: skip
-        if bits & (MEET | A_LEAVES | SHARED) != MEET:
-            x, y = conflict_place(xy, rings, r, shell)
-            return HOLE_CROSSES if bits & (MEET | SHARED) else HOLE_OUTSIDE, r, x, y
+        fault, x, y, bits = hole_fault(column, bounds, bases, r, shell, work)
+        spent += PAIR + work.found[SPENT, 0]
+        if spent > allowed or is_spent(work.found):
+            return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
+        if fault != GOOD:
+            return fault, r, x, y
         if bits & TOUCH:
             keep_touches(r, shell, r + 1, shell + 1, flags, work.marks)
     holes = numbers(shell + 1, stop)
@@ -123,16 +152,22 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
             s = holes[order[m]]
             if bounds[s, 0] > bounds[r, 2]:
                 break
-            bits = relate_bits(
+            bits = compare_bits(
                 column, r, r + 1, bases[r], bounds, r, column, s, s + 1, bases[s], bounds, s,
                 box_bits(bounds, r, bounds, s), UNTIL_SETTLED, work,
             )  # fmt: skip
             if bits & (MEET | SHARED):
                 x, y = conflict_place(xy, rings, max(r, s), min(r, s))
                 return HOLES_OVERLAP, max(r, s), x, y
+            spent += PAIR + work.found[SPENT, 0]
+            if spent > allowed or is_spent(work.found):
+                return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
             if bits & TOUCH:
                 keep_touches(r, s, r + 1, s + 1, flags, work.marks)
+    begin_count(work.found, rings[stop] - rings[shell])
     x, y, broken = is_disconnected(column, bounds, bases, shell, stop, work)
+    if is_spent(work.found):
+        return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
     if broken:
         return DISCONNECTED, shell, x, y
     return GOOD, shell, xy[0, 0], xy[0, 1]
@@ -140,7 +175,9 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
 
 @allocating_kernel
 def check_parts(column, part_rings, bounds, bases, flags, work):
-    """The first fault between parts: (fault, part, x, y); the box of a part is that of its shell."""
+    """The first fault between parts: (fault, part, x, y), or TOO_MUCH; the box of a part is that of its shell."""
+    spent = np.int64(0)
+    allowed = ALLOWED * (column.rings[part_rings[-1]] - column.rings[part_rings[0]])
     order = numbers(np.int64(0), len(bases))
     sort_by_xmin(order, part_rings, bounds)
     for k in range(len(order)):
@@ -153,13 +190,16 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
             s1 = part_rings[q + 1]
             if bounds[s0, 0] > bounds[r0, 2]:
                 break
-            bits = relate_bits(
+            bits = compare_bits(
                 column, r0, r1, bases[p], bounds, r0, column, s0, s1, bases[q], bounds, s0,
                 box_bits(bounds, r0, bounds, s0), UNTIL_SETTLED, work,
             )  # fmt: skip
             if bits & (MEET | SHARED):
                 x, y = conflict_place(column.xy, column.rings, max(r0, s0), min(r0, s0))
                 return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
+            spent += PAIR + work.found[SPENT, 0]
+            if spent > allowed or is_spent(work.found):
+                return TOO_MUCH, np.int64(0), 0.0, 0.0
             if bits & TOUCH:
                 keep_touches(r0, s0, r1, s1, flags, work.marks)
     return GOOD, np.int64(0), 0.0, 0.0
@@ -185,17 +225,68 @@ def index_ranges(xy, rings, limits, first):
 
 
 @allocating_kernel
-def check_rings(xy, rings, r0, r1, stack, found, sides):
+def check_rings(xy, rings, flags, r0, r1, stack, found, sides):
     """The first ring that is not simple: (ring or -1, x, y)."""
     for r in range(r0, r1):
         boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > LARGE else 0, 4))
         if len(boxes) > 0:
             fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
         i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found, sides)
+        if i < -1:
+            _, _, _, i, j, _, _ = sweep_parts(xy, rings, numbers(r, r + 2), flags)
         if i >= 0:
             x, y = meeting_point(xy, i, xy, j)
             return r, x, y
     return np.int64(-1), 0.0, 0.0
+
+
+@kernel
+def part_of(part_rings, r):
+    """The part that ring r belongs to."""
+    return ring_of(part_rings, np.int64(0), np.int64(len(part_rings) - 1), r)
+
+
+@allocating_kernel
+def check_swept(column, part_rings, flags, bounds, bases, work):
+    """The fault that a sweep finds in a region whose holes are not turned yet: (fault, part, ring in part, x, y)."""
+    kind, r, s, i, j, x, y = sweep_parts(column.xy, column.rings, part_rings, flags)
+    if kind == FINE:
+        return GOOD, np.int64(0), np.int64(0), x, y
+    if kind == CYCLE:
+        return DISCONNECTED, part_of(part_rings, r), np.int64(0), x, y
+    if kind == CROSS or kind == ALONG:
+        x, y = meeting_point(column.xy, i, column.xy, j)
+    p = part_of(part_rings, r)
+    shell = part_rings[p]
+    if kind != CROSS and kind != ALONG and r != shell:
+        fault, at_x, at_y, _ = hole_fault(column, bounds, bases, r, shell, work)
+        if fault != GOOD and not is_spent(work.found):
+            return fault, p, r - shell, at_x, at_y
+    q = part_of(part_rings, s) if s >= 0 else p
+    if p != q:
+        return (SHARED_EDGE if kind == ALONG else PARTS_OVERLAP), max(p, q), np.int64(0), x, y
+    if r == shell or s == shell:
+        return HOLE_CROSSES, p, max(r, s) - shell, x, y
+    return HOLES_OVERLAP, p, max(r, s) - shell, x, y
+
+
+@allocating_kernel
+def check_by_pairs(column, flags, part_rings, bounds, work, bases):
+    """The first fault of holes in their parts: (fault, part, ring in part, x, y), or TOO_MUCH."""
+    for p in range(len(part_rings) - 1):
+        fault, r, x, y = check_holes(column, bounds, bases, part_rings[p], part_rings[p + 1], flags, work)
+        if fault != GOOD:
+            return fault, p, r - part_rings[p], x, y
+    return GOOD, np.int64(0), np.int64(0), 0.0, 0.0
+
+
+@kernel
+def turn_holes(xy, rings, flags, part_rings):
+    """Reverse and flag the holes, or the other way round."""
+    for p in range(len(part_rings) - 1):
+        for r in range(part_rings[p] + 1, part_rings[p + 1]):
+            reverse_ring(xy, rings[r], rings[r + 1])
+            flags[r] ^= HOLE
 
 
 @allocating_kernel
@@ -208,20 +299,20 @@ def check_compound(column, flags, part_rings, xy, bounds):
     boxes, bases = index_ranges(column.xy, rings, numbers(r0, r1 + 1), r0)
     work = make_work(r1 - r0, r1 - r0)
     column = Column(column.xy, rings, column.flags, boxes)
-    for p in range(len(part_rings) - 1):
-        fault, r, x, y = check_holes(column, bounds, bases, part_rings[p], part_rings[p + 1], flags, work)
-        if fault != GOOD:
-            return fault, p, r - part_rings[p], x, y
-    for p in range(len(part_rings) - 1):
-        for r in range(part_rings[p] + 1, part_rings[p + 1]):
-            reverse_ring(xy, rings[r], rings[r + 1])
-            flags[r] |= HOLE
-    if len(part_rings) == 2:
-        return GOOD, np.int64(0), np.int64(0), 0.0, 0.0
-    boxes, part_bases = index_ranges(column.xy, rings, part_rings, np.int64(0))
-    column = Column(column.xy, rings, column.flags, boxes)
-    fault, p, x, y = check_parts(column, part_rings, bounds, part_bases, flags, work)
-    return fault, p, np.int64(0), x, y
+    fault, part, ring, x, y = check_by_pairs(column, flags, part_rings, bounds, work, bases)
+    is_turned = fault == GOOD
+    if is_turned:
+        turn_holes(xy, rings, flags, part_rings)
+    if is_turned and len(part_rings) > 2:
+        part_boxes, part_bases = index_ranges(column.xy, rings, part_rings, np.int64(0))
+        parts = Column(column.xy, rings, column.flags, part_boxes)
+        fault, part, x, y = check_parts(parts, part_rings, bounds, part_bases, flags, work)
+    if fault == TOO_MUCH:
+        if is_turned:
+            turn_holes(xy, rings, flags, part_rings)
+        fault, part, ring, x, y = check_swept(column, part_rings, flags, bounds, bases, work)
+        turn_holes(xy, rings, flags, part_rings)
+    return fault, part, ring, x, y
 
 
 @kernel
@@ -295,7 +386,7 @@ def validate_regions(
         )  # fmt: skip
         end = part_rings[parts]
         if fault == GOOD:
-            r, x, y = check_rings(xy_view, rings_view, at, end, stack, found, sides)
+            r, x, y = check_rings(xy_view, rings_view, flags, at, end, stack, found, sides)
             if r >= 0:
                 fault = SELF_INTERSECTION
                 part = ring = np.int64(0)

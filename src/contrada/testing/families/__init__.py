@@ -7,7 +7,7 @@ ones round afterwards, so that contacts are nearly missed.
 
 from __future__ import annotations
 
-from contrada.testing.families import composed, curves, distorted, large, simple
+from contrada.testing.families import composed, curves, distorted, hostile, large, simple
 from contrada.testing.families.family import CONTACT, NEARLY_EQUAL, Family
 
 __all__ = ["FAMILIES", "Family", "family"]
@@ -38,6 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("spirals", "strips along a spiral", curves.spirals),
     Family("combs", "teeth that reach into gaps", curves.combs),
     Family("hundreds", "100-400 vertices, some with thousands", large.hundreds, weight=0.25),
+    Family("hostile", "fans, stars, spirals, slivers, combs that take a sweep line", hostile.hostile, weight=0.5),
 )
 
 

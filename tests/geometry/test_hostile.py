@@ -1,0 +1,80 @@
+"""Regions made to be slow are read and related as Shapely and the rationals say, and large ones are done in seconds."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import shapely
+
+import contrada as ct
+from contrada.testing.families.shapes import HOSTILE, RADIUS, circle, sectors, slivers, square
+from contrada.testing.messy import disturbed
+from contrada.testing.oracle import judge_validity, wkt
+
+LARGE = """
+import shapely, contrada as ct
+from contrada.testing.families.shapes import HOSTILE
+for make in HOSTILE.values():
+    shape = make(100_000)
+    region = ct.Region.from_wkb(shapely.to_wkb(shape))
+    moved = ct.Region.from_wkb(shapely.to_wkb(shapely.transform(shape, lambda xy: xy + [1.0, 0.0])))
+    assert ct.relate(region, region) is ct.Relation.EQUALS
+    assert ct.relate(region, moved) in (ct.Relation.OVERLAPS, ct.Relation.MEETS)
+"""
+
+
+def test_a_hundred_thousand_vertices():
+    """Time that grows with the square of the vertices would take many minutes for any one of these shapes."""
+    subprocess.run([sys.executable, "-c", LARGE], check=True, timeout=900)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_disturbed(name):
+    """One vertex or ring is moved: regions of hundreds of vertices are valid or not as Shapely says."""
+    rng = np.random.default_rng(5)
+    shapes = np.array([HOSTILE[name](int(n)) for n in rng.integers(60, 900, 60)], dtype=object)
+    shapes = np.concatenate([shapes, disturbed(rng, shapes)])
+    sifted = ct.RegionArray.from_shapely(shapes, on_invalid="reject")
+    found = np.zeros(len(shapes), bool)
+    found[sifted.rows] = True
+    for row in np.flatnonzero(found != shapely.is_valid(shapes)):
+        assert found[row] == (judge_validity(shapes[row]) is None), wkt(shapes[row])
+
+
+def fan(extra):
+    """A square with three hundred holes that meet in its centre, and further ones."""
+    return shapely.Polygon(square(2 * RADIUS), [*sectors(1_200), *extra])
+
+
+def sliver_parts(extra):
+    return shapely.MultiPolygon([*(shapely.Polygon(ring) for ring in slivers(1_200)), *extra])
+
+
+rim = circle(600)
+FAR = shapely.box(-40, 40, -30, 50)
+FAULTS = [
+    ("outside its shell", fan([square(10) + 3 * RADIUS])),
+    ("crosses or shares an edge with its shell", fan([square(10) + 2 * RADIUS])),
+    (
+        "crosses or shares an edge with its shell",
+        fan([np.array([(5, 0), (14, 0), (5, -9)]) + np.array([0, 2 * RADIUS])]),
+    ),
+    ("with another hole", fan([square(RADIUS / 2)])),
+    ("with another hole", fan([(rim[0] + rim[1]) / 4 + np.array([(0, 0), (-9, 0), (0, 1)])])),  # in a hole
+    ("with another hole", fan([[(0, 0), rim[1], rim[2]]])),  # with an edge in common
+    ("interior is not connected", fan([[rim[1], rim[2], (rim[1] + rim[2]) / 2 + rim[1] - rim[0] + rim[1]]])),
+    ("overlaps another part", sliver_parts([shapely.box(600, 0, 700, 100)])),
+    ("overlaps another part", sliver_parts([FAR, shapely.box(-38, 42, -32, 48)])),
+    ("shares an edge with another part", sliver_parts([FAR, shapely.box(-30, 42, -20, 48)])),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_faults(number):
+    """A fault among three hundred rings is found and named."""
+    words, shape = FAULTS[number]
+    assert not shapely.is_valid(shape)
+    (rejection,) = ct.RegionArray.from_shapely([shape], on_invalid="reject").rejected
+    assert words in rejection.reason
+    assert rejection.part is not None

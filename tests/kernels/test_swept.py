@@ -1,0 +1,128 @@
+"""The sweep line gives the relation and the validity that rational arithmetic gives, and its work grows as n log n."""
+
+import os
+import sys
+
+import numba
+import numpy as np
+import pytest
+import shapely
+
+import contrada as ct
+from contrada.kernels.contacts import Column
+from contrada.kernels.nodes import UNTIL_SETTLED
+from contrada.kernels.relate import RELATION
+from contrada.kernels.swept import sweep_bits
+from contrada.kernels.swept_rings import FINE, sweep_parts
+from contrada.testing.families import FAMILIES, family
+from contrada.testing.families.shapes import HOSTILE
+from contrada.testing.messy import KINDS, disturbed, messy_regions
+from contrada.testing.oracle import INVERSE, judge, judge_validity, shapely_codes, wkt
+from contrada.testing.rings import polygons
+
+WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+PAIRS = 4 if WITHOUT_COMPILATION else 400
+
+
+@numba.njit
+def swept_relations(a_xy, a_rings, a_regions, a_flags, b_xy, b_rings, b_regions, b_flags, out):
+    """Relate row k of one column to row k of another by the sweep alone; only compiled code can call it."""
+    boxes = np.empty((0, 4))
+    a = Column(a_xy, a_rings, a_flags, boxes)
+    b = Column(b_xy, b_rings, b_flags, boxes)
+    for k in range(len(out)):
+        bits = sweep_bits(
+            a, np.int64(a_regions[k]), np.int64(a_regions[k + 1]), b, np.int64(b_regions[k]),
+            np.int64(b_regions[k + 1]), np.int64(0), UNTIL_SETTLED,
+        )  # fmt: skip
+        out[k] = RELATION[bits & 15]
+
+
+@numba.njit
+def swept_result(xy, offsets, part_rings, flags):
+    """The result of sweeping one region; only compiled code can call it."""
+    return sweep_parts(xy, offsets, part_rings, flags)[0]
+
+
+def relate_swept(a, b):
+    out = np.empty(len(a), np.uint8)
+    swept_relations(*a.kernel_arrays()[:4], *b.kernel_arrays()[:4], out)
+    return out
+
+
+def is_valid_swept(region):
+    """What the sweep says of a region without repeated vertices; None if a ring has fewer than three."""
+    rings, part_rings = [], [0]
+    for shell, holes in polygons(region):
+        for points in (shell, *holes):
+            ring = np.array(points)
+            ring = ring[np.concatenate([[True], (np.diff(ring, axis=0) != 0).any(axis=1)])]
+            if len(ring) < 4:
+                return None
+            rings.append(ring)
+        part_rings.append(len(rings))
+    offsets = np.cumsum([0, *(len(ring) for ring in rings)])
+    return swept_result(np.concatenate(rings), offsets, np.array(part_rings), np.zeros(len(rings), np.uint8)) == FINE
+
+
+@pytest.mark.jitless
+@pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
+def test_relations(name):
+    a, b = family(name).pairs(np.random.default_rng(11), PAIRS if name != "hundreds" else max(PAIRS // 10, 4))
+    if WITHOUT_COMPILATION:
+        small = shapely.get_num_coordinates(a) + shapely.get_num_coordinates(b) < 200
+        a, b = a[small], b[small]
+    columns = [ct.RegionArray.from_shapely(regions) for regions in (a, b)]
+    found, theirs = relate_swept(*columns), shapely_codes(a, b)
+    for row in np.flatnonzero(found != theirs):
+        assert found[row] == judge(a[row], b[row]), (wkt(a[row]), wkt(b[row]))
+    assert (INVERSE[relate_swept(*columns[::-1])] == found).all()
+    assert (ct.relate(*columns) == found).all()
+
+
+@pytest.mark.jitless
+def test_validity():
+    """Fans, stars and the rest, moved a little so that many are not valid; and small ones with every fault there is."""
+    rng = np.random.default_rng(12)
+    a, b = family("hostile").make(rng, 10 if WITHOUT_COMPILATION else 300)
+    regions = [
+        *messy_regions(rng, (10 if WITHOUT_COMPILATION else 200) * len(KINDS)),
+        *b,
+        *disturbed(rng, a[shapely.get_num_coordinates(a) < 120]),
+    ]
+    seen = {True: 0, False: 0}
+    for region in regions:
+        if WITHOUT_COMPILATION and shapely.get_num_coordinates(region) > 120:
+            continue
+        found = is_valid_swept(region)
+        if found is None:
+            continue
+        seen[found] += 1
+        assert found == bool(shapely.is_valid(region)) or found == (judge_validity(region) is None), wkt(region)
+    assert min(seen.values()) > (10 if WITHOUT_COMPILATION else 200)
+
+
+@pytest.mark.jitless
+@pytest.mark.skipif(not WITHOUT_COMPILATION, reason="compiled code cannot be counted in")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_work(name, monkeypatch):
+    """Orientation tests per vertex stay few: comparing all pairs would take hundreds of times as many."""
+    calls = 0
+
+    def counted(*arguments):
+        nonlocal calls
+        calls += 1
+        return exact(*arguments)
+
+    from contrada.kernels.orientation import orient as exact
+
+    for module in [module for key, module in sys.modules.items() if key.startswith("contrada.kernels.")]:
+        if getattr(module, "orient", None) is exact:
+            monkeypatch.setattr(module, "orient", counted)
+    data = shapely.to_wkb(HOSTILE[name](600))
+    vertices = shapely.get_num_coordinates(shapely.from_wkb(data))
+    region = ct.Region.from_wkb(data)
+    assert calls < 200 * vertices
+    calls = 0
+    assert ct.relate(region, region) is ct.Relation.EQUALS
+    assert calls < 400 * vertices  # all pairs, with four each, would be 2,400 per vertex
