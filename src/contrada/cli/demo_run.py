@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada import pipeline
+from contrada.amounts import rate
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ class Demo:
             f" {sum(one.rejected.count() for one in compiled):,} set aside",
             f"messages       {messages:,}, of which {rejected:,} rejected with a reason",
             f"matches        {made:,}, {made / max(1, messages):.1f} a message",
-            f"rate           {messages / self.seconds['match']:,.0f} messages a second,"
-            f" {made / self.seconds['match']:,.0f} matches a second, start of workers included",
+            f"rate           {rate(messages, self.seconds['match'], 'message')},"
+            f" {rate(made, self.seconds['match'], 'match', 'matches')}, start of workers included",
             f"time           {sum(self.seconds.values()):.0f} s: "
             + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
             f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told, require_java
+from contrada.cli.ending import errors_told, require_spark
 from contrada.cli.results import ResultFormat
 
 if TYPE_CHECKING:
@@ -231,10 +231,10 @@ def match(
 
 
 def _on_spark(work: Plan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None) -> int:
+    require_spark()
     from contrada.cli.spark_match import run_on_spark
     from contrada.cli.spark_tables import Wanted
 
-    require_java()
     return run_on_spark(work, master, artifacts, Wanted(plan.value, partitions))
 
 

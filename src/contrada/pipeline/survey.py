@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
+from contrada.installation import missing
 from contrada.pipeline.sources import GIS, LINES, PARQUET, File
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def require_pyogrio() -> Any:
     try:
         import pyogrio
     except ImportError as error:
-        raise ContradaError("GIS files are read by pyogrio: pip install 'contrada[spark]'") from error
+        raise ContradaError(missing("GIS files are read by pyogrio", "spark")) from error
     return pyogrio
 
 
