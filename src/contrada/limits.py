@@ -22,6 +22,13 @@ DEFAULTS = MappingProxyType(
         "name_bytes": (4_096, "bytes in a name"),
         "record_bytes": (1 << 28, "bytes in one record"),
         "vertices": (20_000_000, "vertices in one geometry"),
+        "frame_bytes": (1 << 20, "bytes in one frame between peers"),
+        "note_peers": (256, "addresses of peers in one note"),
+        "peer_links": (512, "outgoing connections of one peer"),
+        "peer_dials": (300, "outgoing connections of one peer opened in a minute"),
+        "waiting_bytes": (1 << 27, "bytes that wait to be sent by one peer"),
+        "guests": (1_024, "accepted connections of one peer"),
+        "host_guests": (256, "accepted connections from one host"),
     }
 )
 

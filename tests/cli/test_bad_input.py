@@ -8,6 +8,7 @@ from commands import COMMANDS, _messages, _subscriptions
 from typer.testing import CliRunner
 
 from contrada.cli.main import app
+from contrada.experiments import overlay_figures, overlay_plots
 
 SUFFIXES = (
     ".ndjson", ".json", ".geojson", ".geojsonseq", ".xml", ".parquet", ".arrow", ".csv", ".gz", ".zst", ".gpkg",
@@ -101,6 +102,8 @@ def test_every_command_is_tried():
 @pytest.mark.parametrize(("command", "case"), [(name, k) for name in sorted(READS) for k in range(len(READS[name]))])
 def test_bad_files_are_told_in_lines(command, case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(overlay_figures, "_measured", lambda settings, processes: ())  # it takes minutes
+    monkeypatch.setattr(overlay_plots, "plot", lambda *arguments, **options: [])
     folder = tmp_path / "good"
     folder.mkdir()
     for path in bad_files(tmp_path):
