@@ -27,6 +27,13 @@ DEFAULTS = MappingProxyType(
         "filter_nesting": (200, "levels of nesting in a filter"),
         "pattern_bytes": (65_536, "bytes in a LIKE pattern"),
         "expansion": (100, "bytes out of each compressed byte"),
+        "frame_bytes": (1 << 20, "bytes in one frame between peers"),
+        "note_peers": (256, "addresses of peers in one note"),
+        "peer_links": (512, "outgoing connections of one peer"),
+        "peer_dials": (300, "outgoing connections of one peer opened in a minute"),
+        "waiting_bytes": (1 << 27, "bytes that wait to be sent by one peer"),
+        "guests": (1_024, "accepted connections of one peer"),
+        "host_guests": (256, "accepted connections from one host"),
     }
 )
 

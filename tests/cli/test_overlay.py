@@ -102,6 +102,18 @@ def test_publish_says_when_nobody_is_there(tmp_path):
     assert "together" in run("publish", "{}", "--to", "127.0.0.1:9", "--tls-cert", tmp_path / "empty").stderr
 
 
+@pytest.mark.parametrize(
+    "host", ["a..b:7000", "no-such-host.invalid:7000", f"{'x' * 70}:1", "h:99999", "h:\u00b2", "a b:1"]
+)
+def test_bad_hosts_are_one_line(host):
+    peer = ("peer", "--subscribe", "x < 1", "--dimensions", "x")
+    for arguments in [("publish", "{}", "--to", host), (*peer, "--listen", host), (*peer[:3], "--join", host)]:
+        result = run(*arguments)
+        assert result.exit_code == 2, result.output
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1, result.stderr
+
+
 def test_a_peer_says_what_is_wrong_before_it_listens():
     for arguments, word in [
         (["--subscribe", "x <", "--dimensions", "x"], "could stand"),

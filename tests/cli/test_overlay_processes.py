@@ -131,3 +131,38 @@ def test_six_processes_of_which_two_are_killed(tmp_path):
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="fifty processes need more than one core")
 def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
     run_overlay(tmp_path, 50, 17, "1.5")
+
+
+def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
+    # Heartbeats are far apart: only notes that say so tell the others in time that a peer is gone.
+    (tmp_path / "secret").write_text("open sesame")
+    first = Process(tmp_path, "first", "price > 0", [], "20")
+    wait_for(first.address, 60)
+    secret = ["--secret-file", str(tmp_path / "secret")]
+    closing = subprocess.Popen(
+        [*COMMAND, "peer", "--subscribe", "price > 0", *secret, "--join", first.address()],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    address = closing.stderr.readline().split()[-1]
+    third = Process(tmp_path, "third", "price > 0", [address], "20")
+    try:
+        wait_for(third.address, 60)
+
+        def reaches_all():
+            publish(tmp_path, first.address(), [{"price": 1}])
+            time.sleep(1)
+            return third.delivered()
+
+        wait_for(reaches_all, 60)
+        closing.stdout.close()
+        (key,) = publish(tmp_path, first.address(), [{"price": 2}])
+        assert closing.wait(60) == 141
+        assert "Traceback" not in closing.stderr.read()
+        wait_for(lambda: key in first.delivered() and key in third.delivered(), 15)
+        (key,) = publish(tmp_path, third.address(), [{"price": 3}])
+        wait_for(lambda: key in first.delivered() and key in third.delivered(), 15)
+    finally:
+        for process in (first.process, third.process, closing):
+            process.kill()
+            process.wait(60)
+        closing.stderr.close()

@@ -81,7 +81,7 @@ def test_without_matplotlib_nothing_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = run(app, ["experiment", "cover-figures", "--output", str(tmp_path)])
     assert done.exit_code == 2
-    assert "contrada[experiments]" in done.output
+    assert "[experiments]" in done.output
     assert not any(tmp_path.iterdir())
 
 

@@ -148,7 +148,7 @@ def test_auto_goes_by_the_size_of_the_table(run, files, spark):
     finally:
         spark.conf.unset("spark.contrada.broadcast.bytes")
     assert "partitioned, " in large.stderr
-    assert "a worker no more than 0.000977 MiB" in large.stderr
+    assert "a worker no more than 1 KiB" in large.stderr
     assert "plan:          broadcast; it was asked for" in again.stderr
     rows = [sorted(map(str, pq.read_table(files / name).to_pylist())) for name in ("small", "large", "again")]
     assert rows[0] == rows[1] == rows[2]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from contrada.amounts import counted
 from contrada.cli.ending import FAULTS, errors_told
 from contrada.errors import FilterError, FormatError
 from contrada.geometry import Relation
@@ -92,7 +93,7 @@ def check_filter(text: str, as_json: bool) -> int:
         typer.echo(json.dumps(to_json(predicate), ensure_ascii=False))
     else:
         constraints = [constraint for part in predicate for constraint in part]
-        typer.echo(f"{_counted(len(predicate), 'filter')}, {_counted(len(constraints), 'constraint')}")
+        typer.echo(f"{counted(len(predicate), 'filter')}, {counted(len(constraints), 'constraint')}")
         for part in predicate:
             typer.echo(f"  {part}")
         if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
@@ -173,8 +174,8 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
         else:
             bad += 1
             typer.echo(f"{item.source}:{item.number}: {item.reason}")
-    warned = f", {_counted(never, 'filter')} that can never match" if never else ""
-    typer.echo(f"{_counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
+    warned = f", {counted(never, 'filter')} that can never match" if never else ""
+    typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
 
 
@@ -248,7 +249,3 @@ def _text(filter: str) -> str:
         raise FormatError(
             f"{'standard input' if filter == '-' else filter[1:]} is not UTF-8: {error.reason}"
         ) from error
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told, require_spark_and_java
+from contrada.cli.ending import errors_told, require_spark
 
 HELP = """\
 Run the whole pipeline on embedded Spark: ingest, compile, match, report.
@@ -43,7 +43,7 @@ def demo(
 
         if data is not None and not data.is_dir():
             raise ContradaError(f"{data} is no directory")
-        require_spark_and_java()
+        require_spark()
         from contrada.cli.demo_run import Demo
         from contrada.cli.spark_running import interruptible
 

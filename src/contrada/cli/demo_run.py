@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada import pipeline
+from contrada.amounts import rate
 from contrada.errors import ContradaError
 from contrada.pipeline.report import Written, report_and_numbers
 
@@ -140,8 +141,8 @@ class Demo:
             f"subscriptions  {numbers.subscriptions:,} compiled, {aside:,} set aside",
             f"messages       {messages:,}, of which {numbers.rejected.rows:,} rejected with a reason",
             f"matches        {made:,}, {made / max(1, messages):.1f} a message",
-            f"rate           {messages / seconds:,.0f} messages a second,"
-            f" {made / seconds:,.0f} matches a second, start of workers included",
+            f"rate           {rate(messages, seconds, 'message')},"
+            f" {rate(made, seconds, 'match', 'matches')}, start of workers included",
             f"time           {sum(self.seconds.values()):.0f} s: "
             + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
             f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",

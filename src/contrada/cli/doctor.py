@@ -18,9 +18,11 @@ from pathlib import Path
 import typer
 from packaging.requirements import Requirement
 
-from contrada import __version__, jit
+from contrada import __version__, installation, jit
+from contrada.amounts import byte_size
 from contrada.cli.java import Java, find_java, install_command
 from contrada.geometry.pool import cores
+from contrada.installation import requirements
 
 OLDEST_PYTHON = (3, 11)
 CORE = "regions and relations"
@@ -103,21 +105,10 @@ def examine() -> Report:
         cache=kernel_cache(),
         packages={name: installed_version(name) for name in names},
         features=tuple(
-            examine_feature(name, required[extra], java if needs_java else None) for name, extra, needs_java in FEATURES
+            examine_feature(name, extra, required[extra], java if needs_java else None)
+            for name, extra, needs_java in FEATURES
         ),
     )
-
-
-def requirements(extra: str) -> list[Requirement]:
-    """What the installed package asks for: with extra "" always, else on top of that for the extra."""
-    try:
-        declared = [Requirement(line) for line in metadata.requires("contrada") or ()]
-    except metadata.PackageNotFoundError:
-        return []
-    always = [r for r in declared if r.marker is None or r.marker.evaluate({"extra": ""})]
-    if not extra:
-        return always
-    return [r for r in declared if r not in always and r.marker and r.marker.evaluate({"extra": extra})]
 
 
 def installed_version(name: str) -> str | None:
@@ -128,17 +119,19 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def examine_feature(name: str, required: list[Requirement], java: Java | None) -> Feature:
+def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Feature:
     """Compare what one feature needs with what is there."""
     missing: list[str] = []
     install: list[str] = []
     if faults := [(r, fault) for r in required if (fault := package_fault(r, import_it=name == CORE))]:
         missing += [fault for _, fault in faults]
         wanted = " ".join(shlex.quote(f"{r.name}{r.specifier}") for r, _ in faults)
-        install.append(f"{shlex.quote(sys.executable)} -m pip install {wanted}")
+        install.append(
+            installation.install_command(extra) if extra else f"{shlex.quote(sys.executable)} -m pip install {wanted}"
+        )
     if name == CORE and not required:
         missing.append("contrada runs from a folder and is not installed, so its requirements are unknown")
-        install.append(f"{shlex.quote(sys.executable)} -m pip install -e .")
+        install.append(installation.install_command(""))
     if name == CORE and sys.version_info < OLDEST_PYTHON:
         missing.append("Python {}.{} or newer".format(*OLDEST_PYTHON))
     if java is not None and java.fault is not None:
@@ -229,11 +222,11 @@ def _machine_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "Python", f"{report.python} ({report.executable})"
     yield "System", report.system
     yield "Cores", str(report.cores)
-    yield "Memory", f"{report.memory / 2**30:.1f} GiB" if report.memory is not None else "unknown"
+    yield "Memory", byte_size(report.memory) if report.memory is not None else "unknown"
     yield "Java", report.java.complaint or f"{report.java.version} ({report.java.path})"
     if report.cache is None:
         yield "Kernels", "no cache: Numba is not installed"
     else:
-        held = f"{report.cache.kernels} compiled, {report.cache.nbytes / 1e6:.1f} MB"
+        held = f"{report.cache.kernels} compiled, {byte_size(report.cache.nbytes)}"
         access = "writable" if report.cache.writable else "not writable"
         yield "Kernels", f"{held}, in {report.cache.directory} ({access})"

@@ -6,17 +6,20 @@ output any more.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from contrada.errors import ContradaError
 
 FAULTS, FAILED, INTERRUPTED, NOT_READ = 1, 2, 130, 141
+AGAIN = 0.01  # seconds until an interrupt is raised anew
 
 
 def fail(reason: str) -> NoReturn:
@@ -25,21 +28,15 @@ def fail(reason: str) -> NoReturn:
     raise typer.Exit(FAILED)
 
 
-def require_java() -> None:
-    """Raise an error with the command that installs Java, if Spark would not find one."""
+def require_spark() -> None:
+    """Raise an error with the command that installs PySpark or Java, if one of them is missing."""
     from contrada.cli.java import find_java
+    from contrada.pipeline.session import require_spark as require_pyspark
 
+    require_pyspark()
     complaint = find_java().complaint
     if complaint is not None:
         raise ContradaError(complaint)
-
-
-def require_spark_and_java() -> None:
-    """Raise an error that says what to install, if PySpark or Java is missing."""
-    from contrada.pipeline.session import require_spark
-
-    require_spark()
-    require_java()
 
 
 @contextmanager
@@ -55,8 +52,44 @@ def errors_told() -> Iterator[None]:
     except ContradaError as error:
         fail(str(error))
     except OSError as error:
-        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        fail(f"{place}{error.strerror or error}")
+        fail(_reason(error))
+
+
+def _reason(error: OSError) -> str:
+    place = error.filename
+    named = f"{os.fsdecode(place)}: " if isinstance(place, str | bytes | os.PathLike) else ""
+    return f"{named}{error.strerror or error}"
+
+
+@contextmanager
+def finished() -> Iterator[None]:
+    """Run the command line in this: an interrupt is 130, output that nobody reads 141, and neither prints a trace."""
+    sys.unraisablehook = _raise_again
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # None where standard output is closed from the start
+                sys.stdout.flush()
+    except (BrokenPipeError, KeyboardInterrupt) as error:
+        _drop_output()
+        sys.exit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else NOT_READ)
+    except OSError as error:  # such as a full disk behind standard output
+        _drop_output()
+        typer.echo(f"error: {_reason(error)}", err=True)
+        sys.exit(FAILED)
+    except SystemExit as ending:  # Rich ends the process with 1 if it meets a broken pipe
+        sys.exit(NOT_READ if isinstance(ending.__context__, BrokenPipeError) else ending.code)
+
+
+def _raise_again(ignored: Any) -> None:
+    """Raise an interrupt anew that Python could not pass on, since it came in a callback."""
+    if ignored.exc_type is KeyboardInterrupt:
+        later = threading.Timer(AGAIN, _thread.interrupt_main)  # now it would be raised within this hook
+        later.daemon = True
+        later.start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _drop_output() -> None:

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from contrada.cli.ending import errors_told
+from contrada.cli.pages import App
 from contrada.cli.progress import Progress
 from contrada.errors import ContradaError
+from contrada.installation import missing
 
-app = typer.Typer(help="Measure the papers' tables and figures again.", no_args_is_help=True)
+app = App(help="Measure the papers' tables and figures again.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 OutputOption = Annotated[Path, typer.Option("--output", help="Directory for the files of results and the plots.")]
@@ -89,7 +91,7 @@ def require_matplotlib() -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise ContradaError("plots need Matplotlib: python -m pip install 'contrada[experiments]'")
+        raise ContradaError(missing("pictures need Matplotlib", "experiments"))
 
 
 def _teller(progress: Progress) -> Callable[[str, int, int], None]:

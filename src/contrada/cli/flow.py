@@ -15,6 +15,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS, INTERRUPTED
 from contrada.cli.intake import Batch, Intake, Reading
 from contrada.cli.progress import Progress
@@ -56,6 +57,10 @@ class Counts:
     census: Census = field(default_factory=Census)
     began: float = field(default_factory=time.perf_counter)
 
+    def line(self) -> str:
+        """The line of progress."""
+        return f"{counted(self.messages, 'message')}, {counted(self.matches, 'match', 'matches')}"
+
 
 class Enough(Exception):
     """As many messages as were asked for have been seen."""
@@ -90,7 +95,7 @@ def subscribed(plan: Plan, rejections: Rejections, progress: Progress) -> Forwar
     return table_of(
         plan.asking,
         lambda item: rejections.add(item, "subscription"),
-        lambda count: progress.tell(lambda: f"{count:,} subscriptions"),
+        lambda count: progress.tell(lambda: counted(count, "subscription")),
     )
 
 
@@ -112,7 +117,7 @@ def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]
     if plan.explain is None:
         kind = "" if plan.by == "subscription" else " (by subscriber)"
         yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
-        yield f"time:          {seconds:.2f} s, {counts.messages / max(seconds, 1e-9):,.0f} messages/s"
+        yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
         yield from counts.census.lines()
     if rejections.counts:
         yield "rejected:"
@@ -162,8 +167,7 @@ class Matched:
         self._counts.messages += len(batch.ids) - len(bad)
         self._counts.matches += len(rows)
         self._counts.matched += int(np.count_nonzero(per_message))
-        counts = self._counts
-        self._progress.tell(lambda: f"{counts.messages:,} messages, {counts.matches:,} matches", self._intake.position)
+        self._progress.tell(self._counts.line, self._intake.position)
 
 
 class Explained:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.cli.ending import FAULTS, errors_told, fail, require_spark_and_java
+from contrada.amounts import counted, rate
+from contrada.cli.ending import FAULTS, errors_told, fail, require_spark
 from contrada.cli.match import CARE, COORDINATES, Buffer, Quiet
 from contrada.cli.progress import EVERY, Progress
 
@@ -27,7 +28,7 @@ REASON_WIDTH = 160
 Sources = Annotated[
     list[Path],
     typer.Argument(
-        metavar="SOURCE...", help="Files, or directories with all below them; formats may be mixed.", show_default=False
+        metavar="SOURCE", help="Files, or directories with all below them; formats may be mixed.", show_default=False
     ),
 ]
 Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="A new directory.", show_default=False)]
@@ -105,7 +106,7 @@ def ingest(
 
 
 def _interruptible() -> AbstractContextManager[Interruption]:
-    require_spark_and_java()
+    require_spark()
     from contrada.cli.spark_running import interruptible
 
     return interruptible()
@@ -114,10 +115,10 @@ def _interruptible() -> AbstractContextManager[Interruption]:
 def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
     """What was read, what came of it, how fast, and what was quarantined."""
     counts = found.counts()
-    yield f"read:          {counts.read:,} from {len(found.about.files):,} files"
+    yield f"read:          {counts.read:,} from {counted(len(found.about.files), 'file')}"
     yield f"kept:          {counts.kept:,}" + (f", {counts.repaired:,} of them repaired" if counts.repaired else "")
     yield f"crs:           {_shortened(found.crs or 'unknown')}"
-    yield f"time:          {seconds:.2f} s, {counts.read / max(seconds, 1e-9):,.0f} rows/s"
+    yield f"time:          {seconds:.2f} s, {rate(counts.read, seconds, 'row')}"
     yield f"quarantined:   {counts.quarantined:,}"
     if not counts.quarantined:
         return
@@ -125,7 +126,7 @@ def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
     for reason, count in reasons[:SHOWN]:
         yield f"  {count:,} x {_shortened(reason)}"
     if len(reasons) > SHOWN:
-        yield f"  ... and {len(reasons) - SHOWN:,} other reasons"
+        yield f"  ... and {counted(len(reasons) - SHOWN, 'other reason')}"
     yield f"  all of them: {output / 'quarantine'}"
 
 
@@ -155,7 +156,7 @@ def _watched(spark: Any, progress: Progress, total: int) -> Iterator[None]:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             tasks = max(1, sum(stage.numTasks for stage in stages if stage is not None))
             finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-            text, position = f"about {total * finished // tasks:,} of {total:,} rows", (finished, tasks)
+            text, position = f"about {total * finished // tasks:,} of {counted(total, 'row')}", (finished, tasks)
             progress.tell(partial(str, text), partial(tuple, position))
 
     watcher = threading.Thread(target=watch, daemon=True)

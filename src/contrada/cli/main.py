@@ -7,13 +7,10 @@ from typing import Annotated
 import typer
 
 from contrada.cli import check, demo, experiment, ingest, match, overlay, simplify, stream
+from contrada.cli.ending import finished
+from contrada.cli.pages import App
 
-app = typer.Typer(
-    name="contrada",
-    help="Content-based publish/subscribe where a region is a value like any other.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = App(name="contrada", help="Content-based publish/subscribe where a region is a value like any other.")
 app.command(help=match.HELP)(match.match)
 app.command(help=stream.HELP)(stream.stream)
 app.command(help=check.HELP)(check.check)
@@ -57,5 +54,11 @@ def doctor(
     raise typer.Exit(0 if report.core_is_ready else 1)
 
 
+def run() -> None:
+    """Run the command line, and end the process with its exit code."""
+    with finished():
+        app(prog_name="contrada")
+
+
 if __name__ == "__main__":
-    app()
+    run()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told, require_spark_and_java
+from contrada.cli.ending import errors_told, require_spark
 from contrada.cli.results import ResultFormat
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def match(
 
 
 def _on_spark(work: Plan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None) -> int:
-    require_spark_and_java()
+    require_spark()
     from contrada.cli.spark_match import run_on_spark
     from contrada.cli.spark_tables import Wanted
 

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
+from contrada.amounts import counted
 from contrada.cli import overlay_peer, overlay_show
 from contrada.cli.ending import errors_told
+from contrada.cli.pages import App
 from contrada.cli.progress import Progress
 from contrada.errors import OverlayError
 
-app = typer.Typer(no_args_is_help=True, help="An overlay of peers that routes messages by content: the DR-tree.")
+app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
 app.command(help=overlay_peer.PEER)(overlay_peer.peer)
 app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
 app.command(help=overlay_show.SHOW)(overlay_show.show)
@@ -177,10 +179,10 @@ def told_churn(row: dict[str, Any]) -> list[str]:
     healed = "never" if row["healed_after"] is None else f"after {row['healed_after']:.1f} s"
     return [
         f"seed              {row['seed']}",
-        f"messages          {row['messages']}, wanted {row['wanted']:,} times by peers that live",
+        f"messages          {row['messages']}, wanted {counted(row['wanted'], 'time')} by peers that live",
         f"false negatives   {row['false_negatives']:,} meanwhile, {100 * row['false_negative_ratio']:.2f} %; "
         f"{row['false_negatives_after']} afterwards",
-        f"whole again       {healed}, with {row['peers_after']} peers",
+        f"whole again       {healed}, with {counted(row['peers_after'], 'peer')}",
     ]
 
 
@@ -190,7 +192,7 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
     healed = [inf if row["healed_after"] is None else row["healed_after"] for row in rows]
     return (
         f"{len(rows)} seeds: {mean(missed):.1f} % missed meanwhile ({min(missed):.1f} to {max(missed):.1f}), "
-        f"{sum(row['false_negatives_after'] for row in rows)} false negatives afterwards, "
+        f"{counted(sum(row['false_negatives_after'] for row in rows), 'false negative')} afterwards, "
         f"whole again after {mean(healed):.1f} s ({min(healed):.1f} to {max(healed):.1f})"
     )
 
@@ -206,13 +208,16 @@ def evaluate(
     figures: Annotated[Path | None, typer.Option(help="Where figures go; else beside the rows.")] = None,
 ) -> None:
     """Repeat the paper's evaluation: rows to a file, then figures 7 to 12, their tables and Table 2 from the file."""
+    from contrada.cli.experiment import require_matplotlib
     from contrada.experiments import overlay_figures, overlay_plots, overlay_tables
 
     with errors_told():
+        require_matplotlib()
         settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
 
         def tell(done: int, total: int, row: dict[str, Any]) -> None:
-            about = f"{row['subscriptions']:,} {row['distribution']}, {row['dimensions']} dimensions, {row['split']}"
+            space = counted(row["dimensions"], "dimension")
+            about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
             about += " with sketches" if row["sketch"] else ""
             percent = 100 * row["false_positive_ratio"]
             typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)

@@ -16,8 +16,9 @@ from contrada.cli.ending import FAULTS, errors_told
 from contrada.errors import ContradaError, OverlayError
 
 if TYPE_CHECKING:
+    from contrada.overlay.connecting import Door
     from contrada.overlay.protocol import Publication
-    from contrada.overlay.serving import Door, PeerServer
+    from contrada.overlay.serving import PeerServer
 
 DOOR = "Who may come in"
 SecretFile = Annotated[
@@ -39,7 +40,8 @@ Run one peer: every message that matches a subscription is a line of JSON on sta
 
 The first peer joins nobody and says what all are to have: --dimensions (else what it subscribes to), --degree, \
 --split, --choose, --sketch and --period. The others learn it from whom they join. SIGINT and SIGTERM make a peer \
-leave in order; one that is killed is noticed by its neighbours.
+leave in order, and so does a standard output that is closed (exit code 141); one that is killed is noticed by its \
+neighbours. The limits on connections, frames and notes are in docs/limitations.md.
 
 \b
 The first peer, and another:
@@ -133,8 +135,13 @@ async def _serve(server: PeerServer, contacts: list[str]) -> None:
     async with server:
         typer.echo(f"listening on {server.id}", err=True)
         server.join(*contacts)
-        await stopped.wait()
+        waiting = [asyncio.create_task(wait) for wait in (stopped.wait(), server.undelivered())]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
         await server.leave()
+    if server.fault is not None:  # such as a standard output that nobody reads any more
+        raise server.fault
 
 
 def _print(publication: Publication) -> None:
@@ -143,7 +150,7 @@ def _print(publication: Publication) -> None:
 
 def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
     """What guards the door, from files."""
-    from contrada.overlay.serving import Door
+    from contrada.overlay.connecting import Door
 
     secret = None
     if secret_file is not None:

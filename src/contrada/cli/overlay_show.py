@@ -48,12 +48,14 @@ def show(
     ] = None,
 ) -> None:
     """Draw; SHOW says it to people."""
+    from contrada.cli.experiment import require_matplotlib
     from contrada.overlay.boxes import point_box
     from contrada.overlay.drawing import draw
 
     with errors_told():
         if output.suffix.lower() not in FORMATS:
             raise OverlayError(f"{output}: a picture is one of {', '.join(FORMATS)}")
+        require_matplotlib()
         if trace is not None:
             from contrada.overlay.trace import replay
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from contrada.amounts import counted
 from contrada.language.records import Rejected
 
 SHOWN = 5  # reasons in a summary
@@ -53,7 +54,7 @@ class Rejections:
             yield f"  {count:,} x {what}: {reason} ({where if count == 1 else f'first: {where}'})"
         rest = len(self._reasons) - len(common)
         if rest > 0:
-            yield f"  ... and {rest:,} other reasons"
+            yield f"  ... and {counted(rest, 'other reason')}"
         if self._path is not None and self.counts:
             yield f"  all of them: {self._path}"
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
@@ -84,7 +85,7 @@ def _good(plan: Plan, rejections: Rejections, work: Work, progress: Progress) ->
             rejections.add(item, "subscription")
             continue
         work.read += 1
-        progress.tell(lambda: f"{work.read:,} subscriptions read, {work.groups:,} simplified")
+        progress.tell(lambda: f"{counted(work.read, 'subscription')} read, {work.groups:,} simplified")
         yield item
     if first is not None and not work.read:
         raise FormatError(f"no subscription is good; the first: {first}")
@@ -116,7 +117,7 @@ def _write(plan: Plan, groups: Iterator[Group], work: Work, progress: Progress) 
 
     def done(count: int) -> None:
         work.groups += count
-        progress.tell(lambda: f"{work.read:,} subscriptions read, {work.groups:,} simplified")
+        progress.tell(lambda: f"{counted(work.read, 'subscription')} read, {work.groups:,} simplified")
 
     format = chosen_format(plan.format, plan.output)
     results: Lines | Tables | None = None
@@ -238,7 +239,7 @@ def summary(plan: Plan, work: Work, rejections: Rejections) -> Iterator[str]:
     yield from str(work.report).splitlines()
     for attribute, crs in work.crs.items():
         yield f"crs:           {attribute} is in {crs}, which the text of filters does not say"
-    yield f"time:          {seconds:.2f} s, {work.read / max(seconds, 1e-9):,.0f} subscriptions/s"
+    yield f"time:          {seconds:.2f} s, {rate(work.read, seconds, 'subscription')}"
     if bad:
         yield "rejected:"
         yield from rejections.lines()

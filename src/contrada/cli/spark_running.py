@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from contrada.cli.ending import require_spark_and_java
+from contrada.cli.ending import require_spark
 from contrada.errors import ContradaError
 from contrada.pipeline.session import session
 
@@ -64,7 +64,7 @@ class Interruption:
 
     def start(self, master: str | None, further: Mapping[str, str] | None = None) -> SparkSession:
         """Start Spark, or say in one sentence that it or Java is not installed."""
-        require_spark_and_java()
+        require_spark()
         reading, writing = os.pipe()
         relay = threading.Thread(target=self._relay, args=(reading,), daemon=True)
         relay.start()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from contrada.amounts import byte_size, counted
 from contrada.cli.flow import Plan, subscribed
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
@@ -36,7 +37,7 @@ class Placed(NamedTuple):
         """The line of the summary."""
         if isinstance(self.artifact, Artifact):
             return f"plan:          broadcast; {self.why}"
-        return f"plan:          partitioned, {len(self.artifact.partitions)} partitions; {self.why}"
+        return f"plan:          partitioned, {counted(len(self.artifact.partitions), 'partition')}; {self.why}"
 
 
 class Wanted(NamedTuple):
@@ -71,7 +72,7 @@ class Subscribed:
         if self._wanted.plan == "broadcast":
             return Placed(table, "it was asked for")
         fits = table.bytes <= most
-        why = f"the table takes {_size(table.bytes)}, a worker {'' if fits else 'no more than '}{_size(most)}"
+        why = f"the table takes {byte_size(table.bytes)}, a worker {'' if fits else 'no more than '}{byte_size(most)}"
         if fits:
             return Placed(table, why)
         if str(self._asking.source) == "-":
@@ -89,10 +90,6 @@ class Subscribed:
         if not made.subscriptions:
             raise no_subscription(self._asking, first[0] if first else None)
         return made
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**20:.3g} MiB"
 
 
 class _Rows(NamedTuple):

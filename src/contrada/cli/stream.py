@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.cli.ending import errors_told, require_spark_and_java
+from contrada.cli.ending import errors_told, require_spark
 from contrada.cli.match import CARE, READ, WRITE, By, ByOption, Id, Quiet, SubscriptionsFormat, Template, Times
 
 RUNNING = "Running"
@@ -115,7 +115,7 @@ def stream(
         if path is not None and not path.exists():
             raise typer.BadParameter(f"{path} does not exist")
     with errors_told():
-        require_spark_and_java()
+        require_spark()
         from contrada.cli.match import names_in
         from contrada.cli.streaming import Plan, run
         from contrada.cli.subscribing import Asking

@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from contrada.errors import FormatError, OverlayError
 from contrada.experiments.overlay_run import Setting, measure
 from contrada.experiments.overlay_workload import DISTRIBUTIONS
 
@@ -64,14 +65,25 @@ def scaled(setting: Setting, scale: float) -> Setting:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file that are whole: a run that was interrupted may have left half a line."""
+    """The rows of a file that are whole: a run that was interrupted may have left half a line.
+
+    Raises FormatError if a line is anything else, before rows are added to a file of something else.
+    """
     rows = []
-    if path.exists():
-        for line in path.read_text().splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                continue
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            if not line.startswith(b'{"'):
+                raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+            continue
+        except RecursionError:
+            raise FormatError(f"{path}, line {number} is no row of an evaluation: it is nested too deeply") from None
+        try:
+            setting_of(row)
+        except (AttributeError, TypeError, OverlayError) as error:
+            raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+        rows.append(row)
     return rows
 
 

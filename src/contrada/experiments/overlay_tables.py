@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -70,10 +71,16 @@ def lines(rows: list[Row], what: str, points: list[tuple[dict[str, Any], str]], 
         values = (_mean(rows, method, scale, own, ratio) for own, _ in points)
         yield _line(f"{name}, % of peers", values, ".2f")
     shares = (
-        100 * _mean(rows, "ours", scale, own, ratio) / _mean(rows, "rstar", scale, own, ratio) for own, _ in points
+        100 * _quotient(_mean(rows, "ours", scale, own, ratio), _mean(rows, "rstar", scale, own, ratio))
+        for own, _ in points
     )
     yield _line("sketches, % of R*", shares, ".0f")
     yield _line("random placement", (_mean(rows, "quadratic", scale, own, _control) for own, _ in points), ".2f")
+
+
+def _quotient(part: float, whole: float) -> float:
+    """The quotient; not a number where a trial is so small that there was nothing to miss."""
+    return part / whole if whole else math.nan
 
 
 def equal_hits(rows: list[Row], scale: float) -> list[str]:

@@ -33,8 +33,8 @@ def save(path: Path, experiment: str, settings: dict[str, Any], rows: list[dict[
 def load(path: Path, experiment: str) -> dict[str, Any]:
     """Read a file of results; raises FormatError if it is none of this experiment."""
     try:
-        result: Any = json.loads(path.read_text())
-    except ValueError as error:
+        result: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path} is not JSON: {error}") from None
     if not isinstance(result, dict) or result.get("experiment") != experiment:
         raise FormatError(f"{path} has no results of {experiment}")

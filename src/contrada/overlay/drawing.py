@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from contrada.amounts import counted
 from contrada.overlay.protocol import PeerId
 from contrada.overlay.simulator import Simulator, Spread
 
@@ -105,7 +106,7 @@ def _draw_tree(axes: Axes, simulator: Simulator, spread: Spread | None) -> None:
     axes.set_yticks(range(max((spot.level for spot in spots), default=0) + 1))
     axes.set_xticks([])
     axes.set_ylabel("level")
-    title = f"{len(simulator.peers)} peers; dotted: a peer and its own node below"
+    title = f"{counted(len(simulator.peers), 'peer')}; dotted: a peer and its own node below"
     if spread is not None:
         title += f"\ngreen: wanted the message ({len(spread.wanted)}), red: got it in vain ({spread.bothered})"
     axes.set_title(title, fontsize=9)

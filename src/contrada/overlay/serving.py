@@ -12,32 +12,34 @@ import ssl
 import sys
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contrada.errors import ContradaError, OverlayError
 from contrada.language.messages import message_of
+from contrada.limits import limit, variable
+from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
 from contrada.overlay.rules import Rules
+from contrada.overlay.simulator import Simulator
 from contrada.overlay.space import Asked, Space
-from contrada.overlay.wire import Answer, Offer, check_note, encode, read_frame, shake_hands
+from contrada.overlay.wire import (
+    HANDSHAKE_SECONDS,
+    Answer,
+    Offer,
+    check_note,
+    encode,
+    peers_in,
+    read_frame,
+    shake_hands,
+)
 
 MOST_WAITING = 1000  # frames for one neighbour
 CONNECT_SECONDS = 3.0
-IDLE_SECONDS = 60.0  # after which a connection that carries nothing is closed
+IDLE_SECONDS = 60.0  # after which a connection that carries nothing is closed by who opened it
+SILENT_SECONDS = 90.0  # after which it is closed by who accepted it
 LEAVING_SECONDS = 2.0
-CLOSING_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Door:
-    """Who may come in: those who know a secret, those with a certificate, or, with neither, anybody."""
-
-    secret: bytes | None = None
-    server_tls: ssl.SSLContext | None = None
-    client_tls: ssl.SSLContext | None = None
 
 
 @dataclass
@@ -46,18 +48,6 @@ class Link:
 
     frames: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
     task: asyncio.Task[None] | None = None
-
-
-def address_of(text: str) -> tuple[str, int]:
-    """Host and port.
-
-    >>> address_of("127.0.0.1:7000"), address_of("[::1]:80")
-    (('127.0.0.1', 7000), ('::1', 80))
-    """
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise OverlayError(f"an address is HOST:PORT, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def overlay_name(space: Space, rules: Rules) -> str:
@@ -76,6 +66,14 @@ def named(overlay: str) -> tuple[Space, Rules]:
         return Space.parse(text), Rules(**json.loads(brace[1:] + rules))
     except (TypeError, ValueError) as error:
         raise OverlayError(f"{overlay[:80]!r} is no name of an overlay: {error}") from error
+
+
+def load_kernels(dimensions: int, rules: Rules) -> None:
+    """Load everything that a peer computes with, by a small tree: later it may take longer than neighbours wait."""
+    tree = Simulator(rules)
+    for number in range(rules.most + 2):  # one node is split
+        tree.add([(*[float(number)] * dimensions, *[number + 1.0] * dimensions)])
+    tree.publish((1.0,) * (2 * dimensions))
 
 
 class PeerServer:
@@ -99,12 +97,31 @@ class PeerServer:
         )
         self._listen, self._asked, self._advertise = listen, asked, advertise
         self._links: dict[PeerId, Link] = {}
+        self._waiting = 0  # bytes of all links
+        self._dials, self._guests = Dials(), Guests()
         self._welcomes: set[asyncio.Task[Any]] = set()
+        self._undelivered = asyncio.Event()
+        self.fault: Exception | None = None  # of `deliver`; it is not called again
 
     async def __aenter__(self) -> PeerServer:
         host, port = address_of(self._listen)
+        if self._advertise is not None:
+            peer_address(self._advertise)
+        most = limit("note_peers")
+        if 4 * (self.rules.most + 1) > most:
+            raise OverlayError(
+                f"nodes of {self.rules.most} children need notes of more than {most} addresses: raise the limit"
+                f" {variable('note_peers')} for all peers"
+            )
         self._asked.warm_up()
-        self._server = await asyncio.start_server(self._welcome, host, port, ssl=self.door.server_tls)
+        load_kernels(self.space.dimensions, self.rules)
+        patience = None if self.door.server_tls is None else HANDSHAKE_SECONDS
+        try:
+            self._server = await asyncio.start_server(
+                self._welcome, host, port, ssl=self.door.server_tls, ssl_handshake_timeout=patience
+            )
+        except OSError as error:
+            raise OverlayError(f"cannot listen on {self._listen}: {error.strerror or error}") from error
         port = self._server.sockets[0].getsockname()[1]
         self.id = self._advertise or (f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         self.peer = Peer(self.id, self._asked, self.rules, uuid.uuid4().int)
@@ -122,7 +139,7 @@ class PeerServer:
     def join(self, *contacts: str) -> None:
         """Enter the overlay through these peers."""
         for contact in contacts:
-            address_of(contact)
+            peer_address(contact)
         others = [contact for contact in contacts if contact != self.id]
         if others:
             self._send(self.peer.join(*others))
@@ -147,28 +164,53 @@ class PeerServer:
     # --- notes that come ---
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection that somebody opened: greet, then answer until it ends or says rubbish."""
+        """One connection that somebody opened: greet, then answer until it ends, is silent or says rubbish."""
         task = asyncio.current_task()
         assert task is not None
         self._welcomes.add(task)
         where = writer.get_extra_info("peername")
+        host = str(where[0] if isinstance(where, tuple) else where)
+        refusal = self._guests.refusal(host)
+        self._guests.add(host)
         try:
-            hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
-            sender = hello.peer
-            while (frame := await read_frame(reader)) is not None:
-                if sender is None:
-                    writer.write(encode(self._offered(frame)))
-                    await writer.drain()
-                else:
-                    check_note(frame, self.space.dimensions)
-                    self._handle(sender, frame)  # type: ignore[arg-type]
+            if refusal is not None:
+                raise OverlayError(refusal)
+            await self._converse(reader, writer)
         except (ContradaError, TimeoutError) as error:
             self.complain(f"dropped {where}: {str(error) or 'it was silent'}")
         except (ConnectionError, ssl.SSLError, asyncio.CancelledError):
             pass  # asyncio would report a cancelled task of a server as an error
         finally:
+            self._guests.remove(host)
             self._welcomes.discard(task)
-            await _closed(writer)
+            await closed(writer)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
+        sender = hello.peer
+        if sender is not None:
+            peer_address(sender)
+        while True:
+            async with asyncio.timeout(SILENT_SECONDS):
+                frame = await read_frame(reader)
+                if frame is None:
+                    return
+                if sender is None:
+                    writer.write(encode(self._offered(frame)))
+                    await writer.drain()
+                    continue
+            self._handle(sender, self._checked(frame))
+
+    def _checked(self, frame: Any) -> AnyNote:
+        """A note whose every part makes sense: nothing of it has been acted on if this raises a ContradaError."""
+        check_note(frame, self.space.dimensions)
+        for peer in peers_in(frame):
+            peer_address(peer)
+        publication = getattr(frame, "publication", None)
+        if publication is not None and self.space.where(self._asked.read(publication.body)) != publication.where:
+            raise OverlayError(f"a message does not lie where its note says, {publication.where}")
+        note: AnyNote = frame
+        return note
 
     def _offered(self, frame: object) -> Answer:
         if not isinstance(frame, Offer):
@@ -191,34 +233,62 @@ class PeerServer:
     # --- notes that go ---
 
     def _send(self, sent: list[Sent]) -> None:
-        for publication in self.peer.take_deliveries():
-            self.deliver(publication)
         for to, note in sent:
             if to == self.id:
                 asyncio.get_running_loop().call_soon(self._handle, self.id, note)
-                continue
-            link = self._links.setdefault(to, Link())
-            try:
-                link.frames.put_nowait(encode(note))
-            except (asyncio.QueueFull, OverlayError) as error:
-                self.complain(f"a note for {to} is dropped: {str(error) or 'too many wait'}")
-                continue
-            if link.task is None:
+            else:
+                self._post(to, note)
+        for publication in self.peer.take_deliveries():  # after what goes on to others, so that nothing keeps it
+            self._deliver(publication)
+
+    def _post(self, to: PeerId, note: AnyNote) -> None:
+        """Let a note wait for a neighbour; a note that is dropped is said again, for heartbeats go on."""
+        try:
+            frame = encode(note)
+            if self._waiting + len(frame) > limit("waiting_bytes"):
+                raise OverlayError(f"too many bytes wait; the limit is {variable('waiting_bytes')}")
+            link = self._links.get(to)
+            if link is None:
+                refusal = self._dials.refusal(asyncio.get_running_loop().time(), len(self._links))
+                if refusal is not None:
+                    raise OverlayError(refusal)
+                link = self._links[to] = Link()
                 link.task = asyncio.create_task(self._carry(to, link))
+            link.frames.put_nowait(frame)
+            self._waiting += len(frame)
+        except (asyncio.QueueFull, ContradaError) as error:
+            self.complain(f"a note for {to} is dropped: {str(error) or 'too many wait'}")
+
+    def _deliver(self, publication: Publication) -> None:
+        """Hand a message on; a `deliver` that fails is not called again, and `undelivered` ends."""
+        if self.fault is not None:
+            return
+        try:
+            self.deliver(publication)
+        except Exception as error:  # whatever it is, neighbours must not suffer from it
+            self.fault = error
+            self._undelivered.set()
+
+    async def undelivered(self) -> None:
+        """Wait until a message could not be delivered; `fault` says why."""
+        await self._undelivered.wait()
 
     async def _carry(self, to: PeerId, link: Link) -> None:
         """Send what waits for one neighbour, until that fails or nothing comes for long; the next note begins anew."""
         writer = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(*address_of(str(to)), ssl=self.door.client_tls)
+                reader, writer = await connect(to, self.door)
                 await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=False)
             while True:
                 async with asyncio.timeout(IDLE_SECONDS):  # wait_for of Python 3.11 may swallow a cancellation
                     frame = await link.frames.get()
-                link.frames.task_done()
-                writer.write(frame)
-                await writer.drain()
+                    self._waiting -= len(frame)
+                    writer.write(frame)
+                    try:
+                        await writer.drain()
+                    finally:
+                        link.frames.task_done()
                 if reader.at_eof():
                     break
         except ContradaError as error:
@@ -227,25 +297,17 @@ class PeerServer:
             pass
         finally:
             while not link.frames.empty():
-                link.frames.get_nowait()
+                self._waiting -= len(link.frames.get_nowait())
                 link.frames.task_done()
             self._links.pop(to, None)
             if writer is not None:
-                await _closed(writer)
-
-
-async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, whatever state it is in."""
-    writer.close()
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(CLOSING_SECONDS):
-            await writer.wait_closed()
+                await closed(writer)
 
 
 async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
     """Publish messages through a peer, as somebody who is none."""
     async with asyncio.timeout(CONNECT_SECONDS + len(bodies)):
-        reader, writer = await asyncio.open_connection(*address_of(to), ssl=door.client_tls)
+        reader, writer = await connect(to, door)
         try:
             await shake_hands(reader, writer, None, "", door.secret, is_server=False)
             answers = []
@@ -257,7 +319,7 @@ async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
                 answers.append(answer)
             return answers
         finally:
-            await _closed(writer)
+            await closed(writer)
 
 
 async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
@@ -266,11 +328,11 @@ async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
     for contact in contacts:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(*address_of(contact), ssl=door.client_tls)
+                reader, writer = await connect(contact, door)
                 try:
                     return named((await shake_hands(reader, writer, None, "", door.secret, is_server=False)).overlay)
                 finally:
-                    await _closed(writer)
+                    await closed(writer)
         except (OSError, TimeoutError) as error:
-            reasons.append(f"{contact}: {str(error) or 'it does not answer'}")
+            reasons.append(str(error) or f"{contact} does not answer")
     raise OverlayError("; ".join(reasons))

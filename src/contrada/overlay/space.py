@@ -190,9 +190,10 @@ class Asked:
     The body of a publication is the message, or its JSON.
     """
 
-    __slots__ = ("_names", "box", "boxes", "predicates")
+    __slots__ = ("_last", "_names", "box", "boxes", "predicates")
 
     def __init__(self, predicates: Iterable[Predicate], space: Space) -> None:
+        self._last: tuple[str, Mapping[str, Any]] = ("{}", {})
         self.predicates = tuple(predicates)
         self._names = {
             constraint.attribute for predicate in self.predicates for part in predicate for constraint in part
@@ -208,10 +209,19 @@ class Asked:
         for constraint in list(spatial)[:1]:
             truth(constraint, constraint.value)
 
+    def read(self, body: str) -> Mapping[str, Any]:
+        """The message of a JSON text; a ContradaError if it is none. The last one is kept, not to be read twice."""
+        if self._last[0] != body:
+            try:
+                self._last = body, message_of(body)
+            except RecursionError as error:
+                raise OverlayError("the body of a message is nested too deeply") from error
+        return self._last[1]
+
     def matches(self, publication: Publication) -> bool:
         """Whether one of the filters holds of the message."""
         body = publication.body
-        message = message_of(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
+        message = self.read(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
         return any(
             all(truth(constraint, message.get(constraint.attribute)) is True for constraint in part)
             for predicate in self.predicates

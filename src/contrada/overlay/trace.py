@@ -75,7 +75,16 @@ class TracedSimulator:
 
 def replay(path: Path) -> Simulator:
     """Do again what a trace says, and compare every note; an OverlayError names the first line that is different."""
-    with path.open() as lines:
+    try:
+        return _replay(path)
+    except OverlayError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise OverlayError(f"{path} is no trace of an overlay: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _replay(path: Path) -> Simulator:
+    with path.open(encoding="utf-8") as lines:
         records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
         first = next(records, (1, {}))[1].get("overlay")
         if first is None:

@@ -12,17 +12,19 @@ import hmac
 import math
 import secrets
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from contrada.errors import OverlayError
-from contrada.overlay.protocol import AnyNote, Entry, Note, Publication
+from contrada.limits import check_limit, limit
+from contrada.overlay.protocol import AnyNote, Entry, Note, PeerId, Place, Publication, Take
 from contrada.overlay.rules import LARGEST_SKETCH
 
-LONGEST = 1 << 20  # bytes of a frame
+LONGEST_GREETING = 1 << 16  # bytes of a frame from somebody who has not proved anything yet
 HIGHEST_LEVEL = 64
+PEER_FIELDS = ("peer", "previous", "child", "parent", "heir", "old", "new", "via", "root", "contacts")
 HANDSHAKE_SECONDS = 5.0
 VERSION = 1
 _LENGTH = struct.Struct(">I")
@@ -68,8 +70,7 @@ def encode(frame: Frame) -> bytes:
     Offer(body='{}')
     """
     content = _ENCODER.encode(frame)
-    if len(content) > LONGEST:
-        raise OverlayError(f"a frame of {len(content):,} bytes is too long; {LONGEST:,} is the most")
+    check_limit("frame_bytes", len(content), "a note")
     return _LENGTH.pack(len(content)) + content
 
 
@@ -86,21 +87,26 @@ def decode(content: bytes) -> Frame:
         raise OverlayError(f"this is no frame: {error}") from error
 
 
-async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
-    """The next frame; None at the end of the connection."""
+async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -> Frame | None:
+    """The next frame; None at the end of the connection. `longest` is in bytes, else the limit on frames."""
+    most = limit("frame_bytes") if longest is None else longest
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        if not 0 < length <= LONGEST:
-            raise OverlayError(f"a frame of {length:,} bytes was announced; {LONGEST:,} is the most")
+        if not 0 < length <= most:
+            raise OverlayError(f"a frame of {length:,} bytes was announced; {most:,} is the most")
         return decode(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
 
 
 def check_note(note: Frame, dimensions: int) -> None:
-    """Raise an OverlayError unless a note's boxes have these dimensions and its levels are levels."""
+    """Raise an OverlayError unless a note's boxes have these dimensions, and its levels and hops are in range.
+
+    A note that names more peers than the limit allows raises LimitError.
+    """
     if not isinstance(note, Note):
         raise OverlayError(f"{type(note).__name__} does not belong here")
+    check_limit("note_peers", sum(1 for _ in peers_in(note)), f"a {type(note).__name__}")
     for value in _parts(note):
         if isinstance(value, Entry):
             for box in (value.box, value.own, *value.parts):
@@ -111,10 +117,36 @@ def check_note(note: Frame, dimensions: int) -> None:
             _check_box(value.where, dimensions)
             if not isinstance(value.body, str):
                 raise OverlayError("the body of a message is text")
+    _check_numbers(note)
+    if isinstance(note, Place):
+        _check_numbers(note.join)
+    if isinstance(note, Take) and note.level + len(note.tables) > HIGHEST_LEVEL:
+        raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on; {HIGHEST_LEVEL} is the highest")
+
+
+def _check_numbers(note: Note) -> None:
     for name in ("level", "at", "hops", "reinserted"):
         number = getattr(note, name, 0)
         if number is not None and not 0 <= number <= (HIGHEST_LEVEL if name != "reinserted" else 1 << HIGHEST_LEVEL):
             raise OverlayError(f"{type(note).__name__}: {name} is {number}")
+
+
+def peers_in(note: Note) -> Iterator[PeerId]:
+    """All peers that a note names, each as often as it does.
+
+    >>> from contrada.overlay.protocol import Ack
+    >>> list(peers_in(Ack(0, ("a:1", "b:2"))))
+    ['a:1', 'b:2']
+    """
+    for name in note.__struct_fields__:
+        value = getattr(note, name)
+        if isinstance(value, Note):
+            yield from peers_in(value)
+        elif name in PEER_FIELDS and value is not None:
+            yield from value if isinstance(value, tuple) else (value,)
+        elif name in ("added", "tables"):
+            for table in value if isinstance(value, list) else (value,):
+                yield from table
 
 
 def _parts(value: Any) -> Iterable[Any]:
@@ -153,7 +185,7 @@ async def shake_hands(
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))
     writer.write(encode(mine))
     async with asyncio.timeout(HANDSHAKE_SECONDS):
-        theirs = await read_frame(reader)
+        theirs = await read_frame(reader, LONGEST_GREETING)
     if not isinstance(theirs, Hello):
         raise OverlayError("no greeting came")
     if theirs.version != VERSION:
@@ -165,7 +197,7 @@ async def shake_hands(
     server, client = (mine, theirs) if is_server else (theirs, mine)
     writer.write(encode(Proof(_proof(secret, server, client, is_server))))
     async with asyncio.timeout(HANDSHAKE_SECONDS):
-        proof = await read_frame(reader)
+        proof = await read_frame(reader, LONGEST_GREETING)
     expected = _proof(secret, server, client, not is_server)
     if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
         raise OverlayError("the other side does not know the secret")

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import ContradaError
+from contrada.installation import missing
 
 if TYPE_CHECKING:
     from contrada.pipeline.artifacts import Artifact, publish
@@ -79,7 +80,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if importlib.util.find_spec("pyspark") is None:
-        raise ContradaError("the pipeline needs PySpark: pip install 'contrada[spark]'")
+        raise ContradaError(missing("the pipeline needs PySpark", "spark"))
     found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = found
     return found

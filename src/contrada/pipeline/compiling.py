@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from contrada.amounts import byte_size
 from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.language.subscriptions import template_columns
 from contrada.matching.asked import Asked, asked_predicate
@@ -97,9 +98,9 @@ def _planned(
     size: Size = measured(subscriptions, columns)
     count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
     if plan == "partitioned":
-        return plan, count, f"it was asked for; {size}, {each >> 20} MiB for a partition"
+        return plan, count, f"it was asked for; {size}, {byte_size(each)} for a partition"
     fits = size.table <= most
-    why = f"{size}; a worker takes {'' if fits else 'no more than '}{most >> 20} MiB"
+    why = f"{size}; a worker takes {'' if fits else 'no more than '}{byte_size(most)}"
     return ("broadcast" if fits else "partitioned"), count, why
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
+from contrada.amounts import byte_size, counted
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.partitions import Partition, PartitionedArtifact
 
@@ -31,7 +32,7 @@ def broadcast_text(table: Artifact, by: str, why: str) -> list[str]:
     return [
         "plan: broadcast; every executor holds the whole table, messages stay where they are",
         f"why: {why}",
-        f"table: {table.subscriptions} subscriptions, {table.filters} filters, {table.bytes} bytes",
+        f"table: {_held(table)}",
         f"artifact: {table.path}",
         "stages:",
         f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
@@ -50,13 +51,13 @@ def partitioned_text(table: PartitionedArtifact, routed: Routed, by: str, why: s
     return [
         "plan: partitioned; every filter is in one partition, messages go to the partitions that they can match",
         f"why: {why}",
-        f"table: {table.subscriptions} subscriptions, {table.filters} filters, {table.bytes} bytes",
+        f"table: {_held(table)}",
         f"artifact: {table.path}",
         f"partitions: {len(parts)}, of which {wide} see every message; {shared} rows of subscriptions in several",
         f"balance: the largest has {_over(filters)} the mean number of filters, "
         f"the busiest {_over(routed.counts)} the mean number of messages",
-        f"replication: {routed.messages} messages, {routed.rejected} of them bad, went to {sum(routed.counts)} "
-        f"partitions, {routed.replication:.2f} each",
+        f"replication: {counted(routed.messages, 'message')}, {routed.rejected:,} of them bad, "
+        f"went to {sum(routed.counts):,} partitions, {routed.replication:.2f} each",
         *_table(parts, routed),
         "stages:",
         f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
@@ -83,6 +84,12 @@ def _table(parts: Sequence[Partition], routed: Routed) -> Iterator[str]:
 def _over(counts: Sequence[int]) -> str:
     mean = sum(counts) / max(1, len(counts))
     return f"{max(counts, default=0) / mean if mean else 1:.2f} times"
+
+
+def _held(table: Artifact | PartitionedArtifact) -> str:
+    """What a table holds, in words."""
+    filters = counted(table.filters, "filter")
+    return f"{counted(table.subscriptions, 'subscription')}, {filters}, {byte_size(table.bytes)}"
 
 
 def _attributes(table: Artifact | PartitionedArtifact) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 
+from contrada.amounts import counted
 from contrada.pipeline.report_numbers import DAY, HOUR, MINUTE, Bin, Moment
 
 WIDTH, HEIGHT = 560, 220  # of a chart, in its own units
@@ -62,7 +63,7 @@ def matches_of(value: int) -> str:
     >>> matches_of(1), matches_of(2048)
     ('1 match', '2,048 matches')
     """
-    return f"{count(value)} match" + ("" if value == 1 else "es")
+    return counted(value, "match", "matches")
 
 
 def histogram(bins: Sequence[Bin], one: str, many: str, name: str) -> str:
@@ -106,8 +107,8 @@ def span(seconds: int) -> str:
     """
     for unit, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
         if seconds % unit == 0 and seconds >= unit:
-            return f"{seconds // unit} {word}" + ("" if seconds == unit else "s")
-    return f"{seconds} seconds"
+            return counted(seconds // unit, word)
+    return counted(seconds, "second")
 
 
 def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from contrada.amounts import counted
 from contrada.geometry.outline import common_box, extents, svg_paths
 from contrada.pipeline.report_charts import label, matches_of
 from contrada.pipeline.report_sample import DrawnRegion, Sample
@@ -68,7 +69,9 @@ def map_drawing(sample: Sample, most: int) -> tuple[str, str]:
         f'<path d="{path}"><title>{escape(f"message {message.name}: {matches_of(message.matches)}")}</title></path>'
         for message, path in zip(sample.messages, svg_paths(of_messages, box, MAP), strict=True)
     ]
-    said = f"Map of {len(sample.regions)} subscription regions and {len(sample.messages)} messages"
+    said = (
+        f"Map of {counted(len(sample.regions), 'subscription region')} and {counted(len(sample.messages), 'message')}"
+    )
     drawing = (
         f'<svg id="map" viewBox="0 0 {MAP} {height}" role="img" aria-label="{said}" tabindex="0"><title>{said}</title>'
         f'<g id="regions">{"".join(regions)}</g><g id="messages">{"".join(messages)}</g></svg>'

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from contrada.amounts import counted
 from contrada.pipeline.report_charts import count, histogram, timeline
 from contrada.pipeline.report_map import legend, map_drawing
 from contrada.pipeline.report_numbers import Numbers, Reasons
@@ -65,15 +66,6 @@ def render(numbers: Numbers, sample: Sample, making: Making) -> str:
     return Page((folder / "report.html").read_text(encoding="utf-8")).substitute(parts)
 
 
-def plural(value: int, one: str, many: str | None = None) -> str:
-    """A number with its noun.
-
-    >>> plural(1, "message"), plural(2500, "match", "matches")
-    ('1 message', '2,500 matches')
-    """
-    return f"{count(value)} {one if value == 1 else many or one + 's'}"
-
-
 def percent(part: int, whole: int) -> str:
     """A share for people; what is neither nothing nor all never looks like it.
 
@@ -92,10 +84,10 @@ def percent(part: int, whole: int) -> str:
 
 def _lead(numbers: Numbers) -> str:
     if not numbers.messages:
-        return f"No messages against {plural(numbers.subscriptions, 'subscription')}."
-    met = plural(numbers.messages, "message") + " met " + plural(numbers.subscriptions, "subscription")
+        return f"No messages against {counted(numbers.subscriptions, 'subscription')}."
+    met = counted(numbers.messages, "message") + " met " + counted(numbers.subscriptions, "subscription")
     per = numbers.matches / numbers.messages
-    return f"{met} and matched {plural(numbers.matches, 'time')}: {count(per)} per message on average."
+    return f"{met} and matched {counted(numbers.matches, 'time')}: {count(per)} per message on average."
 
 
 def _cards(numbers: Numbers, making: Making) -> str:
@@ -167,8 +159,8 @@ def _map(drawing: str, numbers: Numbers, sample: Sample, most: int) -> str:
 
 
 def _what_is_drawn(numbers: Numbers, sample: Sample) -> str:
-    regions = f"{count(len(sample.regions))} of {plural(numbers.subscriptions, 'subscription')}"
-    messages = f"{count(len(sample.messages))} of {plural(numbers.messages, 'message')}"
+    regions = f"{count(len(sample.regions))} of {counted(numbers.subscriptions, 'subscription')}"
+    messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
     return (
         f"Drawn: {regions} and {messages}, chosen by a hash of their ids. Subscriptions that the drawn messages "
         f"matched come first, at most {MATCHES} for each message; those that name no region are not drawn. Outlines "
@@ -272,7 +264,7 @@ def _reasons(reasons: Reasons, noun: str) -> str:
             f"<td><ul>{examples}</ul></td></tr>"
         )
     rest = reasons.kinds - len(reasons.listed)
-    more = f'<p class="note">{plural(rest, "other kind")} of reasons not listed.</p>' if rest > 0 else ""
+    more = f'<p class="note">{counted(rest, "other kind")} of reasons not listed.</p>' if rest > 0 else ""
     return _table(["Rows", "Reason", "Examples"], rows, {"Rows"}) + more
 
 

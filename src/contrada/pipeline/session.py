@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import ContradaError
+from contrada.installation import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MISSING = "Spark is not installed: pip install 'contrada[spark]'"
 LOOPBACK = "127.0.0.1"
 LEAST_MEMORY = 1 << 30  # bytes
 
@@ -23,7 +23,7 @@ def require_spark() -> None:
     try:
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise ContradaError(MISSING) from error
+        raise ContradaError(missing("Spark is not installed", "spark")) from error
 
 
 def session(

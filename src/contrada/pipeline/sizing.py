@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contrada.amounts import byte_size, counted
 from contrada.errors import ContradaError, TableError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Size(NamedTuple):
         return self.bytes + ROW_BYTES * self.rows
 
     def __str__(self) -> str:
-        return f"{self.rows} rows with {self.bytes} bytes make a table of about {max(1, self.table >> 20)} MiB"
+        return f"{counted(self.rows, 'row')} with {byte_size(self.bytes)} make a table of about {byte_size(self.table)}"
 
 
 def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> Size:

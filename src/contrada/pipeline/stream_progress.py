@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from contrada.amounts import counted, rate
 from contrada.matching.census import Census
 from contrada.pipeline.sinks import Batch
 from contrada.pipeline.versions import Versions
 
 # What sources of Spark say of what they have not read yet, and its unit.
 LAGS = {
-    "numFilesOutstanding": "files",
-    "maxOffsetsBehindLatest": "messages",
-    "numBytesOutstanding": "bytes",
+    "numFilesOutstanding": "file",
+    "maxOffsetsBehindLatest": "message",
+    "numBytesOutstanding": "byte",
 }
 
 
@@ -37,15 +38,19 @@ class Progress(NamedTuple):
     def line(self) -> str:
         """One line for people.
 
-        >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "files", 0, 0, 0).line()
-        'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000/s, 70 matches, 2 files behind'
+        >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "file", 0, 0, 0).line()
+        'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000 messages/s, 70 matches, 2 files behind'
         """
-        parts = [counted(self.messages, "message"), f"{self.rate:,.0f}/s", counted(self.matches, "match", "matches")]
+        parts = [
+            counted(self.messages, "message"),
+            rate(self.rate, 1, "message"),
+            counted(self.matches, "match", "matches"),
+        ]
         parts += [f"{self.rejected:,} rejected"] * bool(self.rejected)
         parts += [counted(self.rejected_changes, "bad change")] * bool(self.rejected_changes)
         parts += [counted(self.failed_compactions, "failed compaction")] * bool(self.failed_compactions)
         if self.lag is not None:
-            parts.append(f"{self.lag:,} {self.lag_unit} behind")
+            parts.append(f"{counted(self.lag, self.lag_unit)} behind")
         parts += [self.attributes] * bool(self.attributes)
         asked = counted(self.subscriptions, "subscription")
         return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"
@@ -61,15 +66,6 @@ class Progress(NamedTuple):
             if name not in ("lag_unit", "attributes") and value is not None:
                 lines += [f"# TYPE contrada_stream_{name} gauge", f"contrada_stream_{name} {value}"]
         return "\n".join(lines) + "\n"
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "message"), counted(2000, "match", "matches")
-    ('1 message', '2,000 matches')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions, census: Census) -> Progress | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.installation import missing
 from contrada.pipeline.sources import GIS, LINES, PARQUET, File
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def require_pyogrio() -> Any:
     try:
         import pyogrio
     except ImportError as error:
-        raise ContradaError("GIS files are read by pyogrio: pip install 'contrada[spark]'") from error
+        raise ContradaError(missing("GIS files are read by pyogrio", "spark")) from error
     return pyogrio
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contrada import jit
+from contrada.amounts import byte_size
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import SavedNames, saved_names
@@ -118,7 +119,7 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
         use.close()
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             raise TableError(
-                f"a table of {artifact.bytes >> 20} MiB does not fit into the memory of this Python worker ({error}):"
+                f"a table of {byte_size(artifact.bytes)} does not fit into the memory of this Python worker ({error}):"
                 ' compile with plan="partitioned", or with smaller partitions'
             ) from error
         raise

@@ -1,0 +1,57 @@
+"""All commands of the command line, and arguments with which each runs."""
+
+import json
+
+import typer
+
+from contrada.cli.main import app
+
+
+def _leaves(command, path=()):
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield " ".join(path)
+        return
+    for name, child in below.items():
+        yield from _leaves(child, (*path, name))
+
+
+COMMANDS = sorted(_leaves(typer.main.get_command(app)))
+GROUPS = sorted({"", *(command.rpartition(" ")[0] for command in COMMANDS)})
+
+
+def _messages(folder):
+    path = folder / "messages.ndjson"
+    path.write_text('{"id": "a", "severity": 4}\n')
+    return path
+
+
+def _subscriptions(folder):
+    path = folder / "subscriptions.ndjson"
+    path.write_text(json.dumps({"key": "k", "subscriber": "s", "filter": "severity > 3"}) + "\n")
+    return path
+
+
+def _incoming(folder):
+    (folder / "incoming").mkdir(exist_ok=True)
+    return folder / "incoming"
+
+
+SMALL = ("--subscriptions", "20")
+SAMPLE = {
+    "match": lambda folder: [_messages(folder), _subscriptions(folder)],
+    "check": lambda folder: ["x > 1 AND x < 0 AND x < 5"],
+    "simplify": lambda folder: [_subscriptions(folder)],
+    "stream": lambda folder: [_incoming(folder), _subscriptions(folder), "--checkpoint", folder / "c", "--output", "-"],
+    "ingest": lambda folder: [_messages(folder), folder / "ingested"],
+    "demo": lambda folder: ["--output", folder / "demo", "--scale", "0.01"],
+    "doctor": lambda folder: [],
+    "overlay simulate": lambda folder: [*SMALL, "--messages", "5"],
+    "overlay churn": lambda folder: ["--peers", "5", "--seconds", "1"],
+    "overlay evaluate": lambda folder: ["--scale", "0.001", "--seeds", "1", "--rows", folder / "rows.ndjson"],
+    "overlay show": lambda folder: [*SMALL, "--output", folder / "overlay.svg"],
+    "overlay peer": lambda folder: ["--subscribe", "price > 1"],
+    "overlay publish": lambda folder: ["{}", "--to", "127.0.0.1:9"],
+    "experiment cover-tables": lambda folder: ["--commands", "50", "--output", folder / "tables"],
+    "experiment cover-figures": lambda folder: ["--commands", "50", "--output", folder / "figures"],
+}

@@ -1,0 +1,117 @@
+"""Every command on files that are missing, directories, unreadable, empty or rubbish: one line, never a traceback."""
+
+import random
+import zlib
+
+import pytest
+from commands import COMMANDS, _messages, _subscriptions
+from typer.testing import CliRunner
+
+from contrada.cli.main import app
+from contrada.experiments import overlay_figures, overlay_plots
+
+SUFFIXES = (
+    ".ndjson", ".json", ".geojson", ".geojsonseq", ".xml", ".parquet", ".arrow", ".csv", ".gz", ".zst", ".gpkg",
+)  # fmt: skip
+RUBBISH = {
+    "empty": b"",
+    "blank": b"\n\n  \n",
+    "random": random.Random(7).randbytes(3000),
+    "zeros": bytes(500),
+    "latin": "Österreich;ß\n".encode("latin-1"),
+    "parquet": b"PAR1" + bytes(40) + b"PAR1",
+    "arrow": b"ARROW1\0\0" + b"\xff" * 60 + b"ARROW1",
+    "gzip": b"\x1f\x8b\x08" + zlib.compress(b"x"),
+    "deep": b"[" * 30_000,
+    "deep objects": b'{"a":' * 30_000,
+    "xml": b"<?xml version='1.0'?><alert xmlns='x'><",
+    "entity": b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+    "surrogate": b'{"key": "\\ud800", "filter": "x = 1", "id": "\\udfff"}',
+    "number": b'{"x": 1e999, "y": -1' + b"0" * 5000 + b"}",
+    "header": b"a,a,,b\n1,2\n",
+    "null": b"null\n[]\n5\n",
+}
+
+# Where a command takes a file that it reads. A command without any says so by an empty list.
+READS = {
+    "match": [
+        lambda path, folder: [path, _subscriptions(folder)],
+        lambda path, folder: [_messages(folder), path],
+        lambda path, folder: [_messages(folder), path, "--template", "severity > $severity"],
+        lambda path, folder: [_messages(folder), _subscriptions(folder), "--zones", path],
+        lambda path, folder: [path, _subscriptions(folder), "--explain", "k"],
+    ],
+    "check": [
+        lambda path, folder: ["--file", path],
+        lambda path, folder: ["--file", path, "--template", "S_INTERSECTS(area, $geometry)"],
+        lambda path, folder: [f"@{path}"],
+    ],
+    "simplify": [
+        lambda path, folder: [path],
+        lambda path, folder: [path, "--template", "severity > $severity", "--across"],
+    ],
+    "overlay show": [lambda path, folder: ["--trace", path, "--output", folder / "o.svg"]],
+    "overlay peer": [
+        lambda path, folder: ["--subscribe", "x > 1", "--secret-file", path, "--listen", "nowhere"],
+        lambda path, folder: ["--subscribe", "x > 1", "--tls-cert", path, "--tls-key", path, "--tls-ca", path],
+    ],
+    "overlay publish": [
+        lambda path, folder: ["{}", "--to", "127.0.0.1:9", "--secret-file", path],
+        lambda path, folder: ["{}", "--to", "127.0.0.1:9", "--tls-cert", path, "--tls-key", path, "--tls-ca", path],
+    ],
+    "overlay evaluate": [lambda path, folder: ["--rows", path, "--scale", "0.001", "--seeds", "1", "--processes", "1"]],
+    "experiment cover-figures": [lambda path, folder: ["--redraw", "--output", path.parent]],
+    # Spark runs them: tests/pipeline/test_bad_input.py.
+    "stream": [],
+    "ingest": [],
+    "demo": [],
+    # These read no files.
+    "doctor": [],
+    "overlay simulate": [],
+    "overlay churn": [],
+    "experiment cover-tables": [],
+}
+
+
+def bad_files(folder):
+    """A file of every kind under every suffix, and what is no file; `cover_figures.json` is what the plots read."""
+    yield folder / "missing.ndjson"
+    for name in ("directory.ndjson", "directory", "directory.parquet"):
+        (folder / name).mkdir()
+        yield folder / name
+    unreadable = folder / "unreadable.ndjson"
+    unreadable.symlink_to("/proc/self/mem")  # opens for root too; reading from its start fails
+    yield unreadable
+    loop = folder / "loop.ndjson"
+    loop.symlink_to(loop)
+    yield loop
+    named = [(kind, suffix) for kind in RUBBISH for suffix in ("", ".ndjson")]
+    named += [(kind, suffix) for kind in ("empty", "random", "null") for suffix in SUFFIXES[1:]]
+    for kind, suffix in named:
+        inner = folder / f"{kind} {suffix or 'none'}"
+        inner.mkdir()
+        for name in (f"rubbish{suffix}", "cover_figures.json"):
+            (inner / name).write_bytes(RUBBISH[kind])
+        yield inner / f"rubbish{suffix}"
+
+
+def test_every_command_is_tried():
+    assert sorted(READS) == COMMANDS
+
+
+@pytest.mark.parametrize(("command", "case"), [(name, k) for name in sorted(READS) for k in range(len(READS[name]))])
+def test_bad_files_are_told_in_lines(command, case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(overlay_figures, "_measured", lambda settings, processes: ())  # it takes minutes
+    monkeypatch.setattr(overlay_plots, "plot", lambda *arguments, **options: [])
+    folder = tmp_path / "good"
+    folder.mkdir()
+    for path in bad_files(tmp_path):
+        arguments = [*command.split(), *map(str, READS[command][case](path, folder))]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exc_info)
+        assert result.exit_code in (0, 1, 2), arguments
+        assert "Traceback" not in result.output
+        if result.exit_code == 2:
+            assert "error" in result.stderr.lower(), arguments
+            assert len(result.stderr) < 3000, arguments

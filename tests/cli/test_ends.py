@@ -1,0 +1,151 @@
+"""How commands end: a closed pipe, Ctrl-C at any moment, a package that is missing. Never with a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from commands import COMMANDS, SAMPLE
+
+START = "import sys, contrada_command; sys.argv = ['contrada', *sys.argv[1:]]; contrada_command.main()"
+# Raises SIGINT when a module is about to be imported, as Ctrl-C at that moment does.
+INTERRUPT = """
+import signal, sys
+awaited = sys.argv[1]
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == awaited:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+import contrada_command
+sys.argv = ["contrada", *sys.argv[2:]]
+contrada_command.main()
+"""
+
+
+def start(code, *arguments, **options):
+    """A process as a shell starts it in the foreground: a suite that runs in the background ignores SIGINT."""
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    options = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    } | options
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["match", "--help"], ["overlay", "--help"], ["doctor"], ["--version"], ["check", "x > 1"]]
+)
+def test_a_closed_pipe_ends_quietly(arguments):
+    read, write = os.pipe()
+    os.close(read)  # `| head -c 0` that has ended already
+    with start(START, *arguments, stdout=write) as process:
+        os.close(write)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 141
+    assert errors == ""
+
+
+def test_a_pipe_that_is_read_to_its_first_line():
+    for _ in range(3):
+        run = subprocess.run(
+            ["bash", "-c", f'"{sys.executable}" -c "$0" --help | head -1; echo "${{PIPESTATUS[0]}}"', START],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        assert run.stdout.split()[-1] in ("0", "141")
+        assert run.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]])
+def test_a_full_disk_is_one_line(arguments):
+    with open("/dev/full", "w") as full, start(START, *arguments, stdout=full) as process:
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (2, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("module", ["contrada", "numpy", "shapely", "typer", "contrada.cli.main"])
+def test_an_interrupt_while_the_package_is_imported(module):
+    with start(INTERRUPT, module, "--help") as process:
+        output, errors = process.communicate(timeout=120)
+    assert (process.returncode, output, errors) == (130, "", "")
+
+
+# Modules that are imported when the command runs already.
+IMPORTED = {
+    "match": ["contrada.cli.flow", "lark", "numba"],
+    "check": ["lark", "contrada.cli.conflicts"],
+    "simplify": ["contrada.cli.simplifying", "lark"],
+    "stream": ["contrada.pipeline.session", "pyspark"],
+    "ingest": ["pyspark"],
+    "demo": ["pyspark"],
+    "doctor": ["contrada.cli.doctor", "contrada.cli.java"],
+    "overlay simulate": ["contrada.experiments.overlay_run", "numba"],
+    "overlay churn": ["contrada.experiments.overlay_churn"],
+    "overlay evaluate": ["contrada.experiments.overlay_plots"],
+    "overlay show": ["contrada.overlay.drawing", "matplotlib.pyplot"],
+    "overlay peer": ["contrada.overlay.serving", "lark"],
+    "overlay publish": ["contrada.overlay.serving", "asyncio"],
+    "experiment cover-tables": ["contrada.experiments.cover_tables"],
+    "experiment cover-figures": ["contrada.experiments.cover_figures"],
+}
+
+
+def test_every_command_is_interrupted_somewhere():
+    assert sorted(IMPORTED) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(IMPORTED))
+def test_an_interrupt_while_a_command_imports(command, tmp_path):
+    arguments = [*command.split(), *SAMPLE[command](tmp_path)]
+    for module in IMPORTED[command]:
+        with start(INTERRUPT, module, *arguments, cwd=tmp_path) as process:
+            _, errors = process.communicate(timeout=300)
+        assert process.returncode == 130, (module, errors)
+        assert "Traceback" not in errors
+
+
+def test_a_swallowed_interrupt_comes_again():
+    # An exception in a callback of the garbage collector cannot be passed on by Python.
+    code = (
+        "import signal, sys, time, weakref\n"
+        "from contrada.cli.ending import finished\n"
+        "class Thing: pass\n"
+        "thing = Thing()\n"
+        "ref = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))\n"
+        "with finished():\n"
+        "    del thing\n"
+        "    time.sleep(60)\n"
+        "    print('not interrupted')\n"
+    )
+    with start(code) as process:
+        output, errors = process.communicate(timeout=120)
+    assert (process.returncode, output, errors) == (130, "", "")
+
+
+def without(package):
+    """Code that runs the command as if a package were not installed."""
+    return f"import sys; sys.modules[{package!r}] = None; {START}"
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "command"),
+    [
+        ("matplotlib", "experiments", "overlay show"), ("matplotlib", "experiments", "overlay evaluate"),
+        ("matplotlib", "experiments", "experiment cover-figures"), ("pyspark", "spark", "stream"),
+        ("pyspark", "spark", "ingest"), ("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_one_line_with_the_command_that_installs_it(package, extra, command, tmp_path):
+    spark = ["--spark", "--output", tmp_path / "out"] if command == "match" else []
+    with start(without(package), *command.split(), *SAMPLE[command](tmp_path), *spark, cwd=tmp_path) as process:
+        output, errors = process.communicate(timeout=120)
+    assert (process.returncode, output) == (2, "")
+    assert errors.count("\n") == 1
+    assert errors.startswith("error: ")
+    assert " -m pip install " in errors
+    assert extra in errors

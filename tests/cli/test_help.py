@@ -1,0 +1,73 @@
+"""Help pages at two widths: no types behind flags, no swallowed brackets, every option with words of its own."""
+
+import re
+
+import pytest
+import typer
+from commands import COMMANDS, GROUPS
+from typer.testing import CliRunner
+
+from contrada.cli import check, demo, ingest, match, overlay_peer, overlay_show, simplify, stream
+from contrada.cli.main import app
+from contrada.cli.pages import escaped
+
+WIDTHS = (80, 200)
+TEXTS = {
+    "match": match.HELP, "stream": stream.HELP, "check": check.HELP, "simplify": simplify.HELP, "demo": demo.HELP,
+    "ingest": ingest.HELP, "overlay peer": overlay_peer.PEER, "overlay publish": overlay_peer.PUBLISH,
+    "overlay show": overlay_show.SHOW,
+}  # fmt: skip
+
+
+def command_of(path):
+    command = typer.main.get_command(app)
+    for name in path.split():
+        command = command.commands[name]
+    return command
+
+
+def page(path, width):
+    # Typer reads the width when it is imported, so it is set where it keeps it.
+    import typer.rich_utils
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.rich_utils, "MAX_WIDTH", width)
+        result = CliRunner().invoke(app, [*path.split(), "--help"])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def words(text):
+    """A page without its frames and line breaks, which depend on the width."""
+    return re.sub(r"[│╭╮╰╯─\s]+", "", text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("path", [*GROUPS, *COMMANDS])
+def test_pages(path, width):
+    text = page(path, width)
+    assert "<bool>" not in text
+    assert "BOOLEAN" not in text
+    assert "\\[" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for param in command_of(path).params:
+        if not getattr(param, "hidden", False):
+            assert param.help, param.name
+            for option in param.opts if param.param_type_name == "option" else []:
+                assert option in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("path", sorted(TEXTS))
+def test_every_word_of_a_text_is_on_its_page(path, width):
+    assert words(TEXTS[path].replace("\b", "")) in words(page(path, width))
+
+
+def test_brackets_are_escaped_as_rich_wants_it():
+    from rich.markup import escape
+    from rich.text import Text
+
+    for text in ("contrada[spark]", "a [b] c", "[/]", "[1, 2]", "\\[x]", "[red]x[/red]", "[[x]]", "no brackets"):
+        assert escaped(text) == escape(text)
+        assert Text.from_markup(escaped(text)).plain == text

@@ -1,0 +1,306 @@
+"""What strangers may ask of a peer is limited, and nothing that they say stops it."""
+
+import asyncio
+import contextlib
+import logging
+
+import pytest
+
+import contrada as ct
+from contrada import limits
+from contrada.errors import ContradaError, OverlayError
+from contrada.overlay import serving, wire
+from contrada.overlay.connecting import Dials, Door, address_of, connect, peer_address
+from contrada.overlay.protocol import Ack, Down, Entry, Join, Place, Publication, Report, Take, Up
+from contrada.overlay.rules import Rules
+from contrada.overlay.serving import PeerServer, discover, offer
+from contrada.overlay.space import Asked, Space
+from contrada.overlay.wire import check_note, encode, peers_in, shake_hands
+
+SPACE = Space.parse("price,size")
+RULES = Rules(2, 4, period=0.1, patience=0.5)
+ENTRY = Entry((0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0))
+CLOSED = "127.0.0.1:1"  # nobody listens there
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """Sets limits for one test."""
+
+    def set_limits(**values):
+        for name, value in values.items():
+            monkeypatch.setenv(limits.variable(name), str(value))
+        limits.limit.cache_clear()
+
+    yield set_limits
+    monkeypatch.undo()
+    limits.limit.cache_clear()
+
+
+@pytest.fixture
+def dialled(monkeypatch):
+    """The addresses that connections are opened to."""
+    found = []
+
+    async def counted(to, door):
+        found.append(to)
+        return await connect(to, door)
+
+    monkeypatch.setattr(serving, "connect", counted)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def running(text="price > 0", deliver=None):
+    got = []
+    server = PeerServer("127.0.0.1:0", Asked([ct.parse(text)], SPACE), SPACE, RULES, deliver or got.append)
+    server.got, server.complaints = got, []
+    async with server:
+        server.complain = server.complaints.append
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def stranger(server, name=CLOSED):
+    """A connection of somebody who greets as a peer."""
+    reader, writer = await asyncio.open_connection(*address_of(server.id))
+    try:
+        await shake_hands(reader, writer, name, server.overlay, None, is_server=False)
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def eventually(holds, seconds=20.0):
+    for _ in range(int(seconds / 0.02)):
+        if holds():
+            return
+        await asyncio.sleep(0.02)
+    assert holds()
+
+
+async def still_works(server):
+    before = len(server.got)
+    assert (await offer(server.id, ['{"price": 5, "size": 1}'], Door()))[0].reason is None
+    await eventually(lambda: len(server.got) == before + 1)
+
+
+def addresses(count, first=20_000):
+    return [f"127.0.0.1:{first + k}" for k in range(count)]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        Take(1, "127.0.0.1:5", [dict.fromkeys(addresses(3000), ENTRY)], None, CLOSED, True),
+        Report(1, CLOSED, CLOSED, ENTRY, dict.fromkeys(addresses(300), ENTRY)),
+        Ack(1, tuple(addresses(300))),
+    ],
+)
+def test_a_note_of_too_many_addresses_opens_nothing(note, dialled):
+    async def check():
+        async with running() as server, stranger(server) as (reader, writer):
+            writer.write(encode(note))
+            assert await reader.read() == b"", "the connection is closed"
+            await eventually(lambda: server.complaints)
+            assert "CONTRADA_MAX_NOTE_PEERS" in server.complaints[0]
+            await still_works(server)
+            assert set(dialled) == {server.id}, "the message that was offered"
+
+    asyncio.run(check())
+
+
+def test_connections_in_a_minute_are_limited(dialled, limited):
+    limited(peer_dials=40)
+
+    async def check():
+        async with running() as server, stranger(server) as (_, writer):
+            for address in addresses(400):
+                writer.write(encode(Join(address, 0, ENTRY, False)))
+            await writer.drain()
+            await eventually(lambda: any("CONTRADA_MAX_PEER_DIALS" in text for text in server.complaints))
+            await still_works(server)
+            assert 0 < len([to for to in dialled if to != server.id]) <= 40
+
+    asyncio.run(check())
+
+
+def test_open_connections_are_limited(limited):
+    limited(peer_links=3)
+    dials = Dials()
+    assert [dials.refusal(0.0, links) is None for links in (0, 2, 3, 4)] == [True, True, False, False]
+    limited(peer_links=100, peer_dials=4)
+    dials = Dials()
+    assert [dials.refusal(float(k), 0) is None for k in range(6)] == [True] * 4 + [False] * 2
+    assert dials.refusal(60.5, 0) is None, "the first is a minute ago"
+    assert dials.refusal(60.6, 0) is not None
+
+
+@pytest.mark.parametrize("name", ["host_guests", "guests"])
+def test_accepted_connections_are_limited(name, limited):
+    limited(**{name: 5})
+
+    async def check():
+        async with running() as server:
+            open_ones = [await asyncio.open_connection(*address_of(server.id)) for _ in range(8)]
+            for reader, _ in open_ones[5:]:
+                assert await reader.read() == b""
+            assert limits.variable(name) in server.complaints[0]
+            for _, writer in open_ones:
+                writer.close()
+            await eventually(lambda: not server._welcomes)
+            await still_works(server)
+
+    asyncio.run(check())
+
+
+def test_silent_connections_are_closed(monkeypatch):
+    monkeypatch.setattr(wire, "HANDSHAKE_SECONDS", 0.3)
+
+    async def check():
+        async with running() as server:
+            reader, writer = await asyncio.open_connection(*address_of(server.id))
+            while await reader.read(1000):
+                pass  # its greeting, and then it is closed
+            writer.close()
+            monkeypatch.setattr(wire, "HANDSHAKE_SECONDS", 30.0)
+            monkeypatch.setattr(serving, "SILENT_SECONDS", 0.3)
+            for begun in (b"", b"\x00\x00", b"\x00\x00\x10\x00begun and never ended"):
+                async with stranger(server) as (reader, writer):
+                    writer.write(begun)
+                    assert await reader.read() == b""
+            monkeypatch.setattr(serving, "SILENT_SECONDS", 30.0)
+            await still_works(server)
+
+    asyncio.run(check())
+
+
+BAD_ADDRESSES = [
+    "a..b:1", f"{'x' * 64}:1", f"{'x.' * 200}y:1", "a b:1", "a\0b:1", "a\nb:1", "h:\u00b2", "h:99999999999", "h:-1",
+    "h", ":1", "", "h:", "h:1.5", "\ud800:1", "h:\u0661",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD_ADDRESSES)
+def test_bad_addresses_are_one_clear_error(text):
+    with pytest.raises(OverlayError, match="HOST:PORT"):
+        address_of(text)
+
+    async def check():
+        for attempt in (offer(text, ["{}"], Door()), discover([text], Door())):
+            with pytest.raises(OverlayError, match="HOST:PORT"):
+                await attempt
+        async with running() as server:
+            with pytest.raises(OverlayError):
+                server.join(text)
+        for listen, advertise in ((text, None), ("127.0.0.1:0", text)):
+            asked = Asked([ct.parse("price > 0")], SPACE)
+            with pytest.raises(OverlayError):
+                await PeerServer(listen, asked, SPACE, RULES, print, advertise=advertise).__aenter__()
+
+    asyncio.run(check())
+
+
+def test_names_that_nobody_has():
+    nobody = "no-such-host.invalid:7000"
+
+    async def check():
+        with pytest.raises(ConnectionError, match=r"no-such-host\.invalid:7000 cannot be reached"):
+            await offer(nobody, ["{}"], Door())
+        with pytest.raises(OverlayError, match="cannot be reached"):
+            await discover([nobody, CLOSED], Door())
+        with pytest.raises(OverlayError, match="cannot listen on"):
+            await PeerServer(nobody, Asked([ct.parse("price > 0")], SPACE), SPACE, RULES, print).__aenter__()
+
+    asyncio.run(check())
+    for wrong in (5, "127.0.0.1:0"):
+        with pytest.raises(OverlayError):
+            peer_address(wrong)
+
+
+@pytest.mark.parametrize("name", ["no-such-host.invalid:7000", CLOSED, *BAD_ADDRESSES[:6], "h:\u00b2"])
+def test_names_in_notes_stop_nothing(name, caplog):
+    async def check():
+        async with running() as server:
+            with contextlib.suppress(UnicodeEncodeError):
+                async with stranger(server) as (_, writer):
+                    writer.write(encode(Join(name, 0, ENTRY, False)) + encode(Ack(0, (name,))))
+                    await writer.drain()
+                    await asyncio.sleep(0.3)
+            await still_works(server)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(check())
+    assert caplog.text == "", "asyncio tells of nothing that was not handled"
+
+
+BODIES = ["{", "[1]", "5", "", "[" * 20_000, '{"a":' * 20_000, '{"price": 1e999}', '{"price": "\\ud800"']
+NOTES = [
+    *(Down(Publication("k", ENTRY.box, body), 0) for body in BODIES),
+    Down(Publication("k", (0.0, 0.0, 1.0, 1.0), '{"price": 7, "size": 7}'), 0),  # it does not lie there
+    Up(Publication("k", (7.0, 7.0, 8.0, 8.0), '{"price": 7, "size": 7}')),
+    Place(Join("x:1", -1, ENTRY, True), 0),
+    Place(Join("x:1", 0, ENTRY, True, hops=10**9), 0),
+    Place(Join("x:1", 0, Entry((float("nan"),) * 4, ENTRY.own), True), 0),
+    Take(60, "x:1", [{}] * 10, None, "x:1", True),
+    Join(5, 0, ENTRY, False),
+]
+
+
+@pytest.mark.parametrize("note", NOTES, ids=range(len(NOTES)))
+def test_notes_are_checked_before_anything_is_done(note):
+    async def check():
+        async with running() as server, stranger(server) as (reader, writer):
+            writer.write(encode(note))
+            assert await reader.read() == b"", "the connection is closed"
+            await eventually(lambda: server.complaints)
+            assert server.got == []
+            await still_works(server)
+
+    asyncio.run(check())
+
+
+def test_all_peers_of_notes_are_found():
+    table = {"c:1": ENTRY}
+    assert sorted(peers_in(Take(1, "a:1", [table, {"d:1": ENTRY}], "b:1", "e:1", True))) == [
+        "a:1", "b:1", "c:1", "d:1", "e:1",
+    ]  # fmt: skip
+    assert sorted(peers_in(Place(Join("a:1", 0, ENTRY, True, "b:1"), 1))) == ["a:1", "b:1"]
+    assert sorted(peers_in(Report(0, "a:1", "b:1", ENTRY, table))) == ["a:1", "b:1", "c:1"]
+    with pytest.raises(ContradaError):
+        check_note(Ack(0, tuple(addresses(257))), 2)
+    check_note(Ack(0, tuple(addresses(256))), 2)
+
+
+def test_large_nodes_need_a_higher_limit(limited):
+    async def check():
+        rules = Rules(40, 80, period=0.1, patience=0.5)
+        async with PeerServer("127.0.0.1:0", Asked([ct.parse("price > 0")], SPACE), SPACE, rules, print):
+            pass
+
+    with pytest.raises(OverlayError, match="CONTRADA_MAX_NOTE_PEERS"):
+        asyncio.run(check())
+    limited(note_peers=400)
+    asyncio.run(check())
+
+
+def test_a_delivery_that_fails_keeps_nothing_from_others():
+    def fails(publication):
+        raise BrokenPipeError
+
+    async def check():
+        async with contextlib.AsyncExitStack() as stack:
+            servers = []
+            for k in range(6):
+                one = await stack.enter_async_context(running(deliver=fails if k == 0 else None))
+                if servers:
+                    one.join(servers[0].id)  # the first is asked by all, and likely holds nodes
+                servers.append(one)
+            await eventually(lambda: sum(each.peer.state.parent is None for each in servers) == 1)
+            for k in range(5):
+                servers[1].publish(f'{{"price": {k + 1}}}')
+            await eventually(lambda: all(len(each.got) == 5 for each in servers[1:]))
+            await asyncio.wait_for(servers[0].undelivered(), 20)
+            assert isinstance(servers[0].fault, BrokenPipeError)
+
+    asyncio.run(check())

@@ -1,0 +1,85 @@
+"""The command that installs an extra works for the way in which contrada is installed."""
+
+import json
+import shlex
+import sys
+from importlib import metadata
+
+import pytest
+
+from contrada import installation
+
+
+class Distribution:
+    requires = ("pyspark<5,>=4.1; extra == 'spark'", "numpy>=2")
+
+    def __init__(self, origin):
+        self.origin = origin
+
+    def read_text(self, name):
+        assert name == "direct_url.json"
+        return self.origin
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretends that the package was installed by pip, from an origin as PEP 610 writes it."""
+    monkeypatch.setattr(installation, "_clone", lambda: None)
+
+    def install(origin):
+        text = origin if origin is None or isinstance(origin, str) else json.dumps(origin)
+        monkeypatch.setattr(metadata, "distribution", lambda name: Distribution(text))
+
+    return install
+
+
+def arguments(extra="spark"):
+    return shlex.split(installation.install_command(extra))
+
+
+def test_a_clone(monkeypatch, tmp_path):
+    monkeypatch.setattr(installation, "_clone", lambda: tmp_path)
+    assert arguments() == [sys.executable, "-m", "pip", "install", "-e", f"{tmp_path}[spark]"]
+    assert arguments("") == [sys.executable, "-m", "pip", "install", "-e", str(tmp_path)]
+
+
+def test_this_source_tree_is_a_clone():
+    folder = installation._clone()
+    assert folder is None or (folder / "src" / "contrada").is_dir()
+
+
+@pytest.mark.parametrize("name", ["contrada-0.1.0-py3-none-any.whl", "a folder"])
+def test_a_wheel_or_a_folder(name, installed, tmp_path):
+    path = tmp_path / name
+    path.touch()
+    installed({"url": path.as_uri(), "archive_info": {}})
+    assert arguments()[-1] == f"{path}[spark]"
+
+
+def test_a_wheel_that_is_gone_names_the_packages(installed, tmp_path):
+    installed({"url": (tmp_path / "gone.whl").as_uri(), "archive_info": {}})
+    assert arguments()[1:] == ["-m", "pip", "install", "pyspark<5,>=4.1"]
+
+
+def test_addresses(installed):
+    installed({"url": "https://example.org/contrada.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}})
+    assert arguments()[-1] == "contrada[spark] @ git+https://example.org/contrada.git@abc"
+    installed({"url": "https://example.org/contrada-0.1.0.whl", "archive_info": {}})
+    assert arguments()[-1] == "contrada[spark] @ https://example.org/contrada-0.1.0.whl"
+
+
+@pytest.mark.parametrize("origin", [None, "{", "[]", "{}", '{"url": 5}'])
+def test_an_origin_that_says_nothing(origin, installed):
+    installed(origin)
+    assert "-m pip install " in installation.install_command("spark")
+    assert "'contrada[spark]'" not in installation.install_command("spark")
+
+
+def test_not_installed_at_all(monkeypatch):
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(installation, "_clone", lambda: None)
+    monkeypatch.setattr(metadata, "distribution", none)
+    monkeypatch.setattr(metadata, "requires", none)
+    assert installation.install_command("spark").endswith("-e '.[spark]'  (in a clone of the repository)")
