@@ -51,9 +51,9 @@ def dialled(monkeypatch):
 
 
 @contextlib.asynccontextmanager
-async def running(text="price > 0", deliver=None):
+async def running(text="price > 0", deliver=None, rules=RULES):
     got = []
-    server = PeerServer("127.0.0.1:0", Asked([ct.parse(text)], SPACE), SPACE, RULES, deliver or got.append)
+    server = PeerServer("127.0.0.1:0", Asked([ct.parse(text)], SPACE), SPACE, rules, deliver or got.append)
     server.got, server.complaints = got, []
     async with server:
         server.complain = server.complaints.append
@@ -285,6 +285,8 @@ def test_large_nodes_need_a_higher_limit(limited):
 
 
 def test_a_delivery_that_fails_keeps_nothing_from_others():
+    calm = Rules(2, 4, period=1.0, patience=60.0)  # on a busy machine nobody is taken for dead
+
     def fails(publication):
         raise BrokenPipeError
 
@@ -292,7 +294,7 @@ def test_a_delivery_that_fails_keeps_nothing_from_others():
         async with contextlib.AsyncExitStack() as stack:
             servers = []
             for k in range(6):
-                one = await stack.enter_async_context(running(deliver=fails if k == 0 else None))
+                one = await stack.enter_async_context(running(deliver=fails if k == 0 else None, rules=calm))
                 if servers:
                     one.join(servers[0].id)  # the first is asked by all, and likely holds nodes
                 servers.append(one)
