@@ -22,6 +22,7 @@ DEFAULTS = MappingProxyType(
         "name_bytes": (4_096, "bytes in a name"),
         "record_bytes": (1 << 28, "bytes in one record"),
         "vertices": (20_000_000, "vertices in one geometry"),
+        "repair_pairs": (200_000, "pairs of edges whose boxes meet"),
     }
 )
 
