@@ -1,4 +1,4 @@
-"""Damaged files, each read in a process that may die: `python -m contrada.testing.damage --cases 20000`.
+"""Damaged files, each read in a process that may die: `python -m contrada.testing.damage`.
 
 A family makes case k from its number alone: a good file with some bits or numbers changed, cut off or longer. The only
 outcomes are an answer or a ContradaError. A case that ends its process, raises anything else or gives a wrong answer
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = ", ".join(FAMILIES)
     parser.add_argument("--family", help=f"only this one: {names}, or a file with read_case (default: all)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--cases", type=int, default=20_000, help="of each family (default: 20,000)")
+    parser.add_argument("--cases", type=int, default=5_000, help="of each family (default: 5,000)")
     parser.add_argument("--child", action="store_true", help="run them in this process")
     options = parser.parse_args(arguments)
     if options.child:
