@@ -15,8 +15,8 @@ import weakref
 from typing import Any, Protocol
 
 # Ranks, outermost first: who holds a lock takes further ones of higher ranks only.
-OPENING, UPDATING, LEARNING, SAMPLING, READING = range(5)
-_locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(5))
+OPENING, UPDATING, LEARNING, SAMPLING = range(4)
+_locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(4))
 _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []
 
@@ -31,7 +31,7 @@ class Owner(Protocol):
 def make_lock(rank: int) -> Any:
     """Return a reentrant lock that no fork finds taken by another thread.
 
-    >>> with make_lock(READING):
+    >>> with make_lock(UPDATING):
     ...     pass
     """
     lock = threading.RLock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import typer
 
 from contrada.amounts import counted
 from contrada.cli.ending import FAULTS, errors_told
-from contrada.errors import FilterError, FormatError
+from contrada.errors import FilterError, FormatError, LimitError
 from contrada.geometry import Relation
 from contrada.model import Constraint, Filter, Predicate
 
@@ -86,7 +87,7 @@ def check_filter(text: str, as_json: bool) -> int:
 
     try:
         predicate = parse(text)
-    except FilterError as error:
+    except (FilterError, LimitError) as error:
         typer.echo(f"error: {error}", err=True)
         return FAULTS
     if as_json:
@@ -148,6 +149,7 @@ class Warned(NamedTuple):
     """A filter that no message satisfies: where, whose, which of how many from 1 on, and why."""
 
     source: str
+    unit: str
     number: int
     key: str | int | None
     part: int
@@ -160,9 +162,40 @@ class Warned(NamedTuple):
         return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
 
 
+class Lines:
+    """The lines on which the items of JSON files begin; of other files numbers stay what they are."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[int]] = {}
+
+    def of(self, source: str, unit: str, number: int) -> int:
+        """The line of an item, from 1 on; the number itself if it is a line or a row."""
+        if unit != "item" or not Path(source).is_file():
+            return number
+        if source not in self._known:
+            self._known[source] = _lines_of_items(source)
+        known = self._known[source]
+        return known[number] if number < len(known) else 1
+
+
+def _lines_of_items(source: str) -> list[int]:
+    from contrada.language.records import json_records, opened
+
+    with opened(source, None) as ready:
+        data = ready.stream.read()
+    found, line, at = [], 1, 0
+    for record in json_records(io.BytesIO(data), "json"):
+        start = data.index(record.data, at)
+        line += data.count(b"\n", at, start)
+        found.append(line)
+        line, at = line + record.data.count(b"\n"), start + len(record.data)
+    return found
+
+
 def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
     """Print each bad subscription of a file and each filter that can never match; returns the exit code."""
     good, bad, never = 0, 0, 0
+    lines = Lines()
     for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
         if isinstance(item, int):
             good += item
@@ -170,10 +203,10 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             typer.echo(item, err=True)
         elif isinstance(item, Warned):
             never += 1
-            typer.echo(str(item))
+            typer.echo(str(item._replace(number=lines.of(item.source, item.unit, item.number))))
         else:
             bad += 1
-            typer.echo(f"{item.source}:{item.number}: {item.reason}")
+            typer.echo(f"{item.source}:{lines.of(item.source, item.unit, item.number)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
@@ -186,7 +219,7 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
     from contrada.language.records import Rejected
 
     found: dict[str, str] = {}
-    doubtful: list[tuple[tuple[str, int, str | int | None, int, int], Filter]] = []
+    doubtful: list[tuple[tuple[str, str, int, str | int | None, int, int], Filter]] = []
     for item in parsed_subscriptions(Asking(file, format, None, {})):
         if isinstance(item, Rejected):
             yield item
@@ -195,7 +228,7 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
             found.setdefault(note, f"{note} (first: {item.source}, {item.unit} {item.number})")
         for part, asked in enumerate(item.predicate, 1):
             if is_doubtful(asked):
-                doubtful.append(((item.source, item.number, item.key, part, len(item.predicate)), asked))
+                doubtful.append(((item.source, item.unit, item.number, item.key, part, len(item.predicate)), asked))
         if len(doubtful) >= AT_ONCE:
             yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
             doubtful.clear()
@@ -231,7 +264,7 @@ def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warn
     keys = rows.column("key").to_pylist() if "key" in rows.schema.names else [None] * rows.num_rows
     made = Instances(Predicate(map(Filter, parts.values())), rows)
     filters = (
-        ((origin[0], origin[2], key, part, len(template)), bound)
+        ((*origin, key, part, len(template)), bound)
         for origin, key, predicate in zip(found.origins, keys, made, strict=True)
         if isinstance(predicate, Predicate)
         for part, bound in zip(parts, predicate, strict=True)

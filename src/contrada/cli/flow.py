@@ -44,6 +44,7 @@ class Plan:
     threads: int | None = None
     explain: str | None = None
     limit: int = 0
+    csv_safe: bool = False
 
 
 @dataclass
@@ -144,7 +145,7 @@ class Matched:
     def __init__(self, plan: Plan, table: ForwardingTable, rejections: Rejections, counts: Counts) -> None:
         self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
         self._results: Lines | Tables = open_results(
-            plan.output, chosen_format(plan.format, plan.output), table, plan.by
+            plan.output, chosen_format(plan.format, plan.output), table, plan.by, plan.csv_safe
         )
         self._progress = Progress(False)
         self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"))

@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Rejection
-from contrada.language.records import SUFFIXES, Opened, Rejected, files_of, opened
+from contrada.language.records import ROWS, Opened, Rejected, files_of, opened, suffix_format, unpacked
 
 FULL = 2048  # messages in a batch
 PATIENCE = 0.005  # seconds without input after which the messages that are there are handed on
-IDENTIFIERS = ("id", "identifier", "ce.id")
+IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")
 Place = tuple[str, str, int]  # source, unit, number
 
 
@@ -69,10 +69,10 @@ class Intake:
         self._several = self._several or len(files) > 1
         for file in files:
             assert isinstance(file, str | os.PathLike)
-            suffix = SUFFIXES.get(Path(file).suffix.lower())
-            with _stream(Path(file), self.flush) as stream, opened(stream, self._reading.format or suffix) as ready:
+            format = self._reading.format or suffix_format(file)
+            with _stream(Path(file), self.flush) as stream, opened(unpacked(stream, file), format) as ready:
                 self.position = _position(stream)
-                if self._by_rows and ready.format in ("parquet", "arrow"):
+                if self._by_rows and ready.format in ROWS:
                     self._read_rows(ready)
                 else:
                     self._read_each(ready)

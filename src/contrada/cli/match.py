@@ -102,6 +102,10 @@ Format = Annotated[
     ResultFormat | None,
     typer.Option("--format", "-f", help="Else told by the suffix of --output, or ndjson.", rich_help_panel=WRITE),
 ]
+CsvSafe = Annotated[
+    bool,
+    typer.Option("--csv-safe", help="CSV: an apostrophe before text that begins a formula.", rich_help_panel=WRITE),
+]
 ByOption = Annotated[
     By, typer.Option("--by", help="A line for each subscription, or subscriber.", rich_help_panel=WRITE)
 ]
@@ -190,6 +194,7 @@ def match(
     buffer_of: BufferOf = Buffered.both,
     output: Output = None,
     format: Format = None,
+    csv_safe: CsvSafe = False,
     by: ByOption = By.subscription,
     explain: Explain = None,
     limit: Limit = 20,
@@ -225,7 +230,7 @@ def match(
         of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
         reading = Reading(messages_format, of_messages, id)
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
-        rest = (reject, strict, quiet, threads, explain, limit)
+        rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
         work = Plan(messages, reading, asking, output, format, by.value, *rest)
         raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 

@@ -34,13 +34,20 @@ SUFFIXES = {
     ".arrows": ResultFormat.arrow,
 }  # fmt: skip
 BINARY = (ResultFormat.parquet, ResultFormat.arrow)
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a formula begins with in a spreadsheet
 
 
 def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
-    """The format that is named, or that the suffix of the output tells, or newline JSON."""
-    if format is not None or output is None:
+    """The format that is named, or that the suffix of the output tells; without a suffix newline JSON."""
+    if format is not None or output is None or not output.suffix:
         return format or ResultFormat.ndjson
-    return SUFFIXES.get(output.suffix.lower(), ResultFormat.ndjson)
+    known = SUFFIXES.get(output.suffix.lower())
+    if known is None:
+        raise FormatError(
+            f"--output {output}: the suffix {output.suffix} tells no format; known are {', '.join(SUFFIXES)}, "
+            "and --format names one"
+        )
+    return known
 
 
 def opened_sink(output: Path | None, format: ResultFormat) -> Any:
@@ -54,20 +61,24 @@ def opened_sink(output: Path | None, format: ResultFormat) -> Any:
     return sys.stdout.buffer
 
 
-def open_results(output: Path | None, format: ResultFormat, table: ForwardingTable, by: By) -> Lines | Tables:
+def open_results(
+    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
+) -> Lines | Tables:
     """A writer of matches to a file, or to standard output."""
     sink, is_binary = opened_sink(output, format), format in BINARY
     if is_binary:
         return Tables(sink, output is not None, table, by, format)
-    return Lines(sink, output is not None, table, by, format)
+    return Lines(sink, output is not None, table, by, format, csv_safe)
 
 
 class Lines:
     """Matches in lines; the end of each is made once for every subscription."""
 
-    def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+    def __init__(
+        self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
+    ) -> None:
         self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
-        self._is_csv = format is ResultFormat.csv
+        self._is_csv, self._is_safe = format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
         if self._is_csv:
             sink.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
@@ -79,7 +90,7 @@ class Lines:
         lines: list[bytes] = []
         start = 0
         for id, count in zip(ids, counts.tolist(), strict=True):
-            head = csv_line([id])[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
+            head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
             lines += [head + end for end in ends[start : start + count]]
             start += count
         self._sink.write(b"".join(lines))
@@ -95,7 +106,7 @@ class Lines:
             columns["key"] = self._table.keys_of(new)
         for row, *names in zip(new.tolist(), *columns.values(), strict=True):
             if self._is_csv:
-                self._ends[row] = csv_line(names)
+                self._ends[row] = csv_line(names, self._is_safe)
             else:
                 self._ends[row] = _json(dict(zip(columns, names, strict=True)))[1:] + b"\n"
 
@@ -110,9 +121,15 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def csv_line(values: list[Any]) -> bytes:
-    """A line of CSV."""
+def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
+    """A line of CSV; a safe one has an apostrophe before text that a spreadsheet would take for a formula.
+
+    >>> csv_line(["=1+1", -5], is_safe=True)
+    b"'=1+1,-5\\n"
+    """
     line = io.StringIO()
+    if is_safe:
+        values = [f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value for value in values]
     csv.writer(line, lineterminator="\n").writerow(values)
     return line.getvalue().encode("utf-8", "replace")
 

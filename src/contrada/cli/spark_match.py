@@ -81,6 +81,8 @@ def _checked(plan: Plan) -> str:
         raise ContradaError("--explain is for a few messages: leave --spark out")
     if str(plan.messages) == "-":
         raise ContradaError("--spark reads files, not standard input")
+    if plan.csv_safe:
+        raise ContradaError("--csv-safe is for one CSV file: leave --spark out")
     format = plan.format or (chosen_format(None, plan.output) if plan.output.suffix else ResultFormat.parquet)
     if format not in WRITERS:
         raise ContradaError(f"--spark writes parquet, csv or ndjson, not {format}")

@@ -147,9 +147,8 @@ def _parquet(spark: SparkSession, files: Any, plan: Plan) -> DataFrame:
     except AnalysisException as error:
         raise ContradaError(f"{plan.messages}: no Parquet file here tells the columns yet") from error
     frame: DataFrame = files.schema(schema).parquet(plan.messages)
-    names = (
-        [plan.id] if plan.id is not None else [name for name in ("message_id", *IDENTIFIERS) if name in schema.names]
-    )
+    usual = ("message_id", *IDENTIFIERS)
+    names = [plan.id] if plan.id is not None else [name for name in usual if name in schema.names]
     if not names or names[0] not in schema.names:
         raise ContradaError(f"no column identifies the messages: name it with --id; there are {schema.names}")
     return frame if names[0] == "message_id" else frame.selectExpr(f"{quoted(names[0])} AS message_id", "*")

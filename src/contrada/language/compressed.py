@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
 from contrada.language.bounded import check_expansion
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
@@ -61,7 +64,8 @@ class _Decompressed(io.RawIOBase):
     """What a compressed stream holds; decompression stops before it takes all memory."""
 
     def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
-        self._source, self._name = _Counted(stream), name
+        self._source, self._name = _Counted(stream), Path(name).name
+        self.name = name
         self._size = _size_of(stream)
         self._count = 0
         self._inner: Any
@@ -76,7 +80,10 @@ class _Decompressed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = bytes(self._inner.read(min(len(buffer), PIECE)))
+        try:
+            piece = bytes(self._inner.read(min(len(buffer), PIECE)))
+        except input_errors(OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{self._name} cannot be decompressed: {reason_of(error)}") from error
         buffer[: len(piece)] = piece
         self._count += len(piece)
         check_expansion(self._name, self._count, max(self._size, self._source.count))

@@ -10,7 +10,18 @@ from contrada.errors import FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
 from contrada.language.messages import message_from
-from contrada.language.records import Opened, Read, Rejected, Source, checked_format, files_of, json_records, opened
+from contrada.language.records import (
+    ROWS,
+    Opened,
+    Read,
+    Rejected,
+    Source,
+    checked_format,
+    files_of,
+    json_records,
+    opened,
+    until_damage,
+)
 from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 
@@ -55,13 +66,13 @@ def read_messages(
 def _read_files(source: Source, format: str | None, reading: Reading) -> Iterator[Read | Rejected]:
     for file in files_of(source):
         with opened(file, format) as ready:
-            yield from _readers(ready, reading)
+            yield from until_damage(_readers(ready, reading), ready.name)
 
 
 def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
         return _read_cap(ready, reading)
-    if ready.format in ("parquet", "arrow"):
+    if ready.format in ROWS:
         from contrada.language.rowfiles import read_rows
 
         return read_rows(ready, reading.spatial, reading.times)

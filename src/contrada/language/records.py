@@ -8,25 +8,29 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
+from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
+from contrada.language.compressed import compression_at, compression_of, decompressed
 from contrada.language.decoding import BYTE_ORDER_MARK, decode
 
-FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv")
+FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
+ROWS = ("parquet", "arrow", "gis")  # formats that are read as tables
 ALIASES = {"jsonl": "ndjson", "geojsonl": "ndjson", "geojson": "json", "geoparquet": "parquet", "feather": "arrow",
-           "xml": "cap"}  # fmt: skip
+           "xml": "cap", "geopackage": "gis", "shapefile": "gis"}  # fmt: skip
 # Of other suffixes, and of .json and .geojson, which people give to both kinds, the first bytes tell.
 SUFFIXES = {
     ".ndjson": "ndjson", ".jsonl": "ndjson", ".geojsonl": "ndjson", ".geojsons": "geojsonseq", ".xml": "cap",
     ".cap": "cap", ".parquet": "parquet", ".geoparquet": "parquet", ".arrow": "arrow", ".arrows": "arrow",
-    ".feather": "arrow", ".csv": "csv",
+    ".feather": "arrow", ".csv": "csv", ".gpkg": "gis", ".shp": "gis", ".fgb": "gis",
 }  # fmt: skip
 SEPARATOR = b"\x1e"  # RFC 8142
 LONGEST = 1 << 28  # bytes in a line
 PEEKED = 1 << 16
+T = TypeVar("T")
 Source = str | os.PathLike[str] | BinaryIO
 
 
@@ -107,8 +111,28 @@ def files_of(source: Source) -> Sequence[Source]:
         return [source]
     known = {*SUFFIXES, ".json", ".geojson"}
     return sorted(
-        path for path in Path(source).iterdir() if path.suffix.lower() in known and not path.name.startswith((".", "_"))
+        path for path in Path(source).iterdir() if _own_suffix(path) in known and not path.name.startswith((".", "_"))
     )
+
+
+def suffix_format(path: str | os.PathLike[str]) -> str | None:
+    """The format that the suffix of a file tells, before .gz and .zst; None if it tells none.
+
+    >>> suffix_format("a.csv.gz"), suffix_format("a.json")
+    ('csv', None)
+    """
+    return SUFFIXES.get(_own_suffix(path))
+
+
+def _own_suffix(path: str | os.PathLike[str]) -> str:
+    plain = Path(path)
+    return (Path(plain.stem) if compression_of(plain) else plain).suffix.lower()
+
+
+def unpacked(stream: BinaryIO, path: str | os.PathLike[str]) -> BinaryIO:
+    """The stream of a file, decompressed if its suffix says that it is compressed."""
+    compression = compression_of(path)
+    return stream if compression is None else decompressed(stream, os.fspath(path), compression)
 
 
 @contextmanager
@@ -117,7 +141,7 @@ def opened(source: Source, format: str | None) -> Iterator[Opened]:
     format = checked_format(format)
     if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
         with open(source, "rb") as file:
-            yield _recognised(os.fspath(source), file, format or SUFFIXES.get(Path(source).suffix.lower()))
+            yield _recognised(os.fspath(source), unpacked(file, source), format or suffix_format(source))
         return
     stream = sys.stdin.buffer if isinstance(source, str | os.PathLike) else source
     name = "standard input" if stream is sys.stdin.buffer else str(getattr(stream, "name", "stream"))
@@ -135,6 +159,9 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> Opened:
             break
         head += piece
     joined: Any = io.BufferedReader(_Joined(head, stream))
+    compression = compression_at(head)
+    if compression is not None:
+        return _recognised(name, decompressed(joined, name, compression), None)
     return Opened(name, joined, guess_format(head))
 
 
@@ -183,6 +210,18 @@ def guess_format(head: bytes) -> str:
     except FormatError as error:
         return "json" if "truncated" in str(error) and text else "ndjson"
     return "json" if _is_collection(members) else "ndjson"
+
+
+def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
+    """The items of a file; from where it cannot be read on, one rejection."""
+    unit, number = "line", 0
+    try:
+        for item in items:
+            place: Any = item
+            unit, number = place.unit, place.number + 1
+            yield item
+    except input_errors() as error:
+        yield Rejected(name, unit, number, f"the file cannot be read from here on: {reason_of(error)}", "")
 
 
 def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""Parquet, GeoParquet and Arrow files (Feather, IPC streams), batch by batch."""
+"""Parquet, GeoParquet, Arrow (Feather, IPC streams) and GIS files, batch by batch."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import UNREADABLE, guarded
 from contrada.language.bounded import Expansion, open_parquet
+from contrada.language.gisfiles import gis_batches
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, check_table, rows_of
 from contrada.language.spatial import Spatial
@@ -31,6 +32,10 @@ def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
 def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     import pyarrow as pa
 
+    if format == "gis":
+        for batch in gis_batches(stream, BATCH):
+            yield pa.Table.from_batches([batch])
+        return
     seekable = _seekable(stream)
     size = seekable.seek(0, io.SEEK_END)
     seekable.seek(0)

@@ -9,9 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import UNREADABLE
 from contrada.language.records import Opened, Rejected, Source, files_of, opened
+=======
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
+from contrada.language.records import ROWS, Opened, Rejected, Source, files_of, opened
+>>>>>>> 4a6eee7 (Read compressed and GIS files in contrada match, refuse unknown suffixes, print lines in check --file)
 from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
 from contrada.language.rows import attributes_of
@@ -48,7 +54,7 @@ def whole_table(
     if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
         return None  # what is no file, a pipe among them, can be read only once
     with opened(files[0], format) as ready:
-        if ready.format not in ("parquet", "arrow"):
+        if ready.format not in ROWS:
             return None
         return _sifted_file(ready, columns, {"key": key, "subscriber": subscriber})
 

@@ -10,7 +10,7 @@ from contrada.errors import FormatError
 from contrada.geometry import Point, Region
 from contrada.language.columns import column_of, misfits
 from contrada.language.reading import read_messages
-from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened
+from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened, until_damage
 from contrada.language.subscription_rows import SubscriptionTable, whole_table
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
@@ -46,7 +46,8 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
         with opened(file, format) as ready:
             if ready.format == "cap":
                 raise FormatError(f"{ready.name}: CAP alerts are messages, not subscriptions")
-            yield from _from_json(ready) if ready.format in ("ndjson", "json", "geojsonseq") else _from_rows(ready)
+            is_json = ready.format in ("ndjson", "json", "geojsonseq")
+            yield from until_damage(_from_json(ready) if is_json else _from_rows(ready), ready.name)
 
 
 def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
