@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import UNREADABLE
-from contrada.language.records import Opened, Rejected, Source, files_of, opened
-=======
-from contrada.doors import input_errors, reason_of
-from contrada.errors import FormatError
 from contrada.language.records import ROWS, Opened, Rejected, Source, files_of, opened
->>>>>>> 4a6eee7 (Read compressed and GIS files in contrada match, refuse unknown suffixes, print lines in check --file)
 from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
 from contrada.language.rows import attributes_of
