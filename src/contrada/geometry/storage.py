@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import threading
 from pathlib import Path
 
 import numpy as np
 
+from contrada import forking
 from contrada.errors import RegionError
 from contrada.geometry.arrays import Arrays, compact
 
 FORMAT = "contrada.RegionArray"
 VERSION = 1
 _DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
-_PARSING = threading.Lock()  # NumPy parses how a file begins as Python, which CPython 3.11 could not do twice at once
+_PARSING = forking.make_lock(
+    forking.READING
+)  # NumPy parses how a file begins as Python, which CPython 3.11 could not do twice at once
 
 
 def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str]) -> None:

@@ -8,11 +8,10 @@ asked as usual.
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import forking
 from contrada.matching.level import Level, Message, merge_levels
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.store import Store
@@ -30,7 +29,7 @@ class Front:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._lock = threading.Lock()  # for learning
+        self._lock = forking.make_lock(forking.LEARNING)
         self._base: Level | None = None  # that all this is about
         self._level: Level | None = None
         self._samples: list[NDArray[np.int64]] | None = []  # filters that messages satisfied; None: nothing to gain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import forking
 from contrada.errors import FilterError
 from contrada.geometry import Region
 from contrada.geometry.arrays import frozen
@@ -191,7 +191,7 @@ class Sample:
         self.turn = 0  # the number of messages
         self._kept: list[Messages] = []
         self._sizes: dict[str, tuple[float, float]] = {}
-        self._lock = threading.Lock()
+        self._lock = forking.make_lock(forking.SAMPLING)
 
     def note(self, scalars: Messages | None, objects: Mapping[tuple[str, str], Any]) -> None:
         """Take a message into account, if it is its turn."""

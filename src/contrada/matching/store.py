@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada import kernels
+from contrada import forking, kernels
 from contrada.index.packed import GATE
 from contrada.index.scalars import ScalarIndex
 from contrada.matching.buffer import Buffer
@@ -51,7 +51,7 @@ class Store:
     """What a table holds: one snapshot is published at a time, and every update publishes the next."""
 
     def __init__(self, snapshot: Snapshot | None = None, places: Places | None = None) -> None:
-        self.lock = threading.RLock()  # for all who publish
+        self.lock = forking.make_lock(forking.UPDATING)  # for all who publish
         self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
         self.places = places or Places()
         self.sample = Sample()
@@ -59,6 +59,12 @@ class Store:
         self._patience = 0
         self._next_look = LOOK_AFTER  # by the number of messages
         self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
+        forking.tell_child(self)
+
+    def after_fork(self) -> None:
+        """Forget threads that did not survive a fork; the next update packs what they left."""
+        self._threads = {}
+        GATE[:] = 0  # other threads were counted as readers
 
     # Readers
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from contrada import jit
+from contrada import forking, jit
 from contrada.amounts import byte_size
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
@@ -64,7 +64,7 @@ class Opened(NamedTuple):
 
 
 _OPEN: OrderedDict[str, Opened] = OrderedDict()
-_LOCK = threading.Lock()
+_LOCK = forking.make_lock(forking.OPENING)
 
 
 def cache_home() -> Path:

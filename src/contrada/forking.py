@@ -1,0 +1,84 @@
+"""Locks that survive a fork: the forking thread holds them all, so that no update of another thread is torn in two.
+
+A child has only the thread that called `os.fork`. A lock that another thread held would stay locked there for ever, and
+the table behind it half changed. So a fork waits until running updates have ended, takes every lock in the order in
+which our code nests them, and lets them go in parent and child. Threads that packed tables are gone in the child:
+owners are told, and begin anew with the next update.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Protocol
+
+# Ranks, outermost first: who holds a lock takes further ones of higher ranks only.
+OPENING, UPDATING, LEARNING, SAMPLING, READING = range(5)
+_locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(5))
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
+_held: list[Any] = []
+
+
+class Owner(Protocol):
+    """Has state that is about threads."""
+
+    def after_fork(self) -> None:
+        """Forget the threads of the parent process; called in the child."""
+
+
+def make_lock(rank: int) -> Any:
+    """Return a reentrant lock that no fork finds taken by another thread.
+
+    >>> with make_lock(READING):
+    ...     pass
+    """
+    lock = threading.RLock()
+    _locks[rank].add(lock)
+    return lock
+
+
+def tell_child(owner: Owner) -> None:
+    """Call `after_fork` of an object in every child process."""
+    _owners.add(owner)
+
+
+def _members(some: weakref.WeakSet[Any]) -> list[Any]:
+    """The members of a set to which other threads add meanwhile."""
+    while True:
+        try:
+            return list(some)
+        except RuntimeError:  # its size changed while it was read
+            continue
+
+
+def _before() -> None:
+    for rank in _locks:
+        for lock in _members(rank):
+            lock.acquire()
+            _held.append(lock)
+    if "contrada.jit" in sys.modules:  # kernels are compiled while any of the others may be held
+        lock = sys.modules["contrada.jit"].Entry._lock
+        lock.acquire()
+        _held.append(lock)
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    taken = {id(lock) for lock in _held}
+    _release()
+    for rank in _locks:
+        for lock in _members(rank):
+            if id(lock) not in taken:  # made by another thread at the last moment
+                lock._at_fork_reinit()
+    for owner in _members(_owners):
+        owner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_in_child)

@@ -1,0 +1,107 @@
+"""Forks a process again and again while other threads update; a child that cannot go on prints why, or hangs.
+
+    python fork_children.py WHAT FORKS
+
+WHAT is one of updates, packing, questions, compiling, covering.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+
+import contrada as ct
+from contrada.kernels.gate import shut_gate
+from contrada.matching import store
+
+CHILD_SECONDS = 60
+MATCHING = {"severity": 5, "area": ct.Region.box(1, 1, 2, 2)}
+
+
+def updates(table):
+    """Subscribe and unsubscribe without pause."""
+    for number in range(10**9):
+        table.subscribe(number % 7, f"severity >= {number % 9} AND S_INTERSECTS(area, BBOX(0, 0, 3, 3))", key=number)
+        if number >= 50:
+            table.unsubscribe(number - 50)
+
+
+def packing(table):
+    """Pack without pause, while threads pack in the background too."""
+    while True:
+        table.pack()
+
+
+def questions(table):
+    """Match without pause."""
+    while True:
+        table.match(MATCHING)
+
+
+def compiling(table):
+    """Load kernels without pause."""
+    kept = []  # a compiled function that goes is freed outside of our lock
+    while True:
+        kept.append(shut_gate.ready())
+        shut_gate._ready = None
+
+
+def child(table, index, what):
+    """Do everything that a table can do."""
+    signal.alarm(CHILD_SECONDS)
+    before = len(table)
+    assert before == len(list(table))
+    table.check()
+    for number in range(60):
+        table.subscribe("child", f"severity >= {number % 5}", key=f"child {number}")
+    assert "child" in table.match(MATCHING)
+    table.settle()
+    table.pack()
+    table.check()
+    assert len(table) == before + 60
+    assert table.match_many([MATCHING] * 64, threads=2).offsets[-1] >= 64
+    table.unsubscribe("child 1")
+    assert len(list(table)) == before + 59
+    if what == "covering":
+        assert index.subscribe("child", "severity >= 1").forward
+        assert "child" in index.forwarded
+    other = ct.ForwardingTable()
+    other.subscribe("new", "severity >= 1")
+    assert other.match(MATCHING) == {"new"}
+    if what == "compiling":
+        kept, shut_gate._ready = shut_gate._ready, None
+        assert shut_gate.ready() is not kept
+
+
+def main():
+    what, forks = sys.argv[1], int(sys.argv[2])
+    store.BUFFER_FILTERS = 32  # so that threads pack all the time
+    table, index = ct.ForwardingTable(), ct.CoveringIndex()
+    for number in range(200):
+        table.subscribe(number, f"severity >= {number % 9}", key=f"first {number}")
+    table.match(MATCHING)
+    table.pack()
+    if what == "covering":
+        index.subscribe("first", "severity >= 3")
+    further = {"packing": packing, "questions": questions, "compiling": compiling}
+    for work in [updates, *([further[what]] if what in further else [])]:
+        threading.Thread(target=work, args=(table,), daemon=True).start()
+    for _ in range(forks):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(table, index, what)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        if status:
+            print(f"child ended with {status} (14: it hung)")
+            os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Tables are pickled and copied whole: the same answers, and no update of one shows in the other."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada import ForwardingTable
+from contrada.testing.plain import predicate_holds
+from contrada.testing.scalars import messages, predicates
+
+WAYS = {"pickle": lambda table: pickle.loads(pickle.dumps(table)), "copy": copy.copy, "deepcopy": copy.deepcopy}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None, max_examples=25)
+@given(
+    asked=st.lists(predicates(), max_size=8), sent=st.lists(messages(), min_size=1, max_size=4), gone=st.integers(0, 7)
+)
+def test_copies_give_the_same_answers(way, asked, sent, gone):
+    table = ForwardingTable()
+    for key, predicate in enumerate(asked):
+        table.subscribe(f"subscriber {key % 3}", predicate, key=key)
+    if gone < len(asked):
+        table.unsubscribe(gone)
+    other = WAYS[way](table)
+    other.check()
+    assert list(other) == list(table)
+    for message in sent:
+        expected = {key for key, predicate in enumerate(asked) if key != gone and predicate_holds(predicate, message)}
+        assert set(other.match_keys(message)) == expected
+        assert set(other.match(message)) == set(table.match(message))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_are_independent(way):
+    table = ForwardingTable()
+    table.subscribe("ann", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND size > 1", key="k")
+    other = WAYS[way](table)
+    other.subscribe("bob", "size > 0")
+    table.unsubscribe("k")
+    message = {"size": 2, "area": ct.Region.box(1, 1, 2, 2)}
+    assert other.match(message) == {"ann", "bob"}
+    assert table.match(message) == set()
+    other.pack()
+    assert other.match(message) == {"ann", "bob"}
+
+
+def test_a_table_without_keys_stays_without():
+    table = ForwardingTable()
+    table.subscribe("ann", "size > 1")
+    table.subscribe("ann", "size > 3")
+    table.simplify(across=True)
+    other = pickle.loads(pickle.dumps(table))
+    assert other.match({"size": 2}) == {"ann"}
+    with pytest.raises(ct.KeysGoneError):
+        other.match_keys({"size": 2})
+
+
+def test_another_process_reads_a_pickle(tmp_path):
+    table = ForwardingTable()
+    table.subscribe("ann", "size > 1")
+    (tmp_path / "table.pickle").write_bytes(pickle.dumps(table))
+    program = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).match({'size': 2}))"
+    run = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "table.pickle"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert run.stdout.strip() == "{'ann'}"
