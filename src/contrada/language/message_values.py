@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Point, Region
 from contrada.language.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
@@ -80,7 +81,7 @@ def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAs
         elif type(value) not in PLAIN or prefix or full in found:
             if is_asked(full) and (read := value_of(full, value)) is not None:
                 if full in found:
-                    raise FormatError(f"two members give the attribute {full!r}")
+                    raise FormatError(f"two members give the attribute {full[:60]!r}")
                 found[full] = read
         elif value is not None:
             found[full] = value
@@ -108,7 +109,9 @@ def value_of(name: str, value: Any, spatial: Spatial = _AS_IT_IS, crs: str | Non
     try:
         return _read(value, spatial, crs)
     except ContradaError as error:
-        raise type(error)(f"attribute {name!r}: {error}") from error
+        raise type(error)(f"attribute {name[:60]!r}: {error}") from error
+    except input_errors() as error:
+        raise FormatError(f"attribute {name[:60]!r}: {reason_of(error)}") from error
 
 
 def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
