@@ -42,6 +42,26 @@ def test_disturbed(name):
         assert found[row] == (judge_validity(shapes[row]) is None), wkt(shapes[row])
 
 
+def test_repair_leaves_tangles_alone():
+    """make_valid would take minutes for a ring of some thousand random vertices; the other rows are repaired."""
+    tangle = shapely.Polygon(np.random.default_rng(1).random((3_000, 2)))
+    bow_tie = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
+    sifted = ct.RegionArray.from_shapely([bow_tie, tangle], on_invalid="reject", repair=True)
+    assert sifted.repaired.tolist() == [0]
+    (rejection,) = sifted.rejected
+    assert rejection.row == 1
+    assert "self-intersection" in rejection.reason
+    assert "CONTRADA_MAX_REPAIR_PAIRS" in rejection.reason
+
+
+def test_repair_of_a_long_boundary():
+    """Many vertices and one crossing are no tangle."""
+    ring = circle(20_000)
+    ring[[5, 4_000]] = ring[[4_000, 5]]
+    sifted = ct.RegionArray.from_shapely([shapely.Polygon(ring)], on_invalid="reject", repair=True)
+    assert sifted.repaired.tolist() == [0]
+
+
 def fan(extra):
     """A square with three hundred holes that meet in its centre, and further ones."""
     return shapely.Polygon(square(2 * RADIUS), [*sectors(1_200), *extra])
