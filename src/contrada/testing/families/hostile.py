@@ -40,7 +40,7 @@ def centred(shape: Any) -> Any:
 
 def partner(rng: np.random.Generator, shape: Any, other: Any) -> Any:
     """Return a region that has much to do with the shape; some are not valid."""
-    kind = int(rng.integers(0, 9))
+    kind = int(rng.integers(0, 10))
     width = shape.bounds[2] - shape.bounds[0]
     if kind == 0:
         return shape
@@ -55,7 +55,9 @@ def partner(rng: np.random.Generator, shape: Any, other: Any) -> Any:
     if kind == 6:
         return shapely.transform(shape, lambda xy: xy + np.array([width * float(rng.integers(1, 3)), 0.0]))
     if kind == 7:
-        return shapely.box(*shape.bounds) if rng.random() < 0.5 else shapely.transform(shape, lambda xy: -xy)
+        return shapely.box(*(np.array(shape.bounds) * rng.choice([1.0, 2.0, 2.0])))
+    if kind == 8:
+        return shapely.transform(shape, lambda xy: -xy)
     return other
 
 
