@@ -191,12 +191,28 @@ def test_save_and_open_map_the_same_column(column, tmp_path):
 def test_damaged_files_are_errors(column, tmp_path, name):
     column.save(tmp_path / "column")
     file = tmp_path / "column" / f"{name}.npy"
+    whole = file.read_bytes()
     np.save(file, np.load(file)[:-1])
-    with pytest.raises(ct.RegionError, match="damaged"):
+    with pytest.raises(ct.RegionError, match=f"{name}.npy (has|is no)"):
         ct.RegionArray.open(tmp_path / "column")
-    file.write_bytes(file.read_bytes()[:-7])
+    file.write_bytes(whole[:-7])
+    with pytest.raises(ct.RegionError, match=f"{name}.npy has {len(whole) - 7} bytes"):
+        ct.RegionArray.open(tmp_path / "column")
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ct.RegionError, match=f"{name}.npy is damaged: its checksum differs"):
+        ct.RegionArray.open(tmp_path / "column")
+
+
+def test_a_saved_column_is_replaced_only_by_request(column, tmp_path):
+    column.save(tmp_path / "column")
+    old = ct.RegionArray.open(tmp_path / "column")
+    column[1:].save(tmp_path / "column", replace=True)
+    assert ct.RegionArray.open(tmp_path / "column") == column[1:]
+    assert old == column
+    (tmp_path / "notes").mkdir()
     with pytest.raises(ct.RegionError, match="not a saved column"):
-        ct.RegionArray.open(tmp_path / "column")
+        column.save(tmp_path / "notes", replace=True)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["column", "notes"]
 
 
 @given(regions(), regions())

@@ -251,18 +251,24 @@ class RegionArray:
 
         return column_to_arrow(self)
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the column to a new directory of plain NumPy files; `open` maps them."""
+    def save(self, directory: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write the column to a new directory of plain NumPy files; `open` maps them.
+
+        With `replace` it takes the place of a saved column that is there.
+        """
         from contrada.geometry.storage import save_column
 
-        save_column(self._arrays, self._crs, directory)
+        save_column(self._arrays, self._crs, directory, replace)
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> RegionArray:
-        """A saved column, memory-mapped: opening reads next to nothing, and processes share its pages."""
+    def open(cls, directory: str | os.PathLike[str], *, verify: bool = True) -> RegionArray:
+        """A saved column, memory-mapped: processes share its pages.
+
+        All of it is read against its checksums first, unless `verify=False`; its offsets are checked either way.
+        """
         from contrada.geometry.storage import open_column
 
-        return cls(*open_column(directory))
+        return cls(*open_column(directory, verify))
 
     # The column itself
 

@@ -2,70 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from contrada import forking
 from contrada.errors import RegionError
 from contrada.geometry.arrays import Arrays, compact
+from contrada.geometry.directories import Format, map_arrays, read_header, save_directory
+from contrada.geometry.soundness import check_coordinates, check_regions, require
 
-FORMAT = "contrada.RegionArray"
-VERSION = 1
+KIND = Format("contrada.RegionArray", 2, "saved column of regions", RegionError)
 _DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
-_PARSING = forking.make_lock(
-    forking.READING
-)  # NumPy parses how a file begins as Python, which CPython 3.11 could not do twice at once
 
 
-def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str]) -> None:
+def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str], replace: bool = False) -> None:
     """Write the arrays to a new directory, which appears whole or not at all."""
-    target = Path(directory)
-    if target.exists():
-        raise RegionError(f"{target} exists already")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as temporary:
-        made = Path(temporary) / "column"
-        made.mkdir()
-        for name, array in compact(arrays)._asdict().items():
-            np.save(made / f"{name}.npy", array)
-        header = {"format": FORMAT, "version": VERSION, "regions": len(arrays.bounds), "crs": crs}
-        (made / "header.json").write_text(json.dumps(header))
-        made.rename(target)
+    header = {"regions": len(arrays.bounds), "crs": crs}
+    save_directory(KIND, directory, compact(arrays)._asdict(), header, replace)
 
 
-def open_column(directory: str | os.PathLike[str]) -> tuple[Arrays, str | None]:
-    """The arrays, mapped and not read, and the CRS; a foreign or damaged directory is a RegionError."""
+def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple[Arrays, str | None]:
+    """The arrays, mapped, and the CRS; a foreign or damaged directory is a RegionError."""
     source = Path(directory)
+    header = read_header(KIND, source)
+    found = map_arrays(KIND, source, header, verify)
     try:
-        header = json.loads((source / "header.json").read_text())
-        if header["format"] != FORMAT or header["version"] != VERSION:
-            raise RegionError(f"{source} holds {header['format']} {header['version']}, not {FORMAT} {VERSION}")
-        with _PARSING:
-            arrays = Arrays(*(np.asarray(np.load(source / f"{name}.npy", mmap_mode="r")) for name in Arrays._fields))
-        _check_shapes(arrays, int(header["regions"]), source)
+        arrays = Arrays(*(found[name] for name in Arrays._fields))
+        for name, kind in zip(Arrays._fields, _DTYPES, strict=True):
+            require(found[name].dtype == kind, f"{name} is {found[name].dtype}")
+        check_regions(arrays, int(header["regions"]))
+        if not verify:
+            check_coordinates("xy", arrays.xy)
+            check_coordinates("bounds", arrays.bounds)
         return arrays, header["crs"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, RegionError):
-            raise
-        raise RegionError(f"{source} is not a saved column of regions: {error}") from error
-
-
-def _check_shapes(arrays: Arrays, regions: int, source: Path) -> None:
-    """The sizes fit each other, so that no kernel reads beyond an array."""
-    rings, vertices = len(arrays.ring_flags), len(arrays.xy)
-    fits = (
-        tuple(array.dtype.type for array in (arrays[0], *arrays[1:])) == _DTYPES
-        and arrays.xy.shape == (vertices, 2)
-        and arrays.bounds.shape == (regions, 4)
-        and arrays.ring_offsets.shape == (rings + 1,)
-        and arrays.region_offsets.shape == (regions + 1,)
-        and (arrays.ring_offsets[0], arrays.ring_offsets[-1]) == (0, vertices)
-        and (arrays.region_offsets[0], arrays.region_offsets[-1]) == (0, rings)
-        and bool((np.diff(arrays.ring_offsets) >= 4).all() and (np.diff(arrays.region_offsets) >= 1).all())
-    )
-    if not fits:
-        raise RegionError(f"{source} is damaged: its arrays do not fit each other")
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise RegionError(f"{source} is damaged: {error}") from error

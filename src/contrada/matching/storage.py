@@ -1,19 +1,13 @@
 """A saved table: an immutable directory of plain arrays under a header, mapped when opened.
 
-`header.json` names the format, its version, and for every array its type, shape and checksum. The directory is written
-under another name and renamed, so it is there whole or not at all.
+geometry/directories.py tells how such a directory is written, checked and mapped.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import math
 import os
-import tempfile
-import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +15,22 @@ from numpy.typing import NDArray
 from contrada.errors import FilterError, TableError
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
+from contrada.geometry.directories import Format, map_arrays, save_directory
+from contrada.geometry.directories import read_header as read_kind_header
+from contrada.geometry.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
+from contrada.index.packed import KINDS as TREE_KINDS
 from contrada.index.packed import PackedTree, check_kinds, tree_arrays, tree_from_arrays
 from contrada.index.scalars import Arrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.index.scanned import Scanned
+from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
 from contrada.matching.checks import Checks, Constraints
 from contrada.matching.level import Level, Place
+from contrada.matching.message import Places
 from contrada.matching.names import Names
 from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
 
-FORMAT = "contrada.ForwardingTable"
-VERSION = 7
-CHUNK = 1 << 24
+KIND = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
 
@@ -52,62 +50,85 @@ class Saved(NamedTuple):
     has_keys: bool
 
 
-def save_table(saved: Saved, directory: str | os.PathLike[str]) -> None:
-    """Write a table to a new directory."""
-    target = Path(directory)
-    if target.exists():
-        raise TableError(f"{target} exists already")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
-        made = Path(temporary) / "table"
-        made.mkdir()
-        arrays = _arrays_of(saved)
-        described = {name: _write(made / f"{name}.npy", array) for name, array in arrays.items()}
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "rows": saved.rows,
-            "filters": saved.filters,
-            "several_filters": saved.several_filters,
-            "has_keys": saved.has_keys,
-            "crs": saved.crs,
-            "places": saved.places,
-            "reached": saved.level.filters,
-            "scalars": _scalars_header(saved.level.scalars),
-            "trees": [list(place) for place, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
-            "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Checks)],
-            "own": _own_parts(saved.level),
-            "arrays": described,
-        }
-        (made / "header.json").write_text(json.dumps(header, indent=1))
-        made.rename(target)
+def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = False) -> None:
+    """Write a table to a new directory, or in place of one that is there."""
+    header = {
+        "rows": saved.rows,
+        "filters": saved.filters,
+        "several_filters": saved.several_filters,
+        "has_keys": saved.has_keys,
+        "crs": saved.crs,
+        "places": saved.places,
+        "reached": saved.level.filters,
+        "scalars": _scalars_header(saved.level.scalars),
+        "trees": [list(place) for place, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
+        "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Checks)],
+        "own": _own_parts(saved.level),
+    }
+    save_directory(KIND, directory, _arrays_of(saved), header, replace)
 
 
-def open_table(directory: str | os.PathLike[str]) -> Saved:
-    """The saved table, mapped and hardly read; a foreign, damaged or truncated directory is a TableError."""
+def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
+    """The saved table, mapped; a foreign, damaged or truncated directory is a TableError.
+
+    With `verify` all of it is read against its checksums. Whatever kernels index with is within range either way.
+    """
     source = Path(directory)
     header = read_header(source)
+    arrays = map_arrays(KIND, source, header, verify)
     try:
-        arrays = {name: _map(source, name, what) for name, what in header["arrays"].items()}
-        trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1]) for k, p in enumerate(header["trees"])}
-        checks = {_place(p): _checks_of(f"check{k}", arrays, p[1]) for k, p in enumerate(header["checks"])}
-        own_trees, own_checks = _own_of(header["own"])
-        level = Level(
-            {**trees, **own_trees},
-            {**checks, **own_checks},
-            _scalars_of(header["scalars"], arrays),
-            header["reached"],
-        )
+        level = _level_of(header, arrays, verify)
+        keys, subscribers = _names_of("keys", arrays), _names_of("subscribers", arrays)
+        owners = _first(arrays, "filter_subscription", header["filters"])
+        whose = _first(arrays, "subscription_subscriber", header["rows"])
+        _check_owners(header, owners, whose, len(keys), len(subscribers))
         return Saved(
-            level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
-            _first(arrays, "filter_subscription", header["filters"]),
-            _first(arrays, "subscription_subscriber", header["rows"]),
+            level, header["crs"], header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa_error()) as error:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{source} is damaged: {error}") from error
+
+
+def pa_error() -> type[Exception]:
+    """What Arrow raises."""
+    import pyarrow as pa
+
+    return cast(type[Exception], pa.ArrowException)
+
+
+def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: bool) -> Level:
+    """The packed constraints of a saved table, with every number that kernels index with checked."""
+    places = Places.of_saved(header["places"])
+    scalars = _scalars_of(header["scalars"], arrays, places.forms[: len(places.numbers)], header["filters"])
+    numbered = header["filters"] if scalars is None else len(scalars.arrays.numbers)
+    trees = {_place(p): _tree_of(f"tree{k}", arrays, p[1], numbered) for k, p in enumerate(header["trees"])}
+    checks = {_place(p): _checks_of(f"check{k}", arrays, p[1], numbered) for k, p in enumerate(header["checks"])}
+    if not verify:
+        for name, array in arrays.items():
+            if name.endswith(("-xy", "-bounds")):
+                check_coordinates(name, array)
+    own_trees, own_checks = _own_of(header["own"])
+    return Level({**trees, **own_trees}, {**checks, **own_checks}, scalars, header["reached"])
+
+
+def _check_owners(
+    header: dict[str, Any], owners: NDArray[np.int32] | None, whose: NDArray[np.int32] | None, keys: int, names: int
+) -> None:
+    """Raise ValueError unless filters, subscriptions and subscribers are as many as there are numbers and names."""
+    rows, filters = header["rows"], header["filters"]
+    require(rows >= 0 and filters >= 0 and keys == rows, f"{keys} keys of {rows} subscriptions")
+    require(owners is not None or filters == rows, f"{filters} filters of {rows} subscriptions")
+    require(whose is not None or names == rows, f"{names} subscribers of {rows} subscriptions")
+    for name, numbers, count, stop in (
+        ("filter_subscription", owners, filters, rows),
+        ("subscription_subscriber", whose, rows, names),
+    ):
+        if numbers is not None:
+            require(numbers.dtype == np.int32 and numbers.shape == (count,), f"{name} is no array of {count} numbers")
+            check_numbers(name, numbers, 0, stop)
 
 
 def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np.int32] | None:
@@ -124,84 +145,24 @@ class SavedNames(NamedTuple):
 
 
 def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
-    """The names of a saved table as columns, for whoever turns whole answers into names."""
-    saved = open_table(directory)
-    return SavedNames(saved.keys, saved.subscribers, saved.subscription_subscriber)
+    """The names of a saved table as columns, for whoever turns whole answers into names; checksums are not read."""
+    source = Path(directory)
+    header = read_header(source)
+    wanted = ("keys-", "subscribers-", "subscription_subscriber")
+    named = {name: what for name, what in header["arrays"].items() if name.startswith(wanted)}
+    arrays = map_arrays(KIND, source, {"arrays": named}, verify=False)
+    owners = _first(arrays, "subscription_subscriber", header["rows"])
+    return SavedNames(_names_of("keys", arrays), _names_of("subscribers", arrays), owners)
 
 
 def verify_table(directory: str | os.PathLike[str]) -> None:
     """Read everything against the checksums; the first file that differs is a TableError that names it."""
-    source = Path(directory)
-    for name, what in read_header(source)["arrays"].items():
-        _map(source, name, what)
-        if _checksum(source / f"{name}.npy") != what["crc32"]:
-            raise TableError(f"{source}: {name}.npy is damaged: its checksum differs")
+    open_table(directory, verify=True)
 
 
 def read_header(source: Path) -> dict[str, Any]:
     """What `header.json` of a saved table says; a foreign or damaged one is a TableError."""
-    try:
-        header: Any = json.loads((source / "header.json").read_text())
-    except (OSError, ValueError) as error:
-        raise TableError(f"{source} is not a saved table: {error}") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise TableError(f"{source} is not a saved table: its header is another's")
-    if header.get("version") != VERSION:
-        raise TableError(f"{source} has version {header.get('version')}; this release reads version {VERSION}")
-    checked: dict[str, Any] = header
-    return checked
-
-
-def _write(path: Path, array: NDArray[Any]) -> dict[str, Any]:
-    np.save(path, np.ascontiguousarray(array))
-    return {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "crc32": _checksum(path),
-        "bytes": path.stat().st_size,
-    }
-
-
-def _checksum(path: Path) -> int:
-    value = 0
-    with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            value = zlib.crc32(block, value)
-    return value
-
-
-def _map(source: Path, name: str, what: dict[str, Any]) -> NDArray[Any]:
-    """An array of a saved table, mapped; its file begins as NumPy begins the file of such an array, or is damaged.
-
-    The beginning is compared, not parsed: NumPy parses it as Python, and when two threads did that at once CPython
-    3.11 raised a SystemError ("AST constructor recursion depth mismatch"). Tables are opened in the background too.
-    """
-    path = source / f"{name}.npy"
-    try:
-        dtype, shape = np.dtype(what["dtype"]), tuple(what["shape"])
-        begin = _beginning(dtype, shape)
-        with path.open("rb") as file:
-            given, size = file.read(len(begin)), os.fstat(file.fileno()).st_size
-            if size != what["bytes"]:
-                raise TableError(f"{source}: {name}.npy has {size} bytes, not {what['bytes']}")
-            if given != begin or size != len(begin) + dtype.itemsize * math.prod(shape):
-                raise TableError(f"{source}: {name}.npy is no {dtype.str} {list(shape)}, as the header says")
-            if 0 in shape:  # nothing to map
-                array: NDArray[Any] = np.empty(shape, dtype)
-            else:
-                array = np.asarray(np.memmap(file, dtype, "r", len(begin), shape))
-    except OSError as error:
-        raise TableError(f"{source}: {name}.npy cannot be read: {error}") from error
-    array.setflags(write=False)
-    return array
-
-
-def _beginning(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """How NumPy begins the file of such an array."""
-    target = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(target, described)
-    return target.getvalue()
+    return read_kind_header(KIND, source)
 
 
 def _place(pair: list[Any]) -> Place:
@@ -262,19 +223,35 @@ def _own_of(parts: list[dict[str, Any]]) -> tuple[dict[Place, OwnIndex], dict[Pl
     return trees, checks
 
 
-def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> PackedTree:
+def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> PackedTree:
+    """A tree whose entries have numbers below `numbered`."""
     own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
-    return tree_from_arrays(own, kind == "point")
+    check_kinds(own, TREE_KINDS)
+    check_tree_arrays(own, kind == "point", numbered)
+    tree = tree_from_arrays(own, kind == "point")
+    check_tree(tree)
+    return tree
 
 
-def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str) -> Checks:
-    if kind == "point":
-        column: RegionArray | PointArray = PointArray(arrays[f"{prefix}-xy"])
-    else:
-        column = RegionArray(Arrays(*(arrays[f"{prefix}-{name}"] for name in Arrays._fields)))
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> Checks:
+    """Further constraints of filters with numbers below `numbered`."""
     filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
     check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets), strict=True)), CHECK_KINDS)
-    return Checks(Constraints(filters, masks, column), offsets)
+    count = len(filters)
+    require(count > 0 and len(masks) == count, "filters and masks differ in number")
+    check_numbers("filters", filters, 0, numbered)
+    require(bool((filters[1:] >= filters[:-1]).all()), "filters do not ascend")
+    check_offsets("offsets", offsets, int(filters[-1]) - int(filters[0]) + 1, count)
+    require(np.array_equal(np.diff(offsets), np.bincount(filters - filters[0])), "offsets do not fit the filters")
+    if kind == "point":
+        points = arrays[f"{prefix}-xy"]
+        check_kinds({"xy": points}, TREE_KINDS)
+        require(len(points) == count, "points and filters differ in number")
+        return Checks(Constraints(filters, masks, PointArray(points)), offsets)
+    own = {name: arrays[f"{prefix}-{name}"] for name in Arrays._fields}
+    check_kinds(own, TREE_KINDS)
+    check_regions(Arrays(**own), count)
+    return Checks(Constraints(filters, masks, RegionArray(Arrays(**own))), offsets)
 
 
 def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | None:
@@ -284,12 +261,20 @@ def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | N
     return {"first": scalars.first, "place": scalars.place, "expected": scalars.expected}
 
 
-def _scalars_of(header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]]) -> ScalarIndex | None:
+def _scalars_of(
+    header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]], forms: NDArray[np.uint8], filters: int
+) -> ScalarIndex | None:
+    """The scalar constraints of a table; forms[p] is the form of values at place p."""
     if header is None:
         return None
     own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
     place = None if header["place"] is None else _place(header["place"])
-    return scalars_from_arrays(header["first"], own, place, float(header["expected"]))
+    index = scalars_from_arrays(header["first"], own, place, float(header["expected"]))
+    check_scalar_arrays(index.arrays, forms)
+    require(
+        0 <= index.first <= filters - len(index.arrays.local_of), "scalar constraints of filters that there are not"
+    )
+    return index
 
 
 def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
@@ -323,9 +308,13 @@ def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
     import pyarrow as pa
 
     if f"{prefix}-numbers" in arrays:
+        require(arrays[f"{prefix}-numbers"].dtype == np.int64, f"{prefix} are no integers of 64 bits")
         return pa.array(arrays[f"{prefix}-numbers"])
     text, offsets = arrays[f"{prefix}-text"], arrays[f"{prefix}-offsets"]
+    require(text.dtype == np.uint8 and offsets.dtype == np.int64, f"{prefix} are no text")
+    check_offsets(f"{prefix}-offsets", offsets, len(arrays[f"{prefix}-is_number"]), len(text))
     array = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+    array.validate(full=True)
     is_number = arrays[f"{prefix}-is_number"]
     if not is_number.any():
         return array

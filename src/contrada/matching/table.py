@@ -266,14 +266,23 @@ class ForwardingTable:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return ManyMatches(offsets, answer, tuple(rejected))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a new directory of plain arrays; keys are kept, rows are numbered anew."""
-        save_table(packed(self._store, self._crs, self._keys, self._subscribers, self._has_keys), path)
+    def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write the table to a new directory of plain arrays; keys are kept, rows are numbered anew.
+
+        The directory is there whole or not at all, and on the disk when this returns. With `replace` it takes the place
+        of a saved table that is there, on Linux in one step; whoever has opened that one keeps it.
+        """
+        save_table(packed(self._store, self._crs, self._keys, self._subscribers, self._has_keys), path, replace)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> ForwardingTable:
-        """A saved table, memory-mapped: processes share its pages, and it can be updated further in memory."""
-        saved = open_table(path)
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> ForwardingTable:
+        """A saved table, memory-mapped: processes share its pages, and it can be updated further in memory.
+
+        All of it is read against its checksums first; damage is a TableError that names the file. `verify=False` leaves
+        that out, for a table that is known to be good: what is damaged then may give wrong answers, but every number
+        that is used as an index is still checked.
+        """
+        saved = open_table(path, verify)
         table = cls()
         table._crs = dict(saved.crs)
         table._keys, table._subscribers = names_from(saved.keys), names_from(saved.subscribers)

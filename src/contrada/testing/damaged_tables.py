@@ -1,11 +1,165 @@
-"""Damaged directories of saved tables and columns."""
+"""Damaged directories of saved tables and columns: an answer that is right, or an error.
+
+The table has constraints of every kind: on regions and points, reached and further ones, scalars, text, patterns and
+sets, templates, names of text and numbers, and a type that was added.
+"""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import contrada as ct
+from contrada.errors import TableError
+from contrada.testing.damage import damaged
+from contrada.testing.every_kind import FILTERS, random_messages
+
+ROWS = 40  # messages that are matched
+_OPERATORS: tuple[ct.Relation | ct.RelationSet, ...] = (
+    ct.RelationSet.S_INTERSECTS, ct.Relation.DISJOINT, ct.Relation.CONTAINS, ct.Relation.INSIDE
+)  # fmt: skip
+
 
 def table_case(number: int) -> None:
-    """Damage a saved table and open it."""
+    """Damage a file of a saved table; what opens must answer as before, and without checksums it must not crash."""
+    rng = np.random.default_rng([number, 21])
+    place, right = good_table(number % 3)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "table"
+        shutil.copytree(place, copy)
+        _damage_one(copy, rng)
+        try:
+            table = ct.ForwardingTable.open(copy)
+        except TableError:
+            table = None
+        if table is not None:
+            assert answers(table) == right, "a damaged table gives other answers"
+        ask_anyway(copy)
+
+
+def ask_anyway(copy: Path) -> None:
+    """Open a table without checksums and ask it: answers may be wrong, but no index leaves its array."""
+    try:
+        table = ct.ForwardingTable.open(copy, verify=False)
+        answers(table)
+        table.subscribe("late", "size > 1 AND S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 0)))", "late")
+        table.save(copy.parent / "again")
+        answers(ct.ForwardingTable.open(copy.parent / "again"))
+    except ct.ContradaError:
+        return
 
 
 def column_case(number: int) -> None:
-    """Damage a saved column and open it."""
+    """The same for a column of regions."""
+    rng = np.random.default_rng([number, 22])
+    place, right = good_column()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "column"
+        shutil.copytree(place, copy)
+        _damage_one(copy, rng)
+        try:
+            column = ct.RegionArray.open(copy)
+        except ct.RegionError:
+            column = None
+        if column is not None:
+            assert column.to_wkb().to_pylist() == right, "a damaged column holds other regions"
+        try:
+            column = ct.RegionArray.open(copy, verify=False)
+        except ct.RegionError:
+            return
+        ct.relate(column, ct.Region.box(3, 0, 9, 4))
+        ct.relate(column[::-1], column)
+        column.to_wkb()
+
+
+def _damage_one(folder: Path, rng: np.random.Generator) -> None:
+    """Change one file of a directory; large files and the header as often as small ones."""
+    files = sorted(folder.iterdir())
+    file = files[int(rng.integers(0, len(files)))]
+    data = file.read_bytes()
+    if rng.random() < 0.8 and len(data) > 128 and file.suffix == ".npy":  # behind what NumPy begins with
+        changed = damaged(data[128:], rng)
+        file.write_bytes(data[:128] + (changed + bytes(len(data)))[: len(data) - 128])
+    else:
+        file.write_bytes(damaged(data, rng))
+
+
+def answers(table: ct.ForwardingTable) -> list[Any]:
+    """What a table answers to messages of every kind, one by one and as a batch."""
+    messages = _messages()
+    found = table.match_many(messages)
+    one_by_one = [sorted(map(str, table.match_keys(_shapes()[k]))) for k in range(len(_shapes()))]
+    return [
+        found.offsets.tolist(),
+        table.keys_of(found.rows),
+        table.subscribers_of(found.rows, "subscription"),
+        one_by_one,
+    ]
+
+
+@cache
+def _messages() -> Any:
+    return random_messages(ROWS)
+
+
+@cache
+def _shapes() -> list[dict[str, Any]]:
+    circle = ct.Region([(5 + 4 * np.cos(t), 5 + 3 * np.sin(t)) for t in np.linspace(0, 6.2, 90)])
+    return [{"area": circle, "size": 2.0, "name": "abc"}, {"area": ct.Point(2, 2), "size": 0}, {"name": "a"}, {}]
+
+
+@cache
+def _folder() -> Any:
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def good_table(which: int) -> tuple[Path, list[Any]]:
+    """A saved table and its answers: of every kind of filter, of regions alone, or of a template."""
+    table = ct.ForwardingTable()
+    if which == 0:
+        for k, text in enumerate(FILTERS * 3):
+            table.subscribe(f"s{k % 17}" if k % 2 else k % 5, text, f"k{k}" if k % 3 else k)
+    elif which == 1:
+        rings = [[(x + r * np.cos(t), y + r * np.sin(t)) for t in np.linspace(0, 6.2, n)] for x, y, r, n in _circles()]
+        for k, ring in enumerate(rings):
+            operator = _OPERATORS[k % 4]
+            table.subscribe(k % 30, ct.Constraint("area", operator, ct.Region(ring)))
+    else:
+        rows = pa.table(
+            {
+                "area": ct.RegionArray.from_regions(
+                    [ct.Region.box(k % 9, k % 7, k % 9 + 2, k % 7 + 1) for k in range(200)]
+                ).to_wkb(),
+                "least": [float(k % 11) for k in range(200)],
+                "name": [f"a{k % 13}%" for k in range(200)],
+                "key": [f"key {k}" for k in range(200)],
+            }
+        )
+        table.subscribe_many(
+            rows, ct.parse("S_INTERSECTS(area, $area) AND size >= $least OR name LIKE $name AND size < $least")
+        )
+    place = Path(_folder().name) / f"table{which}"
+    table.save(place)
+    return place, answers(ct.ForwardingTable.open(place))
+
+
+def _circles() -> list[tuple[float, float, float, int]]:
+    return [(k % 10, k % 7, 0.5 + k % 4, 80 if k % 6 == 0 else 5 + k % 9) for k in range(150)]
+
+
+@cache
+def good_column() -> tuple[Path, list[bytes]]:
+    """A saved column of regions, and their WKB."""
+    rings = [[(x + r * np.cos(t), y + r * np.sin(t)) for t in np.linspace(0, 6.2, n)] for x, y, r, n in _circles()]
+    whole = [ct.Region(ring) for ring in rings] + [ct.Region.from_shapely(ct.Region.box(0, 0, 6, 6).to_shapely())]
+    column = ct.RegionArray.from_regions(whole)
+    place = Path(_folder().name) / "column"
+    column.save(place)
+    return place, column.to_wkb().to_pylist()

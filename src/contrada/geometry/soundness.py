@@ -1,0 +1,61 @@
+"""Arrays from files before kernels index with them: offsets that ascend, numbers within range, coordinates in range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry.arrays import Arrays
+from contrada.geometry.point import LARGEST
+
+HOLE = 1  # of ring_flags, as in kernels/validate.py
+
+
+def require(holds: bool | np.bool_, what: str) -> None:
+    """Raise ValueError if a condition does not hold."""
+    if not holds:
+        raise ValueError(what)
+
+
+def check_offsets(name: str, offsets: NDArray[Any], runs: int, end: int, least: int = 0) -> None:
+    """Raise ValueError unless offsets cut 0..end into so many runs, each of `least` or more.
+
+    >>> check_offsets("ring_offsets", np.array([0, 4, 2]), 2, 2)
+    Traceback (most recent call last):
+    ValueError: ring_offsets do not ascend
+    """
+    require(len(offsets) == runs + 1, f"{name} has {len(offsets)} numbers, not {runs + 1}")
+    require(
+        offsets[0] == 0 and offsets[-1] == end, f"{name} go from {offsets[0]} to {offsets[-1]}, not from 0 to {end}"
+    )
+    require(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} do not ascend")
+    require(least == 0 or bool((offsets[1:] - offsets[:-1] >= least).all()), f"{name} ascend by less than {least}")
+
+
+def check_numbers(name: str, numbers: NDArray[Any], low: int, stop: int) -> None:
+    """Raise ValueError if a number is less than `low`, or `stop` or more.
+
+    >>> check_numbers("rows", np.array([0, 7]), 0, 7)
+    Traceback (most recent call last):
+    ValueError: rows: 7 is not within 0..7
+    """
+    if len(numbers):
+        least, most = int(numbers.min()), int(numbers.max())
+        require(low <= least and most < stop, f"{name}: {least if least < low else most} is not within {low}..{stop}")
+
+
+def check_regions(arrays: Arrays, regions: int) -> None:
+    """Raise ValueError unless the arrays of a column of so many regions fit each other."""
+    rings, vertices = len(arrays.ring_flags), len(arrays.xy)
+    require(arrays.xy.shape == (vertices, 2) and arrays.bounds.shape == (regions, 4), "coordinates in other shapes")
+    check_offsets("ring_offsets", arrays.ring_offsets, rings, vertices, least=4)
+    check_offsets("region_offsets", arrays.region_offsets, regions, rings, least=1)
+    require(not (arrays.ring_flags[arrays.region_offsets[:-1]] & HOLE).any(), "a region begins with a hole")
+
+
+def check_coordinates(name: str, xy: NDArray[np.float64]) -> None:
+    """Raise ValueError if a coordinate is not finite or too large: kernels turn coordinates into cells of grids."""
+    if xy.size:
+        require(bool(max(-float(xy.min()), float(xy.max())) <= LARGEST), f"{name}: a coordinate is not finite")

@@ -1,0 +1,142 @@
+"""Arrays of a saved table before kernels index with them: every offset, number and count must be within its array.
+
+Kernels know arrays by their addresses and check nothing. These checks are vectorised passes over the arrays, and run
+whenever a table is opened, checksums or not. A ValueError names the array and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry.arrays import Arrays as Regions
+from contrada.geometry.column import LARGE
+from contrada.geometry.soundness import check_numbers, check_offsets, check_regions, require
+from contrada.index.packed import FAN, LIST_PARTS, PackedTree
+from contrada.index.scalars import Arrays
+from contrada.model.forms import LIKE, SET, TEXT
+
+ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1  # as in index/ranking.py
+FANOUT = 8  # of edge indexes, as in kernels/chains.py
+BLOCK = 16  # entries that share a box or a block, as in kernels/scalars.py
+
+
+def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:
+    """Raise ValueError unless the arrays of a tree fit each other; its entries are numbered below `rows`."""
+    if is_points:
+        items = len(arrays["xy"])
+    else:
+        items = len(arrays["bounds"])
+        check_regions(Regions(*(arrays[name] for name in Regions._fields)), items)
+        _check_chains(arrays)
+    entries = len(arrays["rows"])
+    check_offsets("offsets", arrays["offsets"], items, entries, least=1)
+    require(len(arrays["masks"]) == entries and len(arrays["union"]) == items, "masks and entries differ in number")
+    check_numbers("rows", arrays["rows"], 0, rows)
+    nodes, level = 0, items
+    while level > FAN:
+        level = -(-level // FAN)
+        nodes += level
+    require(len(arrays["nodes"]) in (0, nodes), f"{len(arrays['nodes'])} nodes over {items} items")
+    require(len(arrays["node_masks"]) == len(arrays["nodes"]), "nodes and their masks differ in number")
+    for name in LIST_PARTS[::2]:
+        listed = len(arrays[name.replace("before", "rows")])
+        runs = -(-items // FAN) if len(arrays["nodes"]) else len(arrays[name]) - 1
+        check_offsets(name, arrays[name], runs, listed)
+    for name in LIST_PARTS[1::2]:
+        check_numbers(name, arrays[name], 0, rows)
+    if size := len(arrays["disjoint_map"]):
+        spread = int(arrays["rows"].max(initial=0)) - int(arrays["rows"].min(initial=0))
+        require(size % 8 == 0 and 8 * size > spread, "disjoint_map has no bit for every row")
+
+
+def check_tree(tree: PackedTree) -> None:
+    """Raise ValueError unless lists, nodes and maps of a tree say what its entries say."""
+    try:
+        tree.check()
+    except AssertionError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The edge indexes of large items stand one after another, each as long as its vertices ask for."""
+    vertices = np.diff(arrays["ring_offsets"][arrays["region_offsets"]])
+    large = np.flatnonzero(vertices > LARGE)
+    require(np.array_equal(arrays["large"], large), "large lists other items than those with many vertices")
+    sizes, count = np.zeros(len(large), np.int64), vertices[large] - 1
+    is_open = np.ones(len(large), bool)
+    while is_open.any():
+        count = -(-count // FANOUT)
+        sizes += np.where(is_open, count, 0)
+        is_open &= count > 1
+    ends = np.cumsum(sizes)
+    require(np.array_equal(arrays["bases"], ends - sizes), "bases are not where edge indexes begin")
+    require(len(arrays["boxes"]) == (ends[-1] if len(ends) else 0), "boxes of edge indexes are missing")
+
+
+def check_scalar_arrays(a: Arrays, forms: NDArray[np.uint8]) -> None:
+    """Raise ValueError unless the arrays of a scalar index fit each other; values at place p have the form forms[p]."""
+    slots, texts, places = len(a.forms), len(a.text_offsets) - 1, len(a.numbers)
+    check_numbers("slot_of", a.slot_of, -1, slots)
+    used = np.flatnonzero(a.slot_of >= 0)
+    require(len(np.unique(a.slot_of[used])) == len(used), "slot_of names a slot twice")
+    require(len(a.slot_of) <= len(forms), "slot_of has more places than the table")
+    require(np.array_equal(a.forms[a.slot_of[used]], forms[used]), "forms are not those of the places")
+    check_offsets("const_base", a.const_base, slots, len(a.keys))
+    require(len(a.rests) in (0, len(a.keys)), "rests and keys differ in number")
+    check_offsets("text_base", a.text_base, slots, texts)
+    check_offsets("text_offsets", a.text_offsets, texts, len(a.blob))
+    check_offsets("offsets", a.offsets, places, len(a.records))
+    check_offsets("set_offsets", a.set_offsets, len(a.set_offsets) - 1, len(a.set_ranks))
+    check_offsets("gram_base", a.gram_base, slots, len(a.gram_codes))
+    check_offsets("gram_offsets", a.gram_offsets, len(a.gram_codes), len(a.gram_patterns))
+    check_numbers("gram_patterns", a.gram_patterns, 0, texts)
+    check_numbers("numbers", a.numbers, -1, len(a.local_of))
+    check_numbers("local_of", a.local_of, 0, places)
+    _check_records(a, slots, texts)
+    _check_entries(a, slots, places)
+
+
+def _check_records(a: Arrays, slots: int, texts: int) -> None:
+    """What records ask: slots, and the numbers of sets and patterns."""
+    code, low = a.records[:, 0], a.records[:, 1]
+    check_numbers("records", code, 0, 1 << 31)
+    check_numbers("slots of records", code & SLOT_MASK, 0, slots)
+    asks = code >> ASKS_SHIFT
+    check_numbers("sets of records", low[(asks >= SET) & (asks < LIKE)], 0, len(a.set_offsets) - 1)
+    check_numbers("patterns of records", low[asks >= LIKE], 0, texts)
+
+
+def _check_entries(a: Arrays, slots: int, places: int) -> None:
+    """Entries stand once each: by constant, by interval, by being there, slot by slot, and then by their boxes.
+
+    Kernels have room for every entry once, so ranges that overlap would be written beyond it.
+    """
+    entries = len(a.entries)
+    words = a.entries[:, 0]
+    check_numbers("filters of entries", words & np.uint64(0xFFFFFFFF), 0, places)
+    for shift in (32, 40):
+        check_numbers("slots of entries", words >> np.uint64(shift) & np.uint64(255), 0, max(slots, 1))
+    require(len(a.others) == 5 * slots + 1, f"others has {len(a.others)} numbers for {slots} slots")
+    counts = np.where(a.forms < TEXT, np.diff(a.const_base), np.diff(a.text_base)) + 1
+    check_offsets("equal_base", a.equal_base, slots, len(a.equal_offsets))
+    require(np.array_equal(np.diff(a.equal_base), counts), "equal_base does not fit the constants")
+    first, last, end, block, span = a.others[:-1].reshape(-1, 5).T
+    nearby = int(a.others[-1])
+    limits = np.insert(
+        a.equal_offsets.astype(np.int64),
+        np.repeat(a.equal_base[1:], 3),
+        np.column_stack([first, last, end]).reshape(-1),
+    )
+    check_offsets("others", np.concatenate([[0], limits, [nearby, entries]]), len(limits) + 2, entries)
+    intervals = last - first
+    blocks = -(-intervals // BLOCK)
+    check_numbers("blocks", block, 0, len(a.blocks) + 1)
+    check_numbers("blocks", block + blocks + -(-blocks // BLOCK), 0, len(a.blocks) + 1)
+    check_numbers("spans", span, 0, len(a.spans) + 1)
+    check_numbers("spans", 2 * (span + intervals), 0, len(a.spans) + 1)
+    around = -(-entries // BLOCK)
+    require(len(a.boxes) in (0, around + -(-around // BLOCK)), f"{len(a.boxes)} boxes over {entries} entries")
