@@ -61,7 +61,7 @@ READS = {
     ],
     "overlay evaluate": [lambda path, folder: ["--rows", path, "--scale", "0.001", "--seeds", "1", "--processes", "1"]],
     "experiment cover-figures": [lambda path, folder: ["--redraw", "--output", path.parent]],
-    # Spark runs them: tests/pipeline/test_bad_input.py.
+    # Spark reads for them: below is what they refuse before it starts.
     "stream": [],
     "ingest": [],
     "demo": [],
@@ -115,3 +115,26 @@ def test_bad_files_are_told_in_lines(command, case, tmp_path, monkeypatch):
         if result.exit_code == 2:
             assert "error" in result.stderr.lower(), arguments
             assert len(result.stderr) < 3000, arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ingest", "missing.gpkg", "out"], ["ingest", "file.json", "file.json"], ["demo", "--data", "missing"],
+        ["demo", "--data", "file.json"], ["stream", "incoming", "missing.ndjson", "--checkpoint", "c", "--output", "o"],
+        ["stream", "incoming", "--changes", "missing", "--checkpoint", "c", "--output", "o"],
+        ["stream", "incoming", "--format", "dbf", "--checkpoint", "c", "--output", "o"],
+        ["match", "missing.ndjson", "file.json", "--spark", "--output", "o"],
+        ["match", "file.json", "missing.ndjson", "--spark", "--output", "o"],
+        ["match", "file.json", "file.json", "--plan", "broadcast"],
+    ],
+)  # fmt: skip
+def test_commands_of_spark_refuse_what_is_not_there(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.json").write_text("{}")
+    (tmp_path / "incoming").mkdir()
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert "error" in result.stderr.lower()

@@ -30,6 +30,14 @@ def test_a_hundred_thousand_vertices():
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+def test_every_size(name):
+    """Whatever the size at which comparisons become too many, none is read wrongly."""
+    shapes = [HOSTILE[name](vertices) for vertices in range(12, 600, 4)]
+    regions = ct.RegionArray.from_shapely(shapes)
+    assert set(ct.relate(regions, regions).tolist()) == {ct.Relation.EQUALS}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
 def test_disturbed(name):
     """One vertex or ring is moved: regions of hundreds of vertices are valid or not as Shapely says."""
     rng = np.random.default_rng(5)

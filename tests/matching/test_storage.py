@@ -194,7 +194,7 @@ def rewritten(folder, name, change):
 @pytest.mark.parametrize("value", [-1, 2**31 - 1])
 @pytest.mark.parametrize(
     "name",
-    ["rows", "offsets", "ring_offsets", "region_offsets", "disjoint_before", "disjoint_rows"],
+    ["rows", "offsets", "ring_offsets", "region_offsets", "disjoint_before"],
 )
 def test_numbers_beyond_their_arrays_are_errors(table, tmp_path, name, value):
     table.save(tmp_path / "saved")
@@ -202,8 +202,7 @@ def test_numbers_beyond_their_arrays_are_errors(table, tmp_path, name, value):
     def change(array):
         array[len(array) // 2 : len(array) // 2 + 1] = value
 
-    tree = "tree0" if len(np.load(tmp_path / "saved" / f"tree0-{name}.npy")) else "tree1"
-    rewritten(tmp_path / "saved", f"{tree}-{name}", change)
+    rewritten(tmp_path / "saved", f"tree0-{name}", change)
     for verify in (True, False):
         with pytest.raises(TableError, match="is damaged"):
             ct.ForwardingTable.open(tmp_path / "saved", verify=verify)

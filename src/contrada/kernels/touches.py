@@ -77,6 +77,8 @@ def is_disconnected(column, bounds, bases, shell, stop, work):
         return 0.0, 0.0, False
     points = np.empty((count, 3))
     scan_touches(column, bounds, bases, shell, stop, work, points)
+    if is_spent(work.found):  # then not all points are written
+        return 0.0, 0.0, False
     rings = stop - shell
     parents = np.empty(rings + count, np.int64)
     for k in range(len(parents)):

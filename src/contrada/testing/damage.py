@@ -20,7 +20,7 @@ from contrada.errors import ContradaError
 
 MODULE = "contrada.testing.damage"
 FAMILIES = ("arrow", "table", "column")
-SECONDS = 60.0  # without a sign of life from a process, after which it counts as hanging
+SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
 NUMBERS = (-1, 0, 1, 5, 255, 2**15, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63))
 
@@ -66,7 +66,7 @@ def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
         command += ["--first", str(at), "--cases", str(stop - at)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            written, complaints = child.communicate(timeout=SECONDS + (stop - at))
+            written, complaints = child.communicate(timeout=SECONDS + 5 * (stop - at))
             how = f"the process ended with {child.returncode}: {_brief(complaints)}"
         except subprocess.TimeoutExpired:
             child.kill()
