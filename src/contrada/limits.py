@@ -34,6 +34,7 @@ DEFAULTS = MappingProxyType(
         "waiting_bytes": (1 << 27, "bytes that wait to be sent by one peer"),
         "guests": (1_024, "accepted connections of one peer"),
         "host_guests": (256, "accepted connections from one host"),
+        "crs_bytes": (1 << 20, "characters in a coordinate reference system"),
     }
 )
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from contrada.errors import RegionError
+from contrada.errors import ContradaError, RegionError
 from contrada.geometry.arrays import Arrays, compact
+from contrada.geometry.crs import Crs
 
 FORMAT = "contrada.RegionArray"
 VERSION = 1
@@ -19,7 +20,7 @@ _DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
 _PARSING = threading.Lock()  # NumPy parses how a file begins as Python, which CPython 3.11 could not do twice at once
 
 
-def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str]) -> None:
+def save_column(arrays: Arrays, crs: Crs | None, directory: str | os.PathLike[str]) -> None:
     """Write the arrays to a new directory, which appears whole or not at all."""
     target = Path(directory)
     if target.exists():
@@ -35,7 +36,7 @@ def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[st
         made.rename(target)
 
 
-def open_column(directory: str | os.PathLike[str]) -> tuple[Arrays, str | None]:
+def open_column(directory: str | os.PathLike[str]) -> tuple[Arrays, Crs | None]:
     """The arrays, mapped and not read, and the CRS; a foreign or damaged directory is a RegionError."""
     source = Path(directory)
     try:
@@ -45,9 +46,9 @@ def open_column(directory: str | os.PathLike[str]) -> tuple[Arrays, str | None]:
         with _PARSING:
             arrays = Arrays(*(np.asarray(np.load(source / f"{name}.npy", mmap_mode="r")) for name in Arrays._fields))
         _check_shapes(arrays, int(header["regions"]), source)
-        return arrays, header["crs"]
+        return arrays, Crs.of(header["crs"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, RegionError):
+        if isinstance(error, ContradaError):
             raise
         raise RegionError(f"{source} is not a saved column of regions: {error}") from error
 

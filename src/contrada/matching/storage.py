@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError, TableError
-from contrada.geometry import PointArray, RegionArray
+from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.index.packed import PackedTree, check_kinds, tree_arrays, tree_from_arrays
 from contrada.index.scalars import Arrays as ScalarArrays
@@ -40,7 +40,7 @@ class Saved(NamedTuple):
     """What a saved table holds: one level, and the names and owners of its rows."""
 
     level: Level
-    crs: dict[str, str | None]
+    crs: dict[str, Crs | None]
     places: dict[str, Any]
     keys: Any
     subscribers: Any
@@ -99,7 +99,8 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
             header["reached"],
         )
         return Saved(
-            level, header["crs"], header["places"], _names_of("keys", arrays), _names_of("subscribers", arrays),
+            level, _systems(header["crs"]), header["places"],
+            _names_of("keys", arrays), _names_of("subscribers", arrays),
             _first(arrays, "filter_subscription", header["filters"]),
             _first(arrays, "subscription_subscriber", header["rows"]),
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
@@ -113,6 +114,11 @@ def open_table(directory: str | os.PathLike[str]) -> Saved:
 def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np.int32] | None:
     """Return the first `count` entries of an array; tables saved by earlier releases have spare room after them."""
     return arrays[name][:count] if name in arrays else None
+
+
+def _systems(saved: dict[str, Any]) -> dict[str, Crs | None]:
+    """The CRS of each attribute; text that names no system is a CrsError."""
+    return {name: Crs.of(crs) for name, crs in saved.items()}
 
 
 class SavedNames(NamedTuple):
