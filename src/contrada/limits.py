@@ -35,6 +35,7 @@ DEFAULTS = MappingProxyType(
         "guests": (1_024, "accepted connections of one peer"),
         "host_guests": (256, "accepted connections from one host"),
         "repair_pairs": (200_000, "pairs of edges whose boxes meet"),
+        "crs_bytes": (1 << 20, "characters in a coordinate reference system"),
     }
 )
 

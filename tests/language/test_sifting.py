@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-import contrada as ct
-from contrada.geometry import Rejection
+from contrada.geometry import Crs, Rejection
 from contrada.geometry.arrow import with_crs
 from contrada.language.sifting import sift_column
 from contrada.language.spatial import Spatial
@@ -63,10 +62,12 @@ def test_a_row_that_is_lost_later_was_not_repaired():
     assert "has no place in EPSG:32632" in kept.rejected[0].reason
 
 
-def test_a_row_in_another_crs_is_an_error():
+def test_a_row_in_another_crs_is_rejected_unless_all_are_reprojected():
     column = pa.chunked_array([[shapely.to_wkb(shapely.set_srid(SHAPES[0], 3857), include_srid=True)]])
-    with pytest.raises(ct.CrsError, match="EPSG:3857"):
-        sift_column(column, Spatial(), "EPSG:4326")
+    kept = sift_column(column, Spatial(), Crs.of("EPSG:4326"))
+    assert kept.rows.tolist() == []
+    assert "EPSG:3857 and EPSG:4326" in kept.rejected[0].reason
+    assert sift_column(column, Spatial(to_crs=4326), Crs.of("EPSG:3857")).rows.tolist() == [0]
     assert sift_column(column, Spatial(), "EPSG:3857").rows.tolist() == [0]
 
 

@@ -46,8 +46,8 @@ HELP = """\
 Read files of any format into a directory of rows with valid geometry.
 
 GeoParquet, Parquet with WKB or GEOMETRY, GeoJSON, newline GeoJSON and whatever pyogrio reads: Shapefile, GeoPackage, \
-FlatGeobuf and many more. OUTPUT gets rows/ and quarantine/ as Parquet, and dataset.json. Bad rows go to the \
-quarantine with file, row and reason; the rest go on. Needs Java and contrada[spark].
+FlatGeobuf and many more. OUTPUT gets rows/ as GeoParquet, quarantine/ as Parquet, and dataset.json. Bad rows go to \
+the quarantine with file, row and reason; the rest go on. Needs Java and contrada[spark].
 
 \b
 All files of a directory:
@@ -117,7 +117,7 @@ def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
     counts = found.counts()
     yield f"read:          {counts.read:,} from {counted(len(found.about.files), 'file')}"
     yield f"kept:          {counts.kept:,}" + (f", {counts.repaired:,} of them repaired" if counts.repaired else "")
-    yield f"crs:           {_shortened(found.crs or 'unknown')}"
+    yield f"crs:           {'unknown' if found.crs is None else found.crs.label}"
     yield f"time:          {seconds:.2f} s, {rate(counts.read, seconds, 'row')}"
     yield f"quarantined:   {counts.quarantined:,}"
     if not counts.quarantined:

@@ -6,6 +6,7 @@ without Spark, a file to a task.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -30,6 +31,7 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.attribute_census import asked_census
 from contrada.pipeline.edge import artifacts_place, quoted
 from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.systems import common_systems, with_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -117,9 +119,10 @@ def _match(
 
 
 def _is_parquet(reading: Reading, files: list[str]) -> bool:
-    """True if Spark reads the messages itself: Parquet that is taken as it is."""
+    """True if Spark reads the messages itself: Parquet that is taken as it is, in one coordinate reference system."""
     formats = {reading.format or SUFFIXES.get(Path(path).suffix.lower()) for path in files}
-    return formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
+    is_plain = formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
+    return is_plain and common_systems(list(map(os.path.abspath, files))) is not None
 
 
 def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[str]) -> DataFrame:
@@ -132,7 +135,7 @@ def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[st
     place = f.col("_metadata.file_path"), f.col("_metadata.row_index")
     id = _identifier(frame, plan.reading.id, len(files) > 1, place[1])
     known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
-    messages = frame.withColumn("message_id", known)
+    messages = with_systems(frame.withColumn("message_id", known), _systems(frame, files))
     found = match(messages, artifact, by=plan.by)
     whole = found.matches.withColumn("reason", f.lit(None).cast("string"))
     rows = whole.unionByName(found.rejected, allowMissingColumns=True)
@@ -142,6 +145,12 @@ def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[st
         "message_id.source", f.lit("row").alias("unit"), "message_id.number", "reason",
     )  # fmt: skip
     return _whole(matched).unionByName(_totals(found.census(), found.answers))
+
+
+def _systems(frame: DataFrame, files: list[str]) -> dict[str, Any]:
+    """The CRS of the geometry columns of a frame, as its files name them."""
+    found = common_systems(list(map(os.path.abspath, files))) or {}
+    return {name: crs for name, crs in found.items() if name in frame.columns}
 
 
 def _whole(frame: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from contrada.pipeline.edge import quoted
 from contrada.pipeline.place import Place
 from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
 from contrada.pipeline.stream_progress import Progress
-from contrada.pipeline.versioned import Decoding
+from contrada.pipeline.versioned import FILE, Decoding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -151,7 +151,9 @@ def _parquet(spark: SparkSession, files: Any, plan: Plan) -> DataFrame:
     names = [plan.id] if plan.id is not None else [name for name in usual if name in schema.names]
     if not names or names[0] not in schema.names:
         raise ContradaError(f"no column identifies the messages: name it with --id; there are {schema.names}")
-    return frame if names[0] == "message_id" else frame.selectExpr(f"{quoted(names[0])} AS message_id", "*")
+    own = [] if names[0] == "message_id" else [f"{quoted(names[0])} AS message_id"]
+    # Files that come later may be in other systems: each message says which file it is from.
+    return frame.selectExpr(*own, "*", f"_metadata.file_path AS {FILE}")
 
 
 def _sink(plan: Plan) -> Any:

@@ -2,6 +2,7 @@
 
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.composition import compose
+from contrada.geometry.crs import Crs
 from contrada.geometry.faults import Rejection
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.region import Region
@@ -10,6 +11,7 @@ from contrada.geometry.relation import Relation, RelationSet
 from contrada.geometry.sampled import relate_sampled
 
 __all__ = [
+    "Crs",
     "Point",
     "PointArray",
     "Region",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import RegionError
 from contrada.geometry.arrow_checks import bad_texts, whole_array
+from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.interchange import part_offsets
 from contrada.geometry.mixed import is_vertex
 from contrada.geometry.sources import GOOD, MALFORMED, MISSING, Raw, raw_from_wkb, raw_from_wkt
@@ -54,43 +55,33 @@ class WkbType(GeoArrowType):
     extension = "geoarrow.wkb"
 
 
-def _metadata_of(crs: str | None) -> str:
+EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+
+
+def _metadata_of(crs: Crs | None) -> str:
     if crs is None:
         return "{}"
     return json.dumps({"crs": json.loads(crs) if crs.startswith("{") else crs})
 
 
-def crs_of_type(kind: Any) -> str | None:
-    """The CRS that an extension type names, as text."""
+def crs_of_type(kind: Any) -> Crs | None:
+    """The CRS that an extension type names."""
     serialize = getattr(kind, "__arrow_ext_serialize__", None)
-    try:
-        return None if serialize is None else crs_text(json.loads(serialize() or b"{}").get("crs"))
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise RegionError(f"the GeoArrow metadata of the column cannot be read: {error}") from error
+    return None if serialize is None else metadata_crs(serialize())
 
 
-def crs_text(crs: Any) -> str | None:
-    """A CRS of GeoArrow or GeoParquet metadata as text; objects (PROJJSON) with an authority code become that code.
-
-    >>> crs_text({"id": {"authority": "EPSG", "code": 27700}}), crs_text(None)
-    ('EPSG:27700', None)
-    """
-    if isinstance(crs, dict):
-        named = crs.get("id")
-        if isinstance(named, dict) and {"authority", "code"} <= named.keys():
-            return f"{named['authority']}:{named['code']}"
-        return json.dumps(crs)
-    return crs if isinstance(crs, str) else None
-
-
-def with_crs(column: Any, crs: str | None) -> Any:
+def with_crs(column: Any, crs: Any) -> Any:
     """A column of WKB, or of points or polygons as GeoArrow has them, with the CRS in its type; unchanged without one.
 
     >>> with_crs(pa.chunked_array([[b""]]), "EPSG:4326").type.extension_name
     'geoarrow.wkb'
     """
+    crs = Crs.of(crs)
     if crs is None:
         return column
+    if isinstance(column.type, pa.BaseExtensionType):
+        common_crs(crs_of_type(column.type), crs)
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     depth, inner = 0, column.type
     while _is_list(inner):
         depth, inner = depth + 1, inner.value_type
@@ -125,17 +116,38 @@ def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
     return pa.LargeListArray.from_arrays(pa.array(offsets.astype(np.int64)), values, type=kind)
 
 
-def storage_of(values: Any) -> tuple[Any, str | None]:
+class _Schema(NamedTuple):
+    """A schema capsule, as `pyarrow.field` takes it."""
+
+    capsule: Any
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.capsule
+
+
+def _field_crs(values: Any) -> Crs | None:
+    """The CRS in the field of an array of another library: pyarrow drops types that are not registered with it."""
+    if hasattr(values, "__arrow_c_schema__"):
+        field = pa.field(values)
+    elif hasattr(values, "__arrow_c_array__"):
+        field = pa.field(_Schema(values.__arrow_c_array__()[0]))
+    else:
+        return None
+    return metadata_crs((field.metadata or {}).get(EXTENSION_METADATA))
+
+
+def storage_of(values: Any) -> tuple[Any, Crs | None]:
     """The plain Arrow array behind what was given, and the CRS that its extension type names."""
     is_arrow = isinstance(values, pa.Array | pa.ChunkedArray) or hasattr(values, "__arrow_c_array__")
     if not is_arrow and not hasattr(values, "__arrow_c_stream__"):
         raise RegionError(f"from_arrow reads Arrow arrays and columns, not {type(values).__name__}")
+    named = None if isinstance(values, pa.Array | pa.ChunkedArray) else _field_crs(values)
     array = whole_array(values)
-    crs = crs_of_type(array.type)
+    crs = crs_of_type(array.type) or named
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
 
 
-def points_from_arrow(values: Any) -> tuple[Any, str | None]:
+def points_from_arrow(values: Any) -> tuple[Any, Crs | None]:
     """Coordinates (n, 2) of GeoArrow points with NaN for nulls, or the array itself where it is WKB; and the CRS."""
     array, crs = storage_of(values)
     if is_vertex(array.type):
@@ -147,7 +159,7 @@ def points_from_arrow(values: Any) -> tuple[Any, str | None]:
     return array, crs
 
 
-def points_to_arrow(xy: NDArray[np.float64], crs: str | None) -> Any:
+def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
     """A GeoArrow point array, interleaved, with the CRS in its type."""
     storage = pa.FixedSizeListArray.from_arrays(
         pa.array(xy.reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2)

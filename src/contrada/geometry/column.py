@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from contrada import kernels
 from contrada.arguments import checks_methods
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
 
 if TYPE_CHECKING:
@@ -59,18 +59,18 @@ class RegionArray:
     __slots__ = ("_arrays", "_chains", "_crs")
     _arrays: Arrays
     _chains: tuple[NDArray[np.float64], NDArray[np.int64]] | None
-    _crs: str | None
+    _crs: Crs | None
 
-    def __init__(self, arrays: Arrays, crs: str | None = None) -> None:
+    def __init__(self, arrays: Arrays, crs: Any = None) -> None:
         """Wrap arrays that hold what `RegionArray` promises; they are not checked. Users call the `from_` methods."""
         for array in arrays:
             array.setflags(write=False)
         object.__setattr__(self, "_arrays", arrays)
-        object.__setattr__(self, "_crs", crs)
+        object.__setattr__(self, "_crs", Crs.of(crs))
         object.__setattr__(self, "_chains", None)
 
     @classmethod
-    def of_kernel_arrays(cls, arrays: KernelArrays, crs: str | None = None) -> RegionArray:
+    def of_kernel_arrays(cls, arrays: KernelArrays, crs: Any = None) -> RegionArray:
         """Wrap what `kernel_arrays` gives; nothing is checked."""
         made = cls(Arrays(*arrays[:5]), crs)
         object.__setattr__(made, "_chains", arrays[5:])
@@ -84,16 +84,14 @@ class RegionArray:
     @overload
     @classmethod
     def from_wkb(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
     ) -> RegionArray: ...
     @overload
     @classmethod
-    def from_wkb(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
-    ) -> Sifted: ...
+    def from_wkb(cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]) -> Sifted: ...
     @classmethod
     def from_wkb(
-        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
     ) -> RegionArray | Sifted:
         """Regions from WKB or EWKB: an Arrow array, or a sequence of bytes (hex text is read too).
 
@@ -116,7 +114,7 @@ class RegionArray:
         cls,
         values: Iterable[str | None],
         *,
-        crs: str | None = ...,
+        crs: Any = ...,
         repair: bool = ...,
         on_invalid: Literal["raise"] = ...,
     ) -> RegionArray: ...
@@ -126,7 +124,7 @@ class RegionArray:
         cls,
         values: Iterable[str | None],
         *,
-        crs: str | None = ...,
+        crs: Any = ...,
         repair: bool = ...,
         on_invalid: Literal["reject"],
     ) -> Sifted: ...
@@ -135,7 +133,7 @@ class RegionArray:
         cls,
         values: Iterable[str | None],
         *,
-        crs: str | None = None,
+        crs: Any = None,
         repair: bool = False,
         on_invalid: OnInvalid = "raise",
     ) -> RegionArray | Sifted:
@@ -152,22 +150,26 @@ class RegionArray:
     @overload
     @classmethod
     def from_shapely(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
     ) -> RegionArray: ...
     @overload
     @classmethod
     def from_shapely(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]
     ) -> Sifted: ...
     @classmethod
     def from_shapely(
-        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
     ) -> RegionArray | Sifted:
-        """Regions from Shapely polygons and multipolygons; like `from_wkb` otherwise."""
+        """Regions from Shapely polygons and multipolygons; like `from_wkb` otherwise.
+
+        The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
+        """
         from contrada.geometry.sources import raw_from_shapely
         from contrada.geometry.validation import sift
 
-        return _finish(sift(raw_from_shapely(values), crs, repair), on_invalid)
+        own = common_crs(getattr(values, "crs", None), crs)
+        return _finish(sift(raw_from_shapely(values), own, repair), on_invalid)
 
     @overload
     @classmethod
@@ -175,7 +177,7 @@ class RegionArray:
         cls,
         values: Iterable[Any],
         *,
-        crs: str | None = ...,
+        crs: Any = ...,
         repair: bool = ...,
         on_invalid: Literal["raise"] = ...,
     ) -> RegionArray: ...
@@ -185,7 +187,7 @@ class RegionArray:
         cls,
         values: Iterable[Any],
         *,
-        crs: str | None = ...,
+        crs: Any = ...,
         repair: bool = ...,
         on_invalid: Literal["reject"],
     ) -> Sifted: ...
@@ -194,7 +196,7 @@ class RegionArray:
         cls,
         values: Iterable[Any],
         *,
-        crs: str | None = None,
+        crs: Any = None,
         repair: bool = False,
         on_invalid: OnInvalid = "raise",
     ) -> RegionArray | Sifted:
@@ -207,16 +209,16 @@ class RegionArray:
     @overload
     @classmethod
     def from_arrow(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
+        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
     ) -> RegionArray: ...
     @overload
     @classmethod
     def from_arrow(
-        cls, values: Any, *, crs: str | None = ..., repair: bool = ..., on_invalid: Literal["reject"]
+        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]
     ) -> Sifted: ...
     @classmethod
     def from_arrow(
-        cls, values: Any, *, crs: str | None = None, repair: bool = False, on_invalid: OnInvalid = "raise"
+        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
     ) -> RegionArray | Sifted:
         """Regions from an Arrow array of GeoArrow polygons or multipolygons, WKB or WKT; like `from_wkb` otherwise.
 
@@ -238,16 +240,22 @@ class RegionArray:
     # Writing
 
     def to_shapely(self) -> NDArray[np.object_]:
-        """Shapely polygons, and multipolygons for regions of several parts; no coordinate changes."""
+        """Shapely polygons, and multipolygons for regions of several parts; no coordinate changes.
+
+        An EPSG code of the CRS becomes their SRID.
+        """
         from contrada.geometry.interchange import column_to_shapely
 
         return column_to_shapely(self)
 
-    def to_wkb(self) -> Any:
-        """An Arrow array of WKB; no coordinate changes."""
+    def to_wkb(self, srid: bool = False) -> Any:
+        """An Arrow array of WKB; no coordinate changes.
+
+        With `srid` it is EWKB, which names the EPSG code of the CRS; a CRS without one is a CrsError.
+        """
         from contrada.geometry.interchange import column_to_wkb
 
-        return column_to_wkb(self)
+        return column_to_wkb(self, srid)
 
     def to_arrow(self) -> Any:
         """A GeoArrow array of multipolygons (interleaved coordinates) that carries the CRS; no coordinate changes."""
@@ -287,7 +295,7 @@ class RegionArray:
         return self._arrays.bounds
 
     @property
-    def crs(self) -> str | None:
+    def crs(self) -> Crs | None:
         """The coordinate reference system, if known."""
         return self._crs
 
@@ -386,7 +394,7 @@ def _same(a: Region, b: Region) -> bool:
     return a == b
 
 
-def _rebuild(arrays: tuple[Any, ...], crs: str | None) -> RegionArray:
+def _rebuild(arrays: tuple[Any, ...], crs: Crs | None) -> RegionArray:
     return RegionArray(Arrays(*arrays), crs)
 
 

@@ -1,17 +1,253 @@
-"""Coordinate reference systems: they ride along with regions and are compared, never guessed."""
+"""Coordinate reference systems: one class of value, checked at the door, carried with regions and compared."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrada.errors import CrsError
+from contrada.limits import check_limit, limit
 
 if TYPE_CHECKING:
     from pyproj import CRS
+
+LONGITUDE_LATITUDE = "OGC:CRS84"  # WGS 84 with longitude first: GeoJSON, and GeoParquet that names no system
+SHOWN = 60  # characters of a refused value in an error
+
+_CODE = re.compile(r"([A-Za-z][A-Za-z0-9_]*):([A-Za-z0-9._-]+)")
+_COMPOUND = re.compile(r"[A-Za-z]+:\d+\+\d+")
+_URN = re.compile(r"urn:(?:x-)?ogc:def:crs:([^:]+):[^:]*:([^:]+)", re.IGNORECASE)
+_URL = re.compile(r"https?://www\.opengis\.net/def/crs/([^/]+)/[^/]+/([^/]+)", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_IN_EPSG = {"OGC:CRS84": 4326, "OGC:CRS83": 4269, "OGC:CRS27": 4267}
+# Codes that need no look into PROJ's database, which takes a second to load.
+_COMMON = frozenset(
+    [LONGITUDE_LATITUDE, *(f"EPSG:{n}" for n in (4326, 3857, 4258, 3035, 3034, 4269, 27700, 2056, 2154, 3395))]
+    + [f"EPSG:{n}" for first, last in ((25828, 25837), (32601, 32660), (32701, 32760)) for n in range(first, last + 1)]
+)
+
+
+class Crs(str):
+    """A coordinate reference system that is known to exist: text in one spelling, so that equal text is one system.
+
+    The text is an authority code ("EPSG:25832") where PROJ identifies exactly that system, and PROJJSON otherwise.
+
+    >>> Crs.of(4326), Crs.of("urn:ogc:def:crs:EPSG::25832")
+    ('EPSG:4326', 'EPSG:25832')
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any) -> Crs | None:
+        """Return the system that a value names; None stays None, and a value that names none is a CrsError.
+
+        Values are authority codes, EPSG codes as integers, WKT, PROJJSON (text or a dict), URNs and URLs of the OGC,
+        PROJ strings, and objects with a method `to_wkt`, such as `pyproj.CRS`.
+        """
+        if value is None or type(value) is cls:
+            return value
+        if isinstance(value, str):
+            return _of_text(str(value))
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return _of_text(f"EPSG:{value}") if 0 < value < 1 << 32 else _refuse(value)
+        if isinstance(value, Mapping):
+            return _of_mapping(value)
+        to_wkt = getattr(value, "to_wkt", None)
+        if callable(to_wkt):
+            return _of_object(value, to_wkt)
+        return _refuse(value, f"; a CRS is text or an EPSG code, not {type(value).__name__}")
+
+    @property
+    def epsg(self) -> int | None:
+        """The EPSG code, None for a system without one; longitude and latitude of OGC have those of EPSG.
+
+        >>> Crs.of("OGC:CRS84").epsg
+        4326
+        """
+        authority, _, code = self.partition(":")
+        return int(code) if authority == "EPSG" and code.isdigit() else _IN_EPSG.get(self)
+
+    @property
+    def label(self) -> str:
+        """The code, or the name of a system without one: what errors and summaries show."""
+        if not self.startswith("{"):
+            return str(self)
+        return f"{str(json.loads(self).get('name', 'unnamed'))[:SHOWN]!r} (PROJJSON)"
+
+    def projjson(self) -> dict[str, Any]:
+        """The system as PROJJSON, as GeoParquet takes it.
+
+        >>> Crs.of("EPSG:25832").projjson()["id"]
+        {'authority': 'EPSG', 'code': 25832}
+        """
+        made: dict[str, Any] = _parse(self).to_json_dict()
+        return made
+
+
+def srid_of(crs: Crs | None) -> int:
+    """Return the SRID that EWKB has for a CRS; one without an EPSG code is a CrsError.
+
+    >>> srid_of(Crs.of("EPSG:3035"))
+    3035
+    """
+    if crs is None:
+        raise CrsError("EWKB names a coordinate reference system, and this geometry has none: give it a crs")
+    if crs.epsg is None:
+        raise CrsError(f"EWKB names systems by EPSG codes, and {crs.label} has none: write WKB without srid=True")
+    return crs.epsg
+
+
+def _refuse(value: Any, why: str = "") -> Crs:
+    is_huge = isinstance(value, int) and value.bit_length() > 64
+    shown = f"an integer of {value.bit_length()} bits" if is_huge else repr(value)
+    shown = shown if len(shown) <= SHOWN else shown[: SHOWN - 3] + "..."
+    raise CrsError(f"unknown coordinate reference system {shown}{why}")
+
+
+@lru_cache(maxsize=1024)
+def _of_text(text: str) -> Crs:
+    check_limit("crs_bytes", len(text), "the text of a coordinate reference system")
+    plain = text.strip()
+    if plain in _COMMON:
+        return Crs(plain)
+    if _CONTROL.search(plain):
+        return _refuse(text)
+    if plain.isascii() and plain.isdigit():
+        plain = f"EPSG:{int(plain)}"
+    found = _CODE.fullmatch(plain) or _URN.fullmatch(plain) or _URL.fullmatch(plain)
+    if found is not None:
+        return _of_code(found[1], found[2], text)
+    if nesting_of(plain) > limit("nesting"):
+        return _refuse(text, f"; it is nested deeper than {limit('nesting')} levels")
+    if plain.startswith("{"):
+        return _of_mapping(_mapping(plain))
+    # PROJ would look for any other text among the names of all objects it knows, which takes seconds.
+    if not ("[" in plain or plain.startswith(("+", "urn:ogc:def:crs,")) or _COMPOUND.fullmatch(plain)):
+        return _refuse(text)
+    return _identified(_created(plain), text)
+
+
+def _of_code(authority: str, code: str, given: str) -> Crs:
+    known = f"{authority.upper()}:{code.upper() if authority.upper() == 'OGC' else code}"
+    if known in _COMMON:
+        return Crs(known)
+    authority, _, code = known.partition(":")
+    if code not in _codes(authority):
+        return _refuse(given)
+    return Crs(known)
+
+
+@lru_cache(maxsize=64)
+def _codes(authority: str) -> frozenset[str]:
+    """The codes of an authority that name systems with horizontal axes: one query, for each look-up takes 60 ms."""
+    from pyproj.database import get_authorities, get_codes
+    from pyproj.enums import PJType
+
+    if authority not in get_authorities():
+        return frozenset()
+    without = {PJType.VERTICAL_CRS, PJType.GEOCENTRIC_CRS}
+    others = {code for kind in without for code in get_codes(authority, kind, allow_deprecated=True)}
+    return frozenset(get_codes(authority, PJType.CRS, allow_deprecated=True)) - others
+
+
+def _of_mapping(value: Mapping[Any, Any]) -> Crs:
+    """The system of PROJJSON; one that is nothing but an id is what the id names."""
+    named = value.get("id")
+    if isinstance(named, Mapping) and {"authority", "code"} <= named.keys() and "type" not in value:
+        return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CrsError(f"unknown coordinate reference system: this PROJJSON is no JSON: {error}") from error
+    check_limit("crs_bytes", len(text), "the text of a coordinate reference system")
+    if nesting_of(text) > limit("nesting"):
+        return _refuse(text, f"; it is nested deeper than {limit('nesting')} levels")
+    return _of_json(text)
+
+
+@lru_cache(maxsize=256)
+def _of_json(text: str) -> Crs:
+    return _identified(_created(text), text)
+
+
+def _of_object(value: Any, to_wkt: Any) -> Crs:
+    try:
+        text = to_wkt()
+    except Exception as error:
+        raise CrsError(f"unknown coordinate reference system {value!r:.60}: it has no WKT: {error}") from error
+    return _of_text(text) if isinstance(text, str) else _refuse(value)
+
+
+def nesting_of(text: str | bytes) -> int:
+    """The depth of brackets in WKT or JSON, at most: those within quoted text count as well.
+
+    >>> nesting_of('A[B["c"], D[E[]]]')
+    3
+    """
+    opening, closing = ("[({", "])}") if isinstance(text, str) else (b"[({", b"])}")
+    depth = deepest = 0
+    for character in text:
+        if character in opening:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in closing:
+            depth -= 1
+    return deepest
+
+
+def _mapping(text: str) -> Mapping[Any, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        _refuse(text)
+    return found if isinstance(found, dict) else _refuse(text)  # type: ignore[return-value]
+
+
+def _created(text: str) -> CRS:
+    """What PROJ makes of WKT, PROJJSON or a PROJ string."""
+    import warnings
+
+    from pyproj import CRS
+    from pyproj.exceptions import ProjError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of "+init=", which is deprecated and still means something
+            if text.startswith("{"):
+                return CRS.from_json(text)
+            return CRS.from_wkt(text) if "[" in text else CRS.from_user_input(text)
+    except (ProjError, ValueError, TypeError, AttributeError) as error:
+        raise CrsError(f"unknown coordinate reference system {text[:SHOWN]!r}: {str(error)[:200]}") from error
+
+
+def _identified(crs: CRS, given: str) -> Crs:
+    """A system by its code, if PROJ is certain of it, and as PROJJSON otherwise."""
+    if crs.is_geocentric or (crs.is_vertical and not crs.is_compound):
+        return _refuse(given, f"; {crs.name} has no horizontal axes")
+    # PROJ takes a second to compare a system with all it knows; what comes of a PROJ string has no name to be found by.
+    found = None if crs.name == "unknown" else crs.to_authority(min_confidence=100)
+    return Crs(f"{found[0]}:{found[1]}") if found else Crs(crs.to_json())
+
+
+@lru_cache(maxsize=256)
+def _parse(crs: str) -> CRS:
+    return _created_code(crs) if not crs.startswith("{") else _created(str(crs))
+
+
+def _created_code(crs: str) -> CRS:
+    known = Crs.of(crs)
+    assert known is not None
+    if known.startswith("{"):
+        return _created(str(known))
+    from pyproj import CRS
+
+    return CRS.from_user_input(str(known))
 
 
 @lru_cache(maxsize=256)
@@ -21,19 +257,9 @@ def is_same_crs(a: str, b: str) -> bool:
     >>> is_same_crs("EPSG:4326", "OGC:CRS84")
     True
     """
-    if a == b:
+    if a == b or {a, b} == {"EPSG:4326", LONGITUDE_LATITUDE}:
         return True
     return _parse(a).equals(_parse(b), ignore_axis_order=True)
-
-
-def _parse(text: str) -> CRS:
-    from pyproj import CRS
-    from pyproj.exceptions import CRSError as ProjError
-
-    try:
-        return CRS.from_user_input(text)
-    except ProjError as error:
-        raise CrsError(f"unknown coordinate reference system {text!r}: {error}") from error
 
 
 @lru_cache(maxsize=256)
@@ -43,33 +269,49 @@ def is_geographic(crs: str) -> bool:
     >>> is_geographic("EPSG:4326"), is_geographic("EPSG:3857")
     (True, False)
     """
-    return _parse(crs).is_geographic
+    return crs in ("EPSG:4326", LONGITUDE_LATITUDE) or _parse(crs).is_geographic
 
 
-def common_crs(a: str | None, b: str | None) -> str | None:
+def common_crs(a: Any, b: Any) -> Crs | None:
     """The CRS of two values that meet; one that is unknown fits any. Raises CrsError naming both if they differ.
 
     >>> common_crs("EPSG:4326", None)
     'EPSG:4326'
     """
-    if a is None or b is None:
-        return a if b is None else b
-    if not is_same_crs(a, b):
-        raise CrsError(f"coordinate reference systems differ: {a} and {b}")
-    return a
+    one, other = Crs.of(a), Crs.of(b)
+    if one is None or other is None:
+        return one if other is None else other
+    if not is_same_crs(one, other):
+        raise CrsError(differing(one, other))
+    return one
 
 
-def crs_of_srids(srids: NDArray[np.int64]) -> str | None:
-    """The CRS that the rows of a column name by SRID (-1 or 0: none); two different ones are a CrsError.
+DIFFER = "coordinate reference systems differ"
 
-    >>> crs_of_srids(np.array([-1, 4326]))
-    'EPSG:4326'
+
+def differing(a: Crs, b: Crs) -> str:
+    """What an error says of two systems that are not the same."""
+    return f"{DIFFER}: {a.label} and {b.label}"
+
+
+def metadata_crs(serialized: bytes | str | None) -> Crs | None:
+    """The CRS that the metadata of a GeoArrow type names; metadata that cannot be read are a CrsError.
+
+    >>> metadata_crs(b'{"crs": "EPSG:25832"}')
+    'EPSG:25832'
     """
-    named = srids[srids > 0]
-    if named.size == 0:
-        return None
-    other = named[named != named[0]]
-    if other.size:
-        row = int(np.flatnonzero(srids == other[0])[0])
-        raise CrsError(f"row {row} has SRID {other[0]}, rows before it {named[0]}: one column has one CRS")
-    return f"EPSG:{named[0]}"
+    about = loaded(serialized or b"{}", "the metadata of a GeoArrow type")
+    if not isinstance(about, dict):
+        raise CrsError(f"the metadata of a GeoArrow type are {str(about)[:SHOWN]!r}, not an object")
+    return Crs.of(about.get("crs"))
+
+
+def loaded(text: bytes | str, what: str) -> Any:
+    """JSON that names systems; text that is too long, too deep or no JSON is an error."""
+    check_limit("crs_bytes", len(text), what)
+    if nesting_of(text) > limit("nesting"):
+        raise CrsError(f"{what} are nested deeper than {limit('nesting')} levels")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CrsError(f"{what} are no JSON: {error}") from error

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from contrada.errors import RegionError
+from contrada.errors import CrsError, RegionError
 from contrada.limits import limit, variable
 
 _KINDS = {
@@ -50,6 +50,7 @@ _SENTENCES = (
     "shares an edge with another part",
     "nested too deeply",
 )
+_OF_CRS = ("coordinate reference systems differ", "SRID ", "unknown coordinate reference system")  # how reasons begin
 _PLACED = frozenset(range(5, 16))
 _MENDABLE = frozenset(range(9, 16))  # the faults that make_valid can mend
 
@@ -63,8 +64,15 @@ class Rejection(NamedTuple):
     ring: int | None
     place: tuple[float, float] | None
 
-    def error(self) -> RegionError:
+    @property
+    def is_of_crs(self) -> bool:
+        """True if the row is in another coordinate reference system than its column, or in none that exists."""
+        return self.reason.startswith(_OF_CRS)
+
+    def error(self) -> RegionError | CrsError:
         """The same as an error that names the row."""
+        if self.is_of_crs:
+            return CrsError(f"row {self.row}: {self.reason}")
         return RegionError(
             f"row {self.row}: {self.reason}", row=self.row, part=self.part, ring=self.ring, place=self.place
         )

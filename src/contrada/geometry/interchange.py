@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.arrays import frozen
+from contrada.geometry.crs import srid_of
 
 if TYPE_CHECKING:
     from contrada.geometry.column import RegionArray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
 HOLE = 1  # ring flag, as in kernels/validate.py
+_SRID_FLAG = 0x20000000  # in the type of EWKB
 
 
 def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -60,11 +62,12 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
         made[counts > 1] = shapely.multipolygons(
             polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many]
         )
-    return np.asarray(made, dtype=object)
+    code = None if column.crs is None else column.crs.epsg
+    return np.asarray(made if code is None else shapely.set_srid(made, code), dtype=object)
 
 
-def column_to_wkb(column: RegionArray) -> Any:
-    """An Arrow array of little-endian WKB: polygons, and multipolygons for regions of several parts."""
+def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
+    """An Arrow array of little-endian WKB, or EWKB: polygons, and multipolygons for regions of several parts."""
     import pyarrow as pa
 
     from contrada import kernels
@@ -77,9 +80,31 @@ def column_to_wkb(column: RegionArray) -> Any:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     data = np.empty(offsets[-1], np.uint8)
     kernels.write_wkb(a.xy.view(np.uint64), a.ring_offsets, regions, a.ring_flags, frozen(offsets), data)
+    if srid:
+        data, offsets = _with_srids(data, offsets, srid_of(column.crs))
     is_small = offsets[-1] <= np.iinfo(np.int32).max
     kind, ends = (pa.binary(), offsets.astype(np.int32)) if is_small else (pa.large_binary(), offsets)
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def _with_srids(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], srid: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Rows of little-endian WKB as EWKB: a flag in the highest byte of the type, the SRID after it."""
+    starts = offsets[:-1]
+    data[starts + 4] |= _SRID_FLAG >> 24
+    own = np.tile(np.frombuffer(struct.pack("<I", srid), np.uint8), len(starts))
+    return np.insert(data, np.repeat(starts + 5, 4), own), offsets + 4 * np.arange(len(offsets))
+
+
+def with_srid(data: bytes, srid: int) -> bytes:
+    """One value of little-endian WKB as EWKB.
+
+    >>> with_srid(bytes.fromhex("0101000000") + bytes(16), 4326)[:9].hex()
+    '0101000020e6100000'
+    """
+    (kind,) = struct.unpack_from("<I", data, 1)
+    return data[:1] + struct.pack("<II", kind | _SRID_FLAG, srid) + data[5:]
 
 
 def number_text(value: float) -> str:

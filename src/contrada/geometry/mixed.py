@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.column import RegionArray
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import DIFFER, Crs, common_crs
 from contrada.geometry.faults import Rejection
+from contrada.geometry.named import wkb_srids
 from contrada.geometry.point import PointArray, plain_points, sift_coordinates
 
 NOT_A_REGION = "wrong geometry type Point"
@@ -47,12 +48,20 @@ def is_vertex(kind: Any) -> bool:
     return {field.name for field in fields} in POINT_FIELDS and all(pa.types.is_floating(f.type) for f in fields)
 
 
+def is_binary(values: Any) -> bool:
+    """True for columns of bytes."""
+    import pyarrow as pa
+
+    kind = storage_type(values.type)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 def is_geometry(values: Any) -> bool:
     """True for columns that may hold regions or points: binary ones, and those that are nested as GeoArrow has it."""
     import pyarrow as pa
 
     kind = storage_type(values.type)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or is_vertex(kind):
+    if is_binary(values) or is_vertex(kind):
         return True
     depth = 0
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -74,11 +83,39 @@ def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
     Any column that is no geometry has no spatial values, and nothing in it is bad.
     """
     mixed = sift_mixed(values)
+    for bad in mixed.rejected:
+        if bad.reason.startswith(DIFFER):
+            raise bad.error()
     return mixed.parts, mixed.rejected
 
 
-def sift_mixed(values: Any, crs: str | None = None, repair: bool = False) -> Mixed:
-    """The same; `crs` is what the column is in, and with repair, regions that can be mended are mended."""
+def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+    """The same for rows that are not compared with each other: rows of WKB with other SRIDs are parts of their own.
+
+    `crs` is what rows are in that name no system, and with repair, regions that can be mended are mended.
+    """
+    from contrada.geometry.arrow import crs_of_type
+
+    if not is_binary(values) or crs_of_type(values.type) is not None:
+        return sift_mixed(values, crs, repair)
+    srids = wkb_srids(values)
+    distinct = np.unique(srids).tolist()
+    if len(distinct) < 2:
+        return sift_mixed(values, None if distinct and distinct[0] else crs, repair)
+    parts: list[Part] = []
+    rejected: list[Rejection] = []
+    repaired = []
+    for srid in distinct:
+        rows = np.flatnonzero(srids == srid)
+        some = sift_mixed(values.take(rows), None if srid else crs, repair)
+        parts += [Part(part.column, rows[part.rows]) for part in some.parts]
+        rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
+        repaired.append(rows[some.repaired])
+    return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
+
+
+def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+    """The same; `crs` is what the column is in: a row that names another system by its SRID is rejected."""
     from contrada.geometry.arrow import crs_of_type
 
     none = np.empty(0, np.int64)
@@ -96,7 +133,8 @@ def sift_mixed(values: Any, crs: str | None = None, repair: bool = False) -> Mix
     rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
     others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
     if others.size:
-        points = PointArray.from_arrow(values.take(others), crs=crs, on_invalid="reject")
+        own = regions.regions.crs if crs is None else crs
+        points = PointArray.from_arrow(values.take(others), crs=own, on_invalid="reject")
         parts.append(Part(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
     return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contrada.arguments import checks_methods
-from contrada.errors import ArgumentError, RegionError
-from contrada.geometry.crs import common_crs, crs_of_srids
+from contrada.errors import ArgumentError, CrsError, RegionError
+from contrada.geometry.crs import Crs, common_crs, srid_of
 from contrada.geometry.faults import Rejection
-from contrada.geometry.interchange import number_text
+from contrada.geometry.interchange import number_text, with_srid
+from contrada.geometry.named import crs_member, named_by_srids, named_by_values, resolved
 
 SMALLEST, LARGEST = 1e-120, 1e120
 OnInvalid = Literal["raise", "reject"]
@@ -38,7 +39,7 @@ def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
     return good
 
 
-def sift_coordinates(xy: NDArray[np.float64], crs: str | None) -> SiftedPoints:
+def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
     """Points that can be kept, the others with reasons; a row of NaN alone is an empty point."""
     good = in_range(xy)
     if good.all():
@@ -51,12 +52,16 @@ def sift_coordinates(xy: NDArray[np.float64], crs: str | None) -> SiftedPoints:
     return SiftedPoints(PointArray(xy[good], crs=crs), np.flatnonzero(good), tuple(rejected))
 
 
-def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: str | None) -> SiftedPoints:
-    """Points from Shapely geometries; None is missing, or has the fault of its row."""
+def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs | None) -> SiftedPoints:
+    """Points from Shapely geometries; None is missing, or has the fault of its row.
+
+    A point whose SRID names another system than the column is in is rejected.
+    """
     import shapely
 
     from contrada.geometry.wellknown import fault_text
 
+    crs, foreign = resolved(named_by_srids(shapely_srids(array)), crs)
     kinds = shapely.get_type_id(array)
     is_point = kinds == shapely.GeometryType.POINT
     sifted = sift_coordinates(shapely.get_coordinates(_filled(array, is_point)).reshape(-1, 2), crs)
@@ -65,7 +70,19 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: str 
         reason = "no geometry (null)" if kinds[row] < 0 else f"wrong geometry type {array[row].geom_type}; need a Point"
         reason = fault_text(int(faults[row])) if faults[row] else reason
         rejected[int(row)] = Rejection(int(row), reason, None, None, None)
+    if foreign:
+        stays = ~np.isin(sifted.rows, list(foreign))
+        sifted = sifted._replace(points=sifted.points[stays], rows=sifted.rows[stays])
+        rejected = {**foreign, **rejected}
     return sifted._replace(rejected=tuple(rejected[row] for row in sorted(rejected)))
+
+
+def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
+    """SRIDs, 0 where there is none; Shapely has those above 2^31 as negative numbers."""
+    import shapely
+
+    srids = np.where(shapely.is_missing(array), 0, shapely.get_srid(array)).astype(np.int64)
+    return srids % (1 << 32)
 
 
 def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[np.object_]:
@@ -118,9 +135,9 @@ class PointArray:
 
     __slots__ = ("_crs", "_xy")
     _xy: NDArray[np.float64]
-    _crs: str | None
+    _crs: Crs | None
 
-    def __init__(self, xy: ArrayLike, *, crs: str | None = None) -> None:
+    def __init__(self, xy: ArrayLike, *, crs: Any = None) -> None:
         array = np.array(xy, np.float64, order="C", ndmin=2) + 0.0  # -0.0 becomes 0.0
         if array.size == 0:
             array = array.reshape(0, 2)
@@ -135,52 +152,48 @@ class PointArray:
             )
         array.setflags(write=False)
         object.__setattr__(self, "_xy", array)
-        object.__setattr__(self, "_crs", crs)
+        object.__setattr__(self, "_crs", Crs.of(crs))
 
     @classmethod
-    def of_checked(cls, xy: NDArray[np.float64], crs: str | None) -> PointArray:
+    def of_checked(cls, xy: NDArray[np.float64], crs: Crs | None) -> PointArray:
         """Wrap an array (n, 2) of coordinates that are known to be in range, with no -0.0."""
         made = cls.__new__(cls)
         xy.setflags(write=False)
         object.__setattr__(made, "_xy", xy)
-        object.__setattr__(made, "_crs", crs)
+        object.__setattr__(made, "_crs", Crs.of(crs))
         return made
 
     @overload
     @classmethod
-    def from_shapely(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    def from_shapely(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
     @overload
     @classmethod
-    def from_shapely(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    def from_shapely(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
     @classmethod
     def from_shapely(
-        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
+        cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise"
     ) -> PointArray | SiftedPoints:
-        """Points from Shapely points; a bad row raises, or is set aside with `on_invalid="reject"`."""
-        import shapely
+        """Points from Shapely points; a bad row raises, or is set aside with `on_invalid="reject"`.
 
+        The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
+        """
+        own = common_crs(getattr(values, "crs", None), crs)
         array = np.atleast_1d(np.asarray(values, dtype=object))
-        srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
-        return finish(
-            sift_points(array, np.zeros(len(array), np.int64), common_crs(crs_of_srids(srids), crs)), on_invalid
-        )
+        return finish(sift_points(array, np.zeros(len(array), np.int64), own), on_invalid)
 
     @overload
     @classmethod
-    def from_wkb(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    def from_wkb(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
     @overload
     @classmethod
-    def from_wkb(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    def from_wkb(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
     @classmethod
-    def from_wkb(
-        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
-    ) -> PointArray | SiftedPoints:
+    def from_wkb(cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise") -> PointArray | SiftedPoints:
         """Points from WKB or EWKB, an Arrow array or a sequence of bytes.
 
         >>> PointArray.from_wkb(PointArray([(1, 2)]).to_wkb())[0]
         Point(1.0, 2.0)
         """
-        import shapely
 
         from contrada.geometry.wellknown import shapes_from_wkb
 
@@ -188,19 +201,16 @@ class PointArray:
         if plain is not None:
             return finish(sift_coordinates(plain, crs), on_invalid)
         array, faults = shapes_from_wkb(values)
-        srids = np.where(shapely.is_missing(array), -1, shapely.get_srid(array))
-        return finish(sift_points(array, faults, common_crs(crs_of_srids(srids), crs)), on_invalid)
+        return finish(sift_points(array, faults, Crs.of(crs)), on_invalid)
 
     @overload
     @classmethod
-    def from_arrow(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
+    def from_arrow(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
     @overload
     @classmethod
-    def from_arrow(cls, values: Any, *, crs: str | None = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
+    def from_arrow(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
     @classmethod
-    def from_arrow(
-        cls, values: Any, *, crs: str | None = None, on_invalid: OnInvalid = "raise"
-    ) -> PointArray | SiftedPoints:
+    def from_arrow(cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise") -> PointArray | SiftedPoints:
         """Points from an Arrow array of GeoArrow points or WKB; the CRS of an extension type is read."""
         from contrada.geometry.arrow import points_from_arrow
 
@@ -215,17 +225,25 @@ class PointArray:
         return finish(sift_coordinates(found, crs), on_invalid)
 
     def to_shapely(self) -> NDArray[np.object_]:
-        """Shapely points."""
+        """Shapely points; an EPSG code of the CRS becomes their SRID."""
         import shapely
 
-        return np.asarray(shapely.points(self._xy), dtype=object)
+        points = np.asarray(shapely.points(self._xy), dtype=object)
+        code = None if self._crs is None else self._crs.epsg
+        return points if code is None else np.asarray(shapely.set_srid(points, code), dtype=object)
 
-    def to_wkb(self) -> Any:
-        """An Arrow array of WKB."""
+    def to_wkb(self, srid: bool = False) -> Any:
+        """An Arrow array of WKB; with `srid` EWKB, which names the EPSG code of the CRS.
+
+        A CRS without an EPSG code is then a CrsError.
+        """
         import pyarrow as pa
         import shapely
 
-        return pa.array(shapely.to_wkb(self.to_shapely()), type=pa.binary())
+        points = np.asarray(shapely.points(self._xy), dtype=object)
+        if srid:
+            points = np.asarray(shapely.set_srid(points, srid_of(self._crs)), dtype=object)
+        return pa.array(shapely.to_wkb(points, include_srid=srid), type=pa.binary())
 
     def to_arrow(self) -> Any:
         """A GeoArrow array of points (interleaved coordinates) that carries the CRS."""
@@ -239,7 +257,7 @@ class PointArray:
         return self._xy
 
     @property
-    def crs(self) -> str | None:
+    def crs(self) -> Crs | None:
         """The coordinate reference system, if known."""
         return self._crs
 
@@ -277,7 +295,7 @@ class PointArray:
         return f"<PointArray of {len(self)} points>"
 
 
-def _rebuild(xy: NDArray[np.float64], crs: str | None) -> PointArray:
+def _rebuild(xy: NDArray[np.float64], crs: Crs | None) -> PointArray:
     return PointArray(xy, crs=crs)
 
 
@@ -292,10 +310,10 @@ class Point:
     __slots__ = ("_column", "crs", "x", "y")
     x: float
     y: float
-    crs: str | None
+    crs: Crs | None
     _column: PointArray | None
 
-    def __init__(self, x: float, y: float, *, crs: str | None = None) -> None:
+    def __init__(self, x: float, y: float, *, crs: Any = None) -> None:
         try:
             x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
         except OverflowError as error:
@@ -306,7 +324,7 @@ class Point:
             PointArray([(x, y)])  # says what is wrong; NaN is, too
         _set_x(self, x)
         _set_y(self, y)
-        _set_crs(self, crs)
+        _set_crs(self, Crs.of(crs))
         _set_column(self, None)
 
     @property
@@ -318,12 +336,12 @@ class Point:
         return self._column
 
     @classmethod
-    def from_shapely(cls, point: Any, *, crs: str | None = None) -> Point:
+    def from_shapely(cls, point: Any, *, crs: Any = None) -> Point:
         """The point of a Shapely Point."""
         return PointArray.from_shapely([point], crs=crs)[0]
 
     @classmethod
-    def from_wkb(cls, data: bytes, *, crs: str | None = None) -> Point:
+    def from_wkb(cls, data: bytes, *, crs: Any = None) -> Point:
         """The point of a WKB or EWKB Point; an SRID becomes the CRS."""
         if len(data) == PLAIN_SIZE and data[:5] == PLAIN_HEADER:
             x, y = _unpack(data, 5)
@@ -331,21 +349,26 @@ class Point:
         return PointArray.from_wkb([data], crs=crs)[0]
 
     @classmethod
-    def from_wkt(cls, text: str, *, crs: str | None = None) -> Point:
-        """The point of a WKT Point.
+    def from_wkt(cls, text: str, *, crs: Any = None) -> Point:
+        """The point of a WKT or EWKT Point; an SRID becomes the CRS.
 
         >>> Point.from_wkt("POINT (1 2)")
         Point(1.0, 2.0)
         """
+        from contrada.geometry.sources import split_ewkt
         from contrada.geometry.wellknown import fault_text, shapes_from_wkt
 
-        geometries, faults = shapes_from_wkt([text])
+        srid, plain = split_ewkt(text)
+        geometries, faults = shapes_from_wkt([plain])
         if faults[0]:
             raise RegionError(f"{text[:60]!r}: {fault_text(int(faults[0]))}")
-        return cls.from_shapely(geometries[0], crs=crs)
+        own, foreign = resolved(named_by_srids(np.array([srid])), Crs.of(crs))
+        if foreign:
+            raise CrsError(foreign[0].reason)
+        return cls.from_shapely(geometries[0], crs=own)
 
     @classmethod
-    def from_geojson(cls, value: Any, *, crs: str | None = None) -> Point:
+    def from_geojson(cls, value: Any, *, crs: Any = None) -> Point:
         """The point of a GeoJSON Point."""
         kind = value.get("type") if isinstance(value, Mapping) else type(value).__name__
         if kind != "Point":
@@ -353,18 +376,26 @@ class Point:
         place = value.get("coordinates")
         if not isinstance(place, list | tuple) or not 2 <= len(place) <= 4:
             raise RegionError("a GeoJSON Point has coordinates [x, y]")
+        own, foreign = resolved(named_by_values([crs_member(value)]), Crs.of(crs))
+        if foreign:
+            raise CrsError(foreign[0].reason)
         try:
-            return cls(place[0], place[1], crs=crs)
+            return cls(place[0], place[1], crs=own)
         except ArgumentError as error:
             raise RegionError(f"the coordinates of a GeoJSON Point: {error}") from error
 
     def to_shapely(self) -> Any:
-        """A Shapely Point."""
+        """A Shapely Point; the EPSG code of the CRS is its SRID."""
         return self.column.to_shapely()[0]
 
-    def to_wkb(self) -> bytes:
-        """Little-endian WKB."""
-        return struct.pack("<BIdd", 1, 1, self.x, self.y)
+    def to_wkb(self, srid: bool = False) -> bytes:
+        """Little-endian WKB; with `srid` EWKB, which names the EPSG code of the CRS.
+
+        >>> Point.from_wkb(Point(1, 2, crs="EPSG:25832").to_wkb(srid=True)).crs
+        'EPSG:25832'
+        """
+        data = struct.pack("<BIdd", 1, 1, self.x, self.y)
+        return with_srid(data, srid_of(self.crs)) if srid else data
 
     def to_wkt(self) -> str:
         """WKT whose numbers read back to the same coordinates."""
@@ -399,5 +430,5 @@ _unpack = struct.Struct("<dd").unpack_from
 _set_x, _set_y, _set_crs, _set_column = (getattr(Point, name).__set__ for name in ("x", "y", "crs", "_column"))
 
 
-def _rebuild_point(x: float, y: float, crs: str | None) -> Point:
+def _rebuild_point(x: float, y: float, crs: Crs | None) -> Point:
     return Point(x, y, crs=crs)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
-from contrada.errors import RegionError
+from contrada.errors import CrsError, RegionError
 from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
+from contrada.geometry.crs import Crs, srid_of
 from contrada.geometry.sources import (
     Raw,
     raw_from_coordinates,
@@ -47,7 +48,7 @@ class Region:
         shell: Coordinates,
         holes: Iterable[Coordinates] = (),
         *,
-        crs: str | None = None,
+        crs: Any = None,
         repair: bool = False,
     ) -> None:
         self.__dict__["column"] = _only(sift(raw_from_coordinates([[shell, *holes]]), crs, repair))
@@ -63,7 +64,7 @@ class Region:
         return self.column.kernel_arrays()
 
     @cached_property
-    def crs(self) -> str | None:
+    def crs(self) -> Crs | None:
         """The coordinate reference system, if known."""
         return self.column.crs
 
@@ -75,11 +76,11 @@ class Region:
         return made
 
     @classmethod
-    def _from_raw(cls, raw: Raw, crs: str | None, repair: bool) -> Region:
+    def _from_raw(cls, raw: Raw, crs: Any, repair: bool) -> Region:
         return cls.from_column(_only(sift(raw, crs, repair)))
 
     @classmethod
-    def from_wkt(cls, text: str, *, crs: str | None = None, repair: bool = False) -> Region:
+    def from_wkt(cls, text: str, *, crs: Any = None, repair: bool = False) -> Region:
         """The region of a WKT (or EWKT) Polygon or MultiPolygon.
 
         >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
@@ -88,10 +89,10 @@ class Region:
         return cls._from_raw(raw_from_wkt([text]), crs, repair)
 
     @classmethod
-    def from_wkb(cls, data: bytes | str, *, crs: str | None = None, repair: bool = False) -> Region:
+    def from_wkb(cls, data: bytes | str, *, crs: Any = None, repair: bool = False) -> Region:
         """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
         if isinstance(data, bytes):
-            arrays = read_one(data)
+            arrays, crs = read_one(data), Crs.of(crs)
             if arrays is not None and (crs is None or is_on_the_globe(arrays[4], crs)):
                 made = cls.__new__(cls)
                 made.__dict__["kernel_arrays"] = arrays
@@ -100,7 +101,7 @@ class Region:
         return cls._from_raw(raw_from_wkb([data]), crs, repair)
 
     @classmethod
-    def from_geojson(cls, value: Any, *, crs: str | None = None, repair: bool = False) -> Region:
+    def from_geojson(cls, value: Any, *, crs: Any = None, repair: bool = False) -> Region:
         """The region of a GeoJSON geometry or feature, a dict or text.
 
         >>> Region.from_geojson({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}).area
@@ -109,12 +110,12 @@ class Region:
         return cls._from_raw(raw_from_geojson([value]), crs, repair)
 
     @classmethod
-    def from_shapely(cls, geometry: Any, *, crs: str | None = None, repair: bool = False) -> Region:
+    def from_shapely(cls, geometry: Any, *, crs: Any = None, repair: bool = False) -> Region:
         """The region of a Shapely Polygon or MultiPolygon."""
         return cls._from_raw(raw_from_shapely([geometry]), crs, repair)
 
     @classmethod
-    def box(cls, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: str | None = None) -> Region:
+    def box(cls, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: Any = None) -> Region:
         """An axis-parallel rectangle.
 
         >>> Region.box(0, 0, 2, 1).area
@@ -132,9 +133,16 @@ class Region:
         """
         return interchange.polygons_to_wkt(self.parts)
 
-    def to_wkb(self) -> bytes:
-        """Little-endian WKB; no coordinate changes."""
-        return interchange.polygons_to_wkb(self.parts)
+    def to_wkb(self, srid: bool = False) -> bytes:
+        """Little-endian WKB; no coordinate changes.
+
+        With `srid` it is EWKB, which names the EPSG code of the CRS; a CRS without one is a CrsError.
+
+        >>> Region.from_wkb(Region.box(0, 0, 1, 1, crs="EPSG:25832").to_wkb(srid=True)).crs
+        'EPSG:25832'
+        """
+        data = interchange.polygons_to_wkb(self.parts)
+        return interchange.with_srid(data, srid_of(self.crs)) if srid else data
 
     def to_geojson(self) -> dict[str, Any]:
         """A GeoJSON geometry, right-handed as RFC 7946 asks.
@@ -145,7 +153,7 @@ class Region:
         return interchange.polygons_to_geojson(self.parts)
 
     def to_shapely(self) -> Any:
-        """A Shapely Polygon, or a MultiPolygon for several parts; no coordinate changes."""
+        """A Shapely Polygon, or a MultiPolygon for several parts; no coordinate changes, the EPSG code is its SRID."""
         return self.column.to_shapely()[0]
 
     @property
@@ -214,5 +222,7 @@ def _only(sifted: Sifted) -> RegionArray:
     """The column of one region, or the error that says what is wrong with it."""
     if sifted.rejected:
         bad = sifted.rejected[0]
+        if bad.is_of_crs:
+            raise CrsError(bad.reason)
         raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
     return sifted.regions

@@ -13,7 +13,8 @@ from contrada import kernels
 from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets
 from contrada.geometry.arrow_checks import whole_array
-from contrada.geometry.crs import crs_of_srids
+from contrada.geometry.crs import Crs
+from contrada.geometry.named import LARGEST_SRID, Named, crs_member, named_by_srids, named_by_values
 
 GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
@@ -28,7 +29,8 @@ class Raw(NamedTuple):
     region_offsets: NDArray[np.int64]
     faults: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    crs: str | None
+    crs: Crs | None  # of the whole column
+    named: Named | None = None  # what rows name
 
 
 def raw_from_wkb(values: Any) -> Raw:
@@ -41,7 +43,7 @@ def raw_from_wkb(values: Any) -> Raw:
     parts, rings = np.empty(totals[0] + 1, np.int64), np.empty(totals[1] + 1, np.int64)
     bits = np.empty((totals[2], 2), np.uint64)
     kernels.fill_wkb(data, positions, faults, bits, rings, parts)
-    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, crs_of_srids(srids))
+    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, None, named_by_srids(srids))
 
 
 def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -111,22 +113,28 @@ def raw_from_wkt(values: Sequence[str | None]) -> Raw:
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str):
             raise RegionError(f"row {row}: WKT is text, not {type(value).__name__}", row=row)
-        if value is not None and value[:5].upper() == "SRID=":
-            number, _, value = value[5:].partition(";")
-            srids[row] = _srid(number)
-            value = value if srids[row] >= -1 else ""  # no geometry is written so: the row is malformed
+        if value is not None:
+            srids[row], value = split_ewkt(value)
         texts.append(value)
     geometries, faults = shapes_from_wkt(texts, on_invalid="fix")  # which closes rings that are open
-    srids = np.maximum(srids, -1)
     raw = raw_from_shapely(geometries)
     raw.faults[faults != GOOD] = faults[faults != GOOD]
-    return raw._replace(crs=crs_of_srids(srids))
+    return raw._replace(named=named_by_srids(srids))
 
 
-def _srid(text: str) -> int:
-    """The number behind `SRID=`; -2 for what no CRS can have."""
-    digits = text.strip()
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -2
+def split_ewkt(text: str) -> tuple[int, str]:
+    """The SRID of EWKT, 0 if it names none, and the WKT after it; empty text if the SRID is no number.
+
+    >>> split_ewkt("SRID=4326;POINT (1 2)")
+    (4326, 'POINT (1 2)')
+    """
+    if text[:5].upper() != "SRID=":
+        return 0, text
+    number, _, wkt = text[5:].partition(";")
+    digits = number.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        return 0, ""
+    return min(int(digits[:12]), LARGEST_SRID), wkt
 
 
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:
@@ -161,9 +169,8 @@ def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
 def raw_from_geojson(values: Sequence[Any]) -> Raw:
     """Raw arrays from GeoJSON geometries or features, as dicts or text."""
     raws = [_raw_from_geojson_row(value) for value in values]
-    if len(raws) == 1:
-        return raws[0]
-    return join_raws(raws)
+    joined = raws[0] if len(raws) == 1 else join_raws(raws)
+    return joined._replace(named=named_by_values([crs_member(value) for value in values]))
 
 
 def _raw_from_geojson_row(value: Any) -> Raw:

@@ -9,6 +9,7 @@ import numpy as np
 
 from contrada.errors import RegionError
 from contrada.geometry.arrays import Arrays, compact
+from contrada.geometry.crs import Crs
 from contrada.geometry.directories import Format, map_arrays, read_header, save_directory
 from contrada.geometry.soundness import check_coordinates, check_regions, require
 
@@ -16,13 +17,13 @@ KIND = Format("contrada.RegionArray", 2, "saved column of regions", RegionError)
 _DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)
 
 
-def save_column(arrays: Arrays, crs: str | None, directory: str | os.PathLike[str], replace: bool = False) -> None:
+def save_column(arrays: Arrays, crs: Crs | None, directory: str | os.PathLike[str], replace: bool = False) -> None:
     """Write the arrays to a new directory, which appears whole or not at all."""
     header = {"regions": len(arrays.bounds), "crs": crs}
     save_directory(KIND, directory, compact(arrays)._asdict(), header, replace)
 
 
-def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple[Arrays, str | None]:
+def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple[Arrays, Crs | None]:
     """The arrays, mapped, and the CRS; a foreign or damaged directory is a RegionError."""
     source = Path(directory)
     header = read_header(KIND, source)
@@ -35,6 +36,6 @@ def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple
         if not verify:
             check_coordinates("xy", arrays.xy)
             check_coordinates("bounds", arrays.bounds)
-        return arrays, header["crs"]
+        return arrays, Crs.of(header["crs"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise RegionError(f"{source} is damaged: {error}") from error

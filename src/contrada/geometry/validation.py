@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 from contrada.geometry.column import LARGE, NO_CHAINS, KernelArrays, RegionArray, Sifted
-from contrada.geometry.crs import common_crs, is_geographic
+from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import Rejection, is_mendable, rejection
+from contrada.geometry.named import resolved
 from contrada.geometry.sources import GOOD, Raw, raw_from_shapely
 from contrada.limits import limit, variable
 
 USUAL_PAIRS, EDGES_AT_ONCE = 8, 64  # see _is_tangled
 
 
-def sift(raw: Raw, crs: str | None = None, repair: bool = False) -> Sifted:
+def sift(raw: Raw, crs: Any = None, repair: bool = False) -> Sifted:
     """The valid rows as a column, the others as rejections; with repair, what can be mended is mended."""
-    crs = common_crs(raw.crs, crs)
+    crs, foreign = resolved(raw.named, common_crs(raw.crs, crs))
     arrays, reports, places = _validate(raw)
     rows = np.flatnonzero(reports[:, 0] == GOOD)
     bad = np.flatnonzero(reports[:, 0] != GOOD)
@@ -40,6 +41,9 @@ def sift(raw: Raw, crs: str | None = None, repair: bool = False) -> Sifted:
         for row in bad
     )
     sifted = Sifted(RegionArray(arrays, crs), rows, rejected, repaired)
+    if foreign:
+        is_foreign = np.isin(rows, list(foreign))
+        sifted = _without(sifted, is_foreign, [foreign[row] for row in rows[is_foreign].tolist()])
     return _refuse_beyond_the_globe(sifted) if crs is not None else sifted
 
 
@@ -107,7 +111,7 @@ def read_one(data: bytes) -> KernelArrays | None:
     return xy, _ONE_RING[vertices], _ONE_REGION, _ONE_SHELL, bounds, *NO_CHAINS
 
 
-def is_on_the_globe(bounds: NDArray[np.float64], crs: str) -> bool:
+def is_on_the_globe(bounds: NDArray[np.float64], crs: Crs) -> bool:
     """True if the one region of these bounds stays within longitude and latitude, or the CRS has none."""
     xmin, ymin, xmax, ymax = bounds[0].tolist()
     return (xmin >= -180 and ymin >= -90 and xmax <= 180 and ymax <= 90) or not is_geographic(crs)
@@ -186,7 +190,7 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
     """Reject regions outside longitude -180..180 and latitude -90..90 where the CRS is geographic."""
     column = sifted.regions
     assert column.crs is not None
-    outside = (column.bounds < [-180, -90, -180, -90]).any(axis=1) | (column.bounds > [180, 90, 180, 90]).any(axis=1)
+    outside = ((column.bounds < [-180, -90, -180, -90]) | (column.bounds > [180, 90, 180, 90])).any(axis=1)
     if not outside.any() or not is_geographic(column.crs):
         return sifted
     rejected = [
@@ -198,9 +202,14 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
         )
         for k in np.flatnonzero(outside)
     ]  # fmt: skip
+    return _without(sifted, np.asarray(outside), rejected)
+
+
+def _without(sifted: Sifted, unwanted: NDArray[np.bool_], rejected: list[Rejection]) -> Sifted:
+    """The same without some regions, which are rejected instead."""
     return Sifted(
-        column[~outside],
-        sifted.rows[~outside],
-        tuple(sorted([*sifted.rejected, *rejected])),
-        np.setdiff1d(sifted.repaired, sifted.rows[outside]),
+        sifted.regions[~unwanted],
+        sifted.rows[~unwanted],
+        tuple(sorted([*sifted.rejected, *rejected], key=lambda bad: bad.row)),
+        np.setdiff1d(sifted.repaired, sifted.rows[unwanted]),
     )

@@ -16,7 +16,7 @@ from contrada import kernels
 from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate, relate_sampled
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 from contrada.index.packed import NO_MASKS
 
@@ -108,7 +108,7 @@ class CRTree:
         if not 2 <= minimum <= (maximum + 1) // 2:
             raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
         self.split, self.minimum, self.maximum = split, minimum, maximum
-        self.crs: str | None = None
+        self.crs: Crs | None = None
         self._tree = empty_arrays(FIRST_ROOM, minimum, maximum)
         self._masks = np.zeros(FIRST_ROOM, np.uint8)
         self._rows = np.zeros(FIRST_ROOM, np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 
 from contrada.errors import FormatError, RegionError
 from contrada.geometry import Region
-from contrada.language.spatial import LONGITUDE_LATITUDE
+from contrada.geometry.crs import LONGITUDE_LATITUDE
 from contrada.language.xmltree import Element
 
 Zones = Mapping[tuple[str, str], Region]

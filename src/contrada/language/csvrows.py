@@ -85,15 +85,13 @@ def _value(cell: str, is_time: bool) -> Any:
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
-    from contrada.geometry.sources import raw_from_wkt
+    from contrada.geometry.crs import Crs
+    from contrada.geometry.sources import split_ewkt
     from contrada.geometry.wellknown import fault_text, shapes_from_wkt
 
-    has_srid = cell[:5].upper() == "SRID="
-    (geometry,), (fault,) = shapes_from_wkt([cell.partition(";")[2] if has_srid else cell], on_invalid="fix")
+    srid, text = split_ewkt(cell)
+    (geometry,), (fault,) = shapes_from_wkt([text], on_invalid="fix")
     if geometry is None:
         raise FormatError(f"{cell[:60]!r} is no WKT: {fault_text(int(fault))}")
-    raw = raw_from_wkt([cell])
-    if raw.faults[0] and has_srid:
-        raise FormatError(f"{cell[:60]!r}: no coordinate reference system has this SRID")
-    named = raw.crs
+    named = Crs.of(srid or None)
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from contrada.errors import CrsError, FormatError
-from contrada.geometry.crs import is_same_crs
+from contrada.geometry.crs import LONGITUDE_LATITUDE, is_same_crs
 from contrada.language.attributes import Attributes
 from contrada.language.shapes import is_geometry_object
 from contrada.language.shown import short
-from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
+from contrada.language.spatial import NO_CRS, Spatial
 from contrada.limits import check_limit
 
 

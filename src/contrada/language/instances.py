@@ -10,7 +10,7 @@ from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FilterError
 from contrada.geometry import PointArray, RegionArray
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
 from contrada.geometry.mixed import is_geometry, is_null, parts_of
 from contrada.language.rows import attributes_of, values_of
@@ -41,7 +41,7 @@ class Instances:
                 raise FilterError(f"the template asks for the column {name!r}; there are {rows.column_names}")
         self._template, self._rows = template, rows.num_rows
         self._values: dict[str, Sequence[Any]] = {}
-        found: dict[str, str | None] = {}
+        found: dict[str, Crs | None] = {}
         for name in named:
             self._values[name], found[name] = _column_values(table.column(name))
         self.crs = _crs_by_attribute(template, found)
@@ -55,7 +55,7 @@ class Instances:
                 yield error
 
 
-def _column_values(column: Any) -> tuple[Sequence[Any], str | None]:
+def _column_values(column: Any) -> tuple[Sequence[Any], Crs | None]:
     """The values of a column and its CRS; what is bad is a Rejection."""
     if not is_geometry(column):
         return values_of(column), None
@@ -73,8 +73,8 @@ def _column_values(column: Any) -> tuple[Sequence[Any], str | None]:
     return values, crs
 
 
-def _crs_by_attribute(template: Predicate, found: dict[str, str | None]) -> dict[str, str | None]:
-    crs: dict[str, str | None] = {}
+def _crs_by_attribute(template: Predicate, found: dict[str, Crs | None]) -> dict[str, Crs | None]:
+    crs: dict[str, Crs | None] = {}
     for constraint in (one for part in template for one in part):
         for column in constraint.columns:
             name = constraint.attribute

@@ -17,6 +17,7 @@ import numpy as np
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Point, Region
+from contrada.geometry.crs import Crs
 from contrada.language.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
 from contrada.language.spatial import Spatial
 from contrada.limits import check_limit
@@ -155,7 +156,8 @@ def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Regio
     import shapely
 
     if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
-        return spatial.of_shapely(value, crs)
+        srid = int(shapely.get_srid(value)) % (1 << 32)  # a negative number is one above 2^31
+        return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
     return _geometry_of_wkb(
         shapely.to_wkb(value, include_srid=True), spatial
     )  # quicker for one geometry than by columns

@@ -22,8 +22,8 @@ def message_of(
     value: Mapping[str, Any] | bytes | str,
     *,
     times: Collection[str] = (),
-    crs: str | None = None,
-    to_crs: str | None = None,
+    crs: Any = None,
+    to_crs: Any = None,
     buffer: float | None = None,
 ) -> dict[str, Any]:
     """The message of a dict, a GeoJSON Feature or a CloudEvent, or of one in JSON; bad ones are a ContradaError.

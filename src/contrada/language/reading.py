@@ -42,8 +42,8 @@ def read_messages(
     *,
     times: Collection[str] = (),
     zones: Zones | Source | None = None,
-    crs: str | None = None,
-    to_crs: str | None = None,
+    crs: Any = None,
+    to_crs: Any = None,
     buffer: float | None = None,
 ) -> Iterator[Read | Rejected]:
     """The messages of a file, a directory, a binary stream or standard input ("-"), one after another.
@@ -112,7 +112,7 @@ def _read_cap(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
                 yield Read(ready.name, "alert", number, alert.message)
 
 
-def read_zones(source: Source, format: str | None = None, *, crs: str | None = None) -> dict[tuple[str, str], Region]:
+def read_zones(source: Source, format: str | None = None, *, crs: Any = None) -> dict[tuple[str, str], Region]:
     """Zones by their codes, from GeoJSON, GeoParquet or any other format: attributes `valueName`, `value`, `geometry`.
 
     >>> import io

@@ -13,6 +13,7 @@ from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import UNREADABLE, guarded
 from contrada.language.bounded import Expansion, open_parquet
 from contrada.language.gisfiles import gis_batches
+from contrada.language.parquet_geometry import parquet_schema
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, check_table, rows_of
 from contrada.language.spatial import Spatial
@@ -42,9 +43,12 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     expansion = Expansion("the file", size)
     if format == "parquet":
         file = open_parquet(seekable, BATCH, size)
+        schema = parquet_schema(file)
+        is_marked = not schema.equals(file.schema_arrow, check_metadata=True)
         for batch in file.iter_batches(BATCH):
             for part in expansion.slices(batch):
-                yield pa.Table.from_batches([part]).replace_schema_metadata(file.schema_arrow.metadata)
+                table = pa.Table.from_batches([part])
+                yield table.cast(schema) if is_marked else table.replace_schema_metadata(schema.metadata)
         return
     is_file = seekable.read(6) == b"ARROW1"
     seekable.seek(0)

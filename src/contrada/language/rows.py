@@ -6,10 +6,11 @@ import json
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.errors import CrsError, FormatError
+from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
 from contrada.geometry.faults import Rejection
-from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_of
+from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_by_crs
 
 if TYPE_CHECKING:
     from contrada.language.spatial import Spatial
@@ -32,7 +33,7 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
     import pyarrow as pa
 
     check_names(table.schema)
-    geo = _geo_columns(table.schema.metadata or {})
+    geo = geo_columns(table.schema.metadata or {})
     columns: dict[str, Any] = {}
     is_same = True
     for place, field in enumerate(table.schema):
@@ -99,7 +100,7 @@ class GeometryColumns(NamedTuple):
     """The columns of a schema that are geometry by its metadata, with their CRS, and the one that counts."""
 
     primary: str | None
-    crs: dict[str, str | None]
+    crs: dict[str, Crs | None]
 
 
 def geometry_columns(schema: Any) -> GeometryColumns:
@@ -115,8 +116,8 @@ def geometry_columns(schema: Any) -> GeometryColumns:
     from contrada.geometry.arrow import crs_of_type
 
     metadata = schema.metadata or {}
-    geo = _geo_columns(metadata)
-    found: dict[str, str | None] = {}
+    geo = geo_columns(metadata)
+    found: dict[str, Crs | None] = {}
     for field in schema:
         about, extension = geo.get(field.name), (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
         nothing = pa.chunked_array([], field.type)
@@ -135,13 +136,14 @@ def _is_asked(name: str, only: Collection[str]) -> bool:
     return name in only or any(asked.startswith(name + ".") for asked in only)
 
 
-def _geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     """What the GeoParquet metadata of a schema says, by column."""
     if b"geo" not in metadata:
         return {}
     try:
-        return {str(name): dict(about) for name, about in json.loads(metadata[b"geo"])["columns"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        about = loaded(metadata[b"geo"], "GeoParquet metadata")
+        return {str(name): dict(own) for name, own in about["columns"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FormatError(f"the GeoParquet metadata cannot be read: {error}") from error
 
 
@@ -191,19 +193,21 @@ def _decoded(column: Any) -> Any:
     return column.cast(pa.large_binary()) if kind == pa.binary_view() else column
 
 
-def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> str | None:
+def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None:
     """The CRS of a geometry column; GeoParquet's default is longitude and latitude."""
-    from contrada.geometry.arrow import crs_text
-
     about = geo
     if about is None:
         try:
-            about = {"crs": None, **json.loads((field.metadata or {}).get(EXTENSION_METADATA) or b"{}")}
-        except (ValueError, TypeError, RecursionError) as error:
+            text = (field.metadata or {}).get(EXTENSION_METADATA) or b"{}"
+            about = {"crs": None, **loaded(text, "the metadata of a GeoArrow type")}
+        except (ValueError, TypeError) as error:
             raise FormatError(f"column {name!r}: its GeoArrow metadata cannot be read: {error}") from error
     if about.get("edges", "planar") != "planar":
         raise CrsError(f"column {name!r} is GEOGRAPHY, with {about['edges']} edges; relations here are planar")
-    return crs_text(about["crs"]) if "crs" in about else "OGC:CRS84"
+    try:
+        return Crs.of(about.get("crs", LONGITUDE_LATITUDE))
+    except ContradaError as error:
+        raise CrsError(f"column {name!r}: {error}") from error
 
 
 def rows_of(
@@ -239,10 +243,10 @@ def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int,
     if spatial is not None and spatial.is_changing:
         yield from spatial.of_column(column)
         return
-    parts, rejected = parts_of(column)
-    for part in parts:
+    mixed = parts_by_crs(column)
+    for part in mixed.parts:
         yield from zip(part.rows.tolist(), part.column, strict=True)
-    yield from ((item.row, item) for item in rejected)
+    yield from ((item.row, item) for item in mixed.rejected)
 
 
 def values_of(column: Any) -> list[Any]:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from contrada.errors import CrsError
 from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
-from contrada.geometry.crs import is_geographic
-from contrada.geometry.mixed import Part, sift_mixed
+from contrada.geometry.crs import Crs, is_geographic
+from contrada.geometry.mixed import Part, parts_by_crs, sift_mixed
 from contrada.language.spatial import Spatial
 
 OTHER_TYPE = "wrong geometry type"
@@ -29,10 +29,10 @@ class Kept(NamedTuple):
     repaired: NDArray[np.int64]
 
 
-def sift_column(column: Any, spatial: Spatial, crs: str | None = None, repair: bool = False) -> Kept:
+def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: bool = False) -> Kept:
     """The regions and points of an Arrow column of WKB or GeoArrow, as `spatial` wants them; a null is rejected too.
 
-    `crs` is what the column is in; a row that names another by its SRID is a CrsError.
+    `crs` is what the column is in; a row that names another by its SRID is rejected, unless all are reprojected.
     Whole columns are reprojected at a time; what is widened goes one by one.
 
     >>> import pyarrow as pa
@@ -45,7 +45,7 @@ def sift_column(column: Any, spatial: Spatial, crs: str | None = None, repair: b
 
     from contrada.geometry.arrow import with_crs
 
-    mixed = sift_mixed(column, crs, repair)
+    mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
     rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
     widened = [_NONE]
     for part in mixed.parts:
@@ -100,8 +100,8 @@ def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Reje
     if spatial.to_crs is None or not len(rows):
         return Part(column, rows), bad, _NONE
     if column.crs is None:
-        raise CrsError(f"to reproject to {spatial.to_crs} one must know where from: name the crs of the input")
-    geometries = column.to_shapely()
+        raise CrsError(f"to reproject to {spatial.to_crs.label} one must know where from: name the crs of the input")
+    geometries = shapely.set_srid(column.to_shapely(), 0)
     xy, owners = shapely.get_coordinates(geometries, return_index=True)
     moved = spatial.moved(xy, column.crs)
     lost, first = np.unique(owners[~np.isfinite(moved).all(axis=1)], return_index=True)

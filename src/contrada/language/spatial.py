@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
 from contrada.geometry import Point, Region, Rejection
-from contrada.geometry.crs import common_crs, is_geographic
+from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.interchange import polygons_to_wkb
 from contrada.language.shapes import (
     POINT,
@@ -23,7 +23,6 @@ from contrada.language.shapes import (
     shape_of,
 )
 
-LONGITUDE_LATITUDE = "OGC:CRS84"  # what RFC 7946 says of every GeoJSON document
 NO_CRS = "none"
 
 _ONE_RING = struct.Struct("<BIII").pack  # the head of a WKB polygon: little-endian, its type, rings, vertices
@@ -40,11 +39,12 @@ class Spatial:
     (4.0, 4.0, 6.0, 6.0)
     """
 
-    def __init__(self, crs: str | None = None, to_crs: str | None = None, buffer: float | None = None) -> None:
+    def __init__(self, crs: Any = None, to_crs: Any = None, buffer: float | None = None) -> None:
         if buffer is not None and not 0 < buffer < float("inf"):
             raise FormatError(f"a buffer is a positive number, not {buffer}")
-        self.crs, self.to_crs, self.buffer = crs, to_crs, buffer
-        target = to_crs or (crs if crs != NO_CRS else None)
+        self.crs: str | None = NO_CRS if crs is NO_CRS or crs == NO_CRS else Crs.of(crs)
+        self.to_crs, self.buffer = Crs.of(to_crs), buffer
+        target = self.to_crs or self.input_crs(None)
         if target is not None and is_geographic(target) and buffer is not None:
             raise _degrees(target)
 
@@ -53,9 +53,9 @@ class Spatial:
         """True if geometry is not taken as it is."""
         return self.to_crs is not None or self.buffer is not None or self.crs is not None
 
-    def input_crs(self, default: str | None) -> str | None:
+    def input_crs(self, default: str | None) -> Crs | None:
         """The CRS of input that names none, given what its format says."""
-        return default if self.crs is None else None if self.crs == NO_CRS else self.crs
+        return Crs.of(default if self.crs is None else None if self.crs == NO_CRS else self.crs)
 
     def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
         """The region or point of a GeoJSON geometry object."""
@@ -73,7 +73,7 @@ class Spatial:
             return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
         return self._projected_region(_region_of(kind, coordinates, crs))
 
-    def of_shapely(self, geometry: Any, crs: str | None) -> Region | Point:
+    def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
         """The region or point of a Shapely geometry; points, lines and collections are widened if a buffer is given."""
         kind = geometry.geom_type
         if kind in POLYGONAL:
@@ -86,13 +86,13 @@ class Spatial:
 
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
         """The regions and points of an Arrow column of WKB or GeoArrow, with their rows, and rejections."""
-        from contrada.geometry.mixed import parts_of
+        from contrada.geometry.mixed import parts_by_crs
 
-        parts, rejected = parts_of(column)
-        for part in parts:
+        mixed = parts_by_crs(column)
+        for part in mixed.parts:
             for k, row in enumerate(part.rows.tolist()):
                 yield row, self._tried(row, part.column[k])
-        for item in rejected:
+        for item in mixed.rejected:
             is_other = self.buffer is not None and item.reason.startswith("wrong geometry type")
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
@@ -124,8 +124,8 @@ class Spatial:
         if geometry is None:
             return item
         try:
-            srid = shapely.get_srid(geometry)
-            named = common_crs(crs_of_type(column.type), f"EPSG:{srid}" if srid else None)
+            srid = int(shapely.get_srid(geometry)) % (1 << 32)
+            named = common_crs(crs_of_type(column.type), srid or None)
             return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
         except ContradaError as error:
             return Rejection(item.row, str(error), None, None, None)
@@ -145,18 +145,18 @@ class Spatial:
         parts = [(next(moved), tuple(next(moved) for _ in holes)) for _, holes in region.parts]
         return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
 
-    def _projected(self, xy: NDArray[np.float64], crs: str | None) -> NDArray[np.float64]:
+    def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Vertices in the CRS that is wanted; one that has no place there is an error that names it."""
         assert self.to_crs is not None
         if crs is None:
-            raise CrsError(f"to reproject to {self.to_crs} one must know where from: name the crs of the input")
+            raise CrsError(f"to reproject to {self.to_crs.label} one must know where from: name the crs of the input")
         moved = self.moved(xy, crs)
         lost = ~np.isfinite(moved).all(axis=1)
         if lost.any():
             raise RegionError(self.no_place(xy[int(np.argmax(lost))]))
         return moved
 
-    def moved(self, xy: NDArray[np.float64], crs: str) -> NDArray[np.float64]:
+    def moved(self, xy: NDArray[np.float64], crs: Crs) -> NDArray[np.float64]:
         """Vertices in the CRS that is wanted; those that have no place there are not finite."""
         assert self.to_crs is not None
         transformer = _transformer(crs, self.to_crs)
@@ -164,14 +164,15 @@ class Spatial:
 
     def no_place(self, vertex: NDArray[np.float64]) -> str:
         """Why a vertex cannot be reprojected."""
-        return f"vertex {vertex.tolist()} has no place in {self.to_crs}"
+        return f"vertex {vertex.tolist()} has no place in {None if self.to_crs is None else self.to_crs.label}"
 
-    def _widened(self, geometry: Any, crs: str | None) -> Region:
+    def _widened(self, geometry: Any, crs: Crs | None) -> Region:
         """The region of a geometry whose points and lines are widened by the buffer."""
         import shapely
 
         if shapely.is_empty(geometry) or not np.isfinite(shapely.get_coordinates(geometry)).all():
             raise RegionError("empty geometry, or coordinates that are not finite")
+        geometry = shapely.set_srid(geometry, 0)  # the CRS is known, and may become another
         target = crs if self.to_crs is None else self.to_crs
         if target is not None and is_geographic(target):
             raise _degrees(target)
@@ -188,7 +189,7 @@ class Spatial:
         return Region.from_shapely(whole, crs=target)
 
 
-def _region_of(kind: str, coordinates: Any, crs: str | None) -> Region:
+def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
     polygons = [coordinates] if kind == "Polygon" else coordinates
     flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
     if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # what is usual, by the quickest way
@@ -217,18 +218,18 @@ def _flat(geometry: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _transformer(crs: str, to_crs: str) -> Any:
+def _transformer(crs: Crs, to_crs: Crs) -> Any:
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
 
     try:
-        return Transformer.from_crs(crs, to_crs, always_xy=True)
+        return Transformer.from_crs(str(crs), str(to_crs), always_xy=True)
     except ProjError as error:
-        raise CrsError(f"no way from {crs} to {to_crs}: {error}") from error
+        raise CrsError(f"no way from {crs.label} to {to_crs.label}: {error}") from error
 
 
-def _degrees(crs: str) -> CrsError:
-    return CrsError(f"a buffer is in units of the CRS, and those of {crs} are degrees: reproject, to_crs=, first")
+def _degrees(crs: Crs) -> CrsError:
+    return CrsError(f"a buffer is in units of the CRS, and those of {crs.label} are degrees: reproject, to_crs=, first")
 
 
 def _no_region(kind: str) -> RegionError:

@@ -105,8 +105,8 @@ def read_subscription_table(
     key: str = "key",
     subscriber: str = "subscriber",
     times: Collection[str] = (),
-    crs: str | None = None,
-    to_crs: str | None = None,
+    crs: Any = None,
+    to_crs: Any = None,
     buffer: float | None = None,
 ) -> SubscriptionTable:
     """The rows of a GeoJSON collection, GeoParquet, Parquet or any other format, as a template is bound to them.
@@ -169,7 +169,7 @@ def _kind_of(name: str, value: Any) -> str:
         return "text" if isinstance(value, str) else "an integer"
     if isinstance(value, Region | Point):
         kind = "a region" if isinstance(value, Region) else "a point"
-        return kind if value.crs is None else f"{kind} in {value.crs}"
+        return kind if value.crs is None else f"{kind} in {value.crs.label}"
     scalar = scalar_of(value)
     if not isinstance(value, str) and scalar is None:
         raise FormatError(f"column {name!r}: {str(value)[:40]} is no value to compare with")

@@ -7,11 +7,12 @@ from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry import Rejection
-from contrada.geometry.crs import common_crs
-from contrada.geometry.mixed import Part, is_null, parts_of
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.mixed import Part, is_null, parts_by_crs
 from contrada.language.rows import attributes_of, rows_of, table_of
 from contrada.matching.together import Checked
 
+MEET = "subscriptions and message"  # of which an error says that their systems differ
 Reader = Callable[[Any], Checked]
 
 
@@ -52,12 +53,15 @@ def asked_columns(table: Any, asked: Container[str]) -> list[str]:
     return [name for name in table.column_names if name in asked]
 
 
-def checked_column(table: Any, name: str, crs: str | None) -> tuple[list[Part], list[Rejection]]:
+def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[Part], list[Rejection]]:
     """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
-    parts, bad = parts_of(table.column(name))
-    for part in parts:
+    mixed = parts_by_crs(table.column(name))
+    good: list[Part] = []
+    bad = [item for item in mixed.rejected if not is_null(item)]
+    for part in mixed.parts:
         try:
             common_crs(crs, part.column.crs)
+            good.append(part)
         except CrsError as error:
-            raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
-    return parts, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad if not is_null(item)]
+            bad += [Rejection(row, f"{MEET}: {error}", None, None, None) for row in part.rows.tolist()]
+    return good, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad]

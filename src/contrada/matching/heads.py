@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import Crs, common_crs
 from contrada.index.packed import boxes_of
 from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
@@ -75,7 +75,7 @@ def _size(box: tuple[float, ...]) -> tuple[float, float]:
     return width * height, width + height
 
 
-def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, str | None]]:
+def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | None]]:
     """The heads of a template's filters for the rows of an Arrow table, and the CRS of its attributes.
 
     One bad row raises, as it does in `ForwardingTable.subscribe_many`.
@@ -84,7 +84,7 @@ def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, str | 
     names = tuple(dict.fromkeys(place[0] for parts in bound.spatial for place, _ in parts))
     shape = (bound.rows, bound.filters)
     attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)
-    crs: dict[str, str | None] = {}
+    crs: dict[str, Crs | None] = {}
     for k, parts in enumerate(bound.spatial):
         least = np.full((bound.rows, 2), np.inf)
         for (attribute, _), part in parts:

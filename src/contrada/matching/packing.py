@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry import Crs
 from contrada.matching.level import renumbered
 from contrada.matching.names import Names
 from contrada.matching.storage import Saved
 from contrada.matching.store import Store
 
 
-def packed(store: Store, crs: dict[str, str | None], keys: Names, subscribers: Names, has_keys: bool) -> Saved:
+def packed(store: Store, crs: dict[str, Crs | None], keys: Names, subscribers: Names, has_keys: bool) -> Saved:
     """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on."""
     with store.lock:
         snapshot = store.snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Point, PointArray, Region, RegionArray, RelationSet
+from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
 from contrada.index.constants import runs
 from contrada.index.packed import reordered
 from contrada.index.ranking import ASKS_SHIFT, based
@@ -37,10 +37,10 @@ from contrada.model import Constraint, Filter, Predicate
 from contrada.model.forms import LIKE, NOT, SET, Bound, Operand, Test, is_text
 from contrada.model.restore import constraint_of
 
-Crs = Mapping[str, str | None]
+Systems = Mapping[str, Crs | None]
 
 
-def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Crs | None = None) -> Predicate:
+def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Systems | None = None) -> Predicate:
     """The predicate of a living subscription, equal to what was subscribed; takes O(n) for n filters, in NumPy.
 
     Constraints come in the order of their attributes. `crs` is of the regions and points, by attribute.
@@ -55,7 +55,7 @@ class Recollection:
     Regions are views, which keep the columns of the level in memory, and equal ones of a tree are one object.
     """
 
-    def __init__(self, level: Level, places: Places, crs: Crs) -> None:
+    def __init__(self, level: Level, places: Places, crs: Systems) -> None:
         self._places, self._crs = places, crs
         self._parts = [
             (attribute, part, *_by_filter(part.filters))
@@ -115,7 +115,7 @@ def filters_of(snapshot: Snapshot, row: int) -> range:
     return range(int(first), int(stop))
 
 
-def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Crs) -> list[Constraint]:
+def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) -> list[Constraint]:
     """The constraints of a filter, which are all in one level."""
     for level in snapshot.levels:
         found = [*_spatial(level, number, crs), *_own(level, number), *_scalars(level, places, number)]
@@ -133,7 +133,7 @@ def _order(constraint: Constraint) -> tuple[str, bool, str]:
     return constraint.attribute, True, f"{constraint.relations.mask:03} {constraint.value.to_wkb().hex()}"
 
 
-def _spatial(level: Level, number: int, crs: Crs) -> Iterator[Constraint]:
+def _spatial(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
     for (attribute, _), tree in level.trees.items():
         if isinstance(tree, OwnIndex):
             continue
@@ -159,7 +159,7 @@ def _own(level: Level, number: int) -> Iterator[Constraint]:
                 yield Constraint(attribute, *own.asked[int(entry)])
 
 
-def _value(column: RegionArray | PointArray, item: int, crs: str | None) -> Region | Point:
+def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:
     """An item of a column, as a copy: a view would keep the whole column in memory."""
     if isinstance(column, PointArray):
         x, y = column.xy[item].tolist()

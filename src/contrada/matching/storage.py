@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError, TableError
-from contrada.geometry import PointArray, RegionArray
+from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.geometry.directories import Format, map_arrays, save_directory
 from contrada.geometry.directories import read_header as read_kind_header
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
     """What a saved table holds: one level, and the names and owners of its rows."""
 
     level: Level
-    crs: dict[str, str | None]
+    crs: dict[str, Crs | None]
     places: dict[str, Any]
     keys: Any
     subscribers: Any
@@ -83,7 +83,7 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
         whose = _first(arrays, "subscription_subscriber", header["rows"])
         _check_owners(header, owners, whose, len(keys), len(subscribers))
         return Saved(
-            level, header["crs"], header["places"], keys, subscribers, owners, whose,
+            level, _systems(header["crs"]), header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa_error()) as error:
@@ -134,6 +134,11 @@ def _check_owners(
 def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np.int32] | None:
     """Return the first `count` entries of an array; tables saved by earlier releases have spare room after them."""
     return arrays[name][:count] if name in arrays else None
+
+
+def _systems(saved: dict[str, Any]) -> dict[str, Crs | None]:
+    """The CRS of each attribute; text that names no system is a CrsError."""
+    return {name: Crs.of(crs) for name, crs in saved.items()}
 
 
 class SavedNames(NamedTuple):

@@ -14,12 +14,12 @@ from contrada.arguments import checks_methods
 from contrada.doors import door
 from contrada.errors import ArgumentError, CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
-from contrada.geometry.crs import common_crs
+from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.mixed import Part
 from contrada.language.message_values import read_message
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.asked import Asked, asked_predicate
-from contrada.matching.batch import as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.explain import Explanation, explain
@@ -69,7 +69,7 @@ class ForwardingTable:
         self._front = Front(self._store)
         self._keys = Names()
         self._subscribers = Names()
-        self._crs: dict[str, str | None] = {}
+        self._crs: dict[str, Crs | None] = {}
         self._live = 0
         self._has_keys = True  # not after simplifying across subscriptions
 
@@ -408,15 +408,15 @@ class ForwardingTable:
                     objects[attribute, kind] = value
         return Checked(message, objects)
 
-    def _check_crs(self, attribute: str, crs: str) -> None:
+    def _check_crs(self, attribute: str, crs: Crs) -> None:
         """Raise if a message's CRS is not that of the subscriptions."""
         try:
             common_crs(self._crs.get(attribute), crs)
         except CrsError as error:
-            raise CrsError(f"attribute {attribute!r}: subscriptions and message: {error}") from error
+            raise CrsError(f"attribute {attribute!r}: {MEET}: {error}") from error
 
-    def _checked_crs(self, predicate: Predicate) -> dict[str, str | None]:
-        crs: dict[str, str | None] = {}
+    def _checked_crs(self, predicate: Predicate) -> dict[str, Crs | None]:
+        crs: dict[str, Crs | None] = {}
         for part in predicate.filters:
             for constraint in part.constraints:
                 if constraint.columns:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry import Crs
 from contrada.matching.names import Names
 from contrada.matching.recall import Recollection, filters_of
 from contrada.matching.simplification import Simplification, simplified_groups
@@ -20,7 +21,7 @@ AT_ONCE = 20_000  # filters that are recalled together, about
 
 
 def simplify_table(
-    store: Store, keys: Names, crs: Mapping[str, str | None], across: bool, progress: Progress | None = None
+    store: Store, keys: Names, crs: Mapping[str, Crs | None], across: bool, progress: Progress | None = None
 ) -> Simplification:
     """Simplify the subscriptions of a packed store, whose lock is held.
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
     from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
     from contrada.pipeline.streaming import Stream, match_stream
+    from contrada.pipeline.systems import with_crs
     from contrada.pipeline.versioned import Decoding
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "publish",
     "read_dataset",
     "simplify",
+    "with_crs",
     "write_report",
 ]
 
@@ -72,6 +74,7 @@ _HOMES = {
     "publish": "artifacts",
     "read_dataset": "dataset",
     "simplify": "simplifying",
+    "with_crs": "systems",
     "write_report": "report",
 }
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry import Crs
 from contrada.matching import ForwardingTable
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.reasons import plain_text, reason_of
+from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 from contrada.pipeline.tables import opened
 
 # Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
@@ -36,9 +38,13 @@ class Answer(NamedTuple):
 
 
 def match_batches(
-    batches: Iterator[Any], artifact: Artifact, names: tuple[str, ...], by: Literal["subscription", "subscriber"]
+    batches: Iterator[Any],
+    artifact: Artifact,
+    names: tuple[str, ...],
+    by: Literal["subscription", "subscriber"],
+    systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
-    """Batches of an id and attributes, which have these names, to batches of matches and rejections."""
+    """Batches of an id and attributes, which have these names and systems, to batches of matches and rejections."""
     import pyarrow as pa
 
     naming: Naming | None = None
@@ -48,7 +54,7 @@ def match_batches(
             ready = opened(artifact)
             naming = Naming(ready.names, artifact, by)
         whole = pa.Table.from_batches([batch])
-        messages = whole.select(range(1, whole.num_columns)).rename_columns(names)
+        messages = named_columns(whole.select(range(1, whole.num_columns)), names, systems)
         for start, answer in answers_of(ready.table, messages, by, size):
             yield from naming.batches(batch.column(0).slice(start, answer.asked), answer)
             size = answer.next_size

@@ -6,13 +6,15 @@ import hashlib
 import json
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from contrada.geometry import Crs
 from contrada.matching.building import TableBuilder
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish, store_of
+from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # that are subscribed together: packing takes a few large parts best
 READ_ROWS = 1 << 14
@@ -26,7 +28,12 @@ def build_empty(batches: Iterator[Any], build: Any) -> Iterator[Any]:
 
 
 def build_batches(
-    batches: Iterator[Any], names: tuple[str, ...], predicate: Predicate | None, place: str, types: tuple[str, str]
+    batches: Iterator[Any],
+    names: tuple[str, ...],
+    predicate: Predicate | None,
+    place: str,
+    types: tuple[str, str],
+    systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
     """Build a table of all batches and put it in its place: runs in one task, and gives one row that tells where."""
     import pyarrow as pa
@@ -35,7 +42,7 @@ def build_batches(
     with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
         rejections = Rejections(Path(temporary) / "rejected.parquet")
         for chunk in chunks(batches):
-            rejections.add(builder.add(chunk.select(range(len(names))).rename_columns(names)))
+            rejections.add(builder.add(named_columns(chunk.select(range(len(names))), names, systems)))
         artifact = publish(builder.table, place, key_type=types[0], subscriber_type=types[1])
         about = json.dumps({"artifact": artifact._asdict(), "rejected": rejections.placed(place)})
     yield pa.record_batch([pa.array([about])], ["about"])

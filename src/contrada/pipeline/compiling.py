@@ -20,6 +20,7 @@ from contrada.pipeline.edge import artifacts_place, attribute_columns
 from contrada.pipeline.partitioning import Rows, compile_partitions
 from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.sizing import Size, measured, table_limits, too_large
+from contrada.pipeline.systems import frame_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -119,7 +120,8 @@ def _built(
     numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
         *(f"c{k}" for k in range(len(columns))), "row"
     )
-    built = partial(build_batches, names=tuple(columns), predicate=predicate, place=place, types=types)
+    systems = frame_systems(subscriptions, columns)
+    built = partial(build_batches, names=tuple(columns), predicate=predicate, place=place, types=types, systems=systems)
     ordered = numbered.coalesce(1).sortWithinPartitions("row")
     try:
         found = ordered.mapInArrow(built, "about string").collect()

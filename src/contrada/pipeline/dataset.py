@@ -7,9 +7,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from contrada.errors import FormatError, TableError
+from contrada.errors import CrsError, FormatError, TableError
+from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
+from contrada.pipeline.geoparquet import write_geoparquet
+from contrada.pipeline.outcome import GEOMETRY
 from contrada.pipeline.session import require_spark
+from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,11 +34,14 @@ FIELDS: dict[str, manifests.Check] = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """A directory that `Ingested.write` made: `rows` with `geometry` as WKB in `crs`, `quarantine`, and the rest."""
+    """A directory that `Ingested.write` made: `rows` with `geometry` as WKB in `crs`, `quarantine`, and the rest.
+
+    The files of `rows` are GeoParquet.
+    """
 
     rows: DataFrame
     quarantine: DataFrame
-    crs: str | None
+    crs: Crs | None
     numbers: Counts
     files: tuple[str, ...]
     attribution: dict[str, str]
@@ -50,12 +57,12 @@ def write_dataset(ingested: Ingested, path: str) -> None:
     filesystem, place = _filesystem(path)
     if _is_taken(filesystem, place):
         raise FormatError(f"{path} exists and is not empty; name a new directory")
-    ingested.rows.write.parquet(os.path.join(path, "rows"))
+    write_geoparquet(ingested.rows, os.path.join(path, "rows"), GEOMETRY, Crs.of(ingested.crs))
     ingested.quarantine.write.parquet(os.path.join(path, "quarantine"))
     page = {
         "version": VERSION,
         "crs": ingested.crs,
-        "geometry": "geometry",
+        "geometry": GEOMETRY,
         "counts": ingested.counts()._asdict(),
         "files": list(ingested.about.files),
         "attribution": ingested.about.attribution,
@@ -74,13 +81,13 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
         filesystem, inner = _filesystem(place)
         with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
             page = manifests.fields(manifests.parsed(stream.read()), FIELDS)
-        about = page["crs"], Counts(**page["counts"]), page["files"], page["attribution"]
-    except (OSError, TypeError, TableError) as error:
+        about = Crs.of(page["crs"]), Counts(**page["counts"]), page["files"], page["attribution"]
+    except (OSError, TypeError, TableError, CrsError) as error:
         raise FormatError(f"{place} is no dataset, or it is not whole: {error}") from error
     if page["version"] != VERSION:
         raise FormatError(f"{place}: version {page['version']!r} of a dataset; this reads {VERSION}")
     rows, quarantine = (spark.read.parquet(os.path.join(place, name)) for name in ("rows", "quarantine"))
-    return Dataset(rows, quarantine, *about)
+    return Dataset(with_crs(rows, GEOMETRY, about[0]), quarantine, *about)
 
 
 def _filesystem(path: str) -> tuple[Any, str]:

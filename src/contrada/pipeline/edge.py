@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.geometry.crs import common_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -88,17 +87,6 @@ def _ewkb(column: Column) -> Column:
         f.substring(wkb, 1, 4), f.unhex(f.concat(f.lit(EWKB_SRID), little)), f.substring(wkb, 6, 2**31 - 1)
     )
     return f.when(srid > 0, named).otherwise(wkb)
-
-
-def check_crs(frame: DataFrame, crs: dict[str, str | None]) -> None:
-    """Raise if a GEOMETRY column of messages has another CRS than the subscriptions."""
-    for name, _, kind in fields(frame.schema):
-        srid: Any = getattr(kind, "srid", 0)
-        if name in crs and kind.typeName() == "geometry" and srid > 0:
-            try:
-                common_crs(crs[name], f"EPSG:{srid}")
-            except CrsError as error:
-                raise CrsError(f"attribute {name!r}: subscriptions and messages: {error}") from error
 
 
 def _check_arrow(name: str, kind: DataType) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import CrsError, FormatError
+from contrada.geometry.crs import Crs
 from contrada.language.spatial import Spatial
 from contrada.pipeline import planning
 from contrada.pipeline.edge import quoted
 from contrada.pipeline.ingesting import About, Ingested, mapped
 from contrada.pipeline.outcome import FILE, ROW, Wanted, sifting
-from contrada.pipeline.survey import usual_geometry
+from contrada.pipeline.survey import known_srid, usual_geometry
+from contrada.pipeline.systems import frame_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,9 +27,10 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     others = [field for field in frame.schema.names if field != geometry]
     placed = _placed(frame, name)
     column = F.col(quoted(geometry))
-    parts = _by_srid(placed, column, frame.schema[geometry].dataType) if is_own else [(None, placed)]
+    crs = None if is_own else _crs_of_binary(frame, geometry)
+    parts = _by_srid(placed, column, frame.schema[geometry].dataType) if is_own else [(crs, placed)]
     places = [
-        (f"{name}, {geometry} of SRID {crs}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
+        (f"{name}, {geometry} in {crs.label}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
     ]
     target = planning.one_crs(places, spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)
@@ -38,8 +41,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     for (_, part), (_, crs) in zip(parts, places, strict=True):
         values = (F.st_asbinary(column) if is_own else column).alias(geometry)
         chosen = part.select(*map(quoted, others), values, FILE, ROW)
-        # Rows of WKB may name a CRS themselves, which is then theirs.
-        sift = sifting(geometry, crs if is_own or spatial.to_crs is None else spatial.input_crs(crs), names, wanted)
+        sift = sifting(geometry, crs, names, wanted)  # rows of WKB may name another, which is then theirs
         made = mapped(chosen, sift, wanted)
         outcome = made if outcome is None else outcome.union(made)
     assert outcome is not None
@@ -86,7 +88,7 @@ def _placed(frame: DataFrame, name: str) -> DataFrame:
     return placed
 
 
-def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[str | None, DataFrame]]:
+def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[Crs | None, DataFrame]]:
     """The rows of a GEOMETRY column by their CRS; those without geometry are with the first."""
     from pyspark.sql import functions as F
 
@@ -100,5 +102,21 @@ def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[str | None,
     return [(_crs_of(found[0]), first), *((_crs_of(one), frame.where(srid == one)) for one in found[1:])]
 
 
-def _crs_of(srid: int) -> str | None:
-    return f"EPSG:{srid}" if srid > 0 else None
+def _crs_of(srid: int) -> Crs | None:
+    return Crs.of(srid) if srid > 0 else None
+
+
+def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
+    """The CRS of a column of WKB: what the column names, or else the SRID of its first value."""
+    from pyspark.sql import functions as F
+
+    from contrada.geometry.named import wkb_srids
+
+    named = frame_systems(frame, [name]).get(name)
+    if named is not None or frame.isStreaming:
+        return named
+    import pyarrow as pa
+
+    first = frame.select(F.col(quoted(name))).where(F.col(quoted(name)).isNotNull()).limit(1).collect()
+    srids = wkb_srids(pa.array([bytes(row[0]) for row in first], pa.binary())).tolist()
+    return known_srid(srids[0]) if srids else None

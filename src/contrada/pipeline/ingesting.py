@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from contrada.geometry.crs import Crs
 from contrada.language.spatial import Spatial
 from contrada.pipeline import planning
-from contrada.pipeline.outcome import FILE, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading
+from contrada.pipeline.outcome import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading
 from contrada.pipeline.session import require_spark
 from contrada.pipeline.sources import files_of, notes_of
 from contrada.pipeline.survey import survey
+from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +35,7 @@ class Counts(NamedTuple):
 class About(NamedTuple):
     """What is known of a source before it is read: the CRS of the rows, files, rows to come, and whose data it is."""
 
-    crs: str | None
+    crs: Crs | None
     files: tuple[str, ...]
     expected: int | None
     attribution: dict[str, str]
@@ -53,17 +55,17 @@ class Ingested:
         self.about = about
 
     @property
-    def crs(self) -> str | None:
+    def crs(self) -> Crs | None:
         """The coordinate reference system of all geometry, if known."""
         return self.about.crs
 
     @property
     def rows(self) -> DataFrame:
-        """The good rows: all columns, and `geometry`, the WKB of a valid region or a point."""
+        """The good rows: all columns, and `geometry`, the WKB of a valid region or a point, which names its CRS."""
         from pyspark.sql import functions as F
 
         good = self._outcome.where(F.col(REASON).isNull())
-        return good.drop(FILE, ROW, REASON, RAW, REPAIRED)
+        return with_crs(good.drop(FILE, ROW, REASON, RAW, REPAIRED), GEOMETRY, self.crs)
 
     @property
     def quarantine(self) -> DataFrame:
@@ -96,7 +98,7 @@ class Ingested:
         return [(row[0], row[1]) for row in counted.limit(MOST_REASONS).collect()]
 
     def write(self, path: Path) -> None:
-        """Write `rows/` and `quarantine/` as Parquet, and `dataset.json`, last; `read_dataset` reads them."""
+        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; `read_dataset` reads them."""
         from contrada.pipeline.dataset import write_dataset
 
         self._kept()
@@ -119,10 +121,10 @@ def ingest(
     spark: SparkSession,
     source: Path | Sequence[Path] | DataFrame,
     *,
-    to_crs: str | None = None,
+    to_crs: Any = None,
     buffer: float | None = None,
     repair: bool = False,
-    crs: str | None = None,
+    crs: Any = None,
     layer: str | None = None,
 ) -> Ingested:
     """Read a file, several, a directory with all below it, a table by its name, or a DataFrame.

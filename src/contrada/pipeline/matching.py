@@ -14,10 +14,11 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.attribute_census import census_of
 from contrada.pipeline.batches import match_batches
 from contrada.pipeline.compiling import Compiled, Plan, compile
-from contrada.pipeline.edge import attribute_columns, check_crs, name_type
+from contrada.pipeline.edge import attribute_columns, name_type
 from contrada.pipeline.partitioned import Routed, match_partitions
 from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.plan_text import broadcast_text, partitioned_text, spark_plan
+from contrada.pipeline.systems import Systems, frame_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -104,6 +105,7 @@ def match(
 
     Subscriptions are rows, which are compiled first (see `compile`), or what was compiled before. The answer is that
     of `ForwardingTable.match_many`, for every message and by every plan; two messages with one id are two messages.
+    A message in another CRS than the subscriptions is rejected; `with_crs` says how columns name theirs.
     With partitions, messages are sent to theirs when this is called.
     """
     if plan not in ("auto", "broadcast", "partitioned"):
@@ -121,12 +123,13 @@ def match(
             subscriptions, artifacts, template=template, plan=plan, partitions=partitions, messages=messages
         )
         artifact, why = compiled.artifact, compiled.why
-    check_crs(messages, artifact.crs)
     columns = attribute_columns(messages, artifact.attributes)
+    systems = frame_systems(messages, columns)
     if isinstance(artifact, PartitionedArtifact):
-        answers, routed = match_partitions(messages, columns, artifact, by, _schema(messages, artifact, by))
+        schema = _schema(messages, artifact, by)
+        answers, routed = match_partitions(messages, columns, systems, artifact, by, schema)
         return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
-    answers = _broadcast(messages, columns, artifact, by)
+    answers = _broadcast(messages, columns, systems, artifact, by)
     return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
 
 
@@ -154,8 +157,10 @@ def _schema(messages: DataFrame, artifact: Artifact | PartitionedArtifact, by: B
     return messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
 
 
-def _broadcast(messages: DataFrame, columns: dict[str, Column], artifact: Artifact, by: By) -> DataFrame:
+def _broadcast(
+    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: Artifact, by: By
+) -> DataFrame:
     """Lists of matches and rejections, made where the messages are."""
     sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
-    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by)
+    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
     return sent.mapInArrow(matching, _schema(messages, artifact, by)).persist()

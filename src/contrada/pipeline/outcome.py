@@ -101,10 +101,11 @@ def _sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
+    from contrada.geometry import Crs
     from contrada.language.sifting import sift_column
     from contrada.language.widening import conformed
 
-    kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, batch.crs, wanted.repair)
+    kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, Crs.of(batch.crs), wanted.repair)
     if len(kept.rows):
         rows, count = pa.array(kept.rows), len(kept.rows)
         columns = [

@@ -19,6 +19,7 @@ from contrada.pipeline.building import chunks
 from contrada.pipeline.partitions import Layout
 from contrada.pipeline.scanning import HEAD, head_structs, heads_in
 from contrada.pipeline.simplified_batches import Job
+from contrada.pipeline.systems import named_columns
 
 SPREAD = f"partition int, is_shared boolean, number bigint, filters array<int>, heads array<{HEAD}>"
 BOXES = 16  # over the heads of a partition, for each attribute
@@ -149,7 +150,7 @@ class _Builders:
 
     def _add(self, rows: Any, template: Predicate | None) -> None:
         names = self._job.names
-        given = rows.select(range(len(names))).rename_columns(names)
+        given = named_columns(rows.select(range(len(names))), names, self._job.systems)
         if "key" not in names:
             given = given.append_column("key", rows.column("number"))
         numbers = rows.column("number")

@@ -11,6 +11,7 @@ import numpy as np
 from contrada.pipeline.edge import ddl_fields
 from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.routing import ROUTED, By, match_routed, route_batches
+from contrada.pipeline.systems import Systems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,20 +37,25 @@ class Routed(NamedTuple):
 
 
 def match_partitions(
-    messages: DataFrame, columns: dict[str, Column], artifact: PartitionedArtifact, by: By, schema: StructType
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    by: By,
+    schema: StructType,
 ) -> tuple[DataFrame, Routed]:
     """Lists of matches with the number of their message, and rejections; messages are routed now."""
     from pyspark.sql import functions as f
 
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
-    routed = _routed(messages, columns, artifact, may_repeat)
+    routed = _routed(messages, columns, systems, artifact, may_repeat)
     total = max(1, sum(routed.tasks))
     whose = f.col("partition")
     first, several = (_chosen(values, whose) for values in (first_tasks(routed.counts, routed.tasks), routed.tasks))
     task = f.coalesce(first + f.pmod("number", several), f.pmod("number", f.lit(total)))
     spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
     placed = spread.repartitionById(total, task.cast("int"))
-    matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by)
+    matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems)
     made = placed.mapInArrow(matching, schema.add("number", "long").add("is_shared", "boolean"))
     return made.persist(), routed
 
@@ -61,14 +67,20 @@ def _chosen(values: Sequence[int], place: Column) -> Column:
     return f.get(f.array(*(f.lit(int(value)) for value in values)).cast("array<int>"), place)
 
 
-def _routed(messages: DataFrame, columns: dict[str, Column], artifact: PartitionedArtifact, may_repeat: bool) -> Routed:
+def _routed(
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    may_repeat: bool,
+) -> Routed:
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
     names = ["id", *(f"c{k}" for k in range(len(columns)))]
     sent = messages.select(f.monotonically_increasing_id(), "message_id", *columns.values()).toDF("number", *names)
     wide = [k for k, part in enumerate(artifact.partitions) if part.is_wide]
-    routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide)
+    routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide, systems=systems)
     schema = StructType([*ddl_fields(ROUTED), *sent.schema.fields[1:]])
     frame = sent.mapInArrow(routing, schema).persist()
     is_bad = f.col("reason").isNotNull()

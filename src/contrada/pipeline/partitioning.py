@@ -23,6 +23,7 @@ from contrada.pipeline.partition_building import SPREAD, build_partition, spread
 from contrada.pipeline.partitions import Layout, Partition, PartitionedArtifact, manifest
 from contrada.pipeline.scanning import CORNERS, SAMPLE, SCANNED, sample_batches, scan_batches
 from contrada.pipeline.simplified_batches import Job
+from contrada.pipeline.systems import frame_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,7 +49,8 @@ def compile_partitions(
     sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
     scanned: DataFrame | None = None
     try:
-        job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent))
+        systems = frame_systems(rows.frame, rows.columns)
+        job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
         job = job._replace(kinds=geometry_kinds(sent, job))
         marked = marked_rows(sent, job)
         scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED)).persist()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contrada.errors import CrsError
-from contrada.geometry.crs import is_same_crs
-from contrada.language.spatial import LONGITUDE_LATITUDE, NO_CRS, Spatial
+from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, is_same_crs
+from contrada.language.spatial import NO_CRS, Spatial
 from contrada.pipeline.outcome import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW
 from contrada.pipeline.pieces import Piece, pieces_of
 from contrada.pipeline.sources import JSON_FORMATS
@@ -18,10 +18,10 @@ SHOWN = 3  # files of each CRS in an error
 
 def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
     """The same with the CRS that each is in: what it names, or what `spatial` says of its format."""
-    named: dict[tuple[str, str | None], str] = {}
+    named: dict[tuple[str, str | None], Crs] = {}
     for item in found:  # ranges of one file have one CRS
-        if item.crs is not None:
-            named.setdefault((item.path, item.layer), item.crs)
+        if (crs := Crs.of(item.crs)) is not None:
+            named.setdefault((item.path, item.layer), crs)
     made = []
     for item in found:
         is_json = item.format in JSON_FORMATS
@@ -30,23 +30,24 @@ def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
     return made
 
 
-def one_crs(places: Iterable[tuple[str, str | None]], to_crs: str | None) -> str | None:
+def one_crs(places: Iterable[tuple[str, Any]], to_crs: Any) -> Crs | None:
     """The CRS that all rows come out in, from files and theirs; raises a CrsError that names files if there is none.
 
     >>> one_crs([("a.gpkg", "EPSG:3857"), ("b.wkb", None)], None)
     'EPSG:3857'
     """
-    groups: dict[str | None, list[str]] = {}
-    for file, crs in places:
+    groups: dict[Crs | None, list[str]] = {}
+    for file, named in places:
+        crs = Crs.of(named)
         same = next((known for known in groups if known is not None and crs and is_same_crs(known, crs)), crs)
         groups.setdefault(same, []).append(file)
     if to_crs is not None:
         if None in groups:
             raise CrsError(f"to reproject to {to_crs} one must know where from: name the crs of {_some(groups[None])}")
-        return to_crs
+        return Crs.of(to_crs)
     known = {crs: files for crs, files in groups.items() if crs is not None}
     if len(known) > 1:
-        told = "; ".join(f"{crs} in {_some(files)}" for crs, files in known.items())
+        told = "; ".join(f"{crs.label} in {_some(files)}" for crs, files in known.items())
         raise CrsError(f"coordinate reference systems differ: {told}. to_crs= brings all into one")
     return next(iter(known), None)
 
@@ -100,7 +101,7 @@ def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
     return bytes(settled.serialize().to_pybytes())
 
 
-def pieces(found: Iterable[Surveyed], crs: str | None, spelled: dict[str, str]) -> list[Piece]:
+def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str]) -> list[Piece]:
     """The pieces of all files; a file without a CRS is in the one of the others."""
     made: list[Piece] = []
     lines: dict[str, int] = {}

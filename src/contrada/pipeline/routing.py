@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import TableError
+from contrada.geometry import Crs
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answers_of
 from contrada.pipeline.partitions import NOBODY, PartitionedArtifact
+from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 from contrada.pipeline.tables import opened, opened_part
 
 # Before the id and the attributes of a message. A row without a partition and a reason tells how many messages came by.
@@ -22,7 +24,13 @@ ROUTED_ROWS, ROUTED_BYTES = 1 << 15, 1 << 26  # in a batch that goes back to Spa
 By = Literal["subscription", "subscriber"]
 
 
-def route_batches(batches: Iterator[Any], router: Artifact, names: tuple[str, ...], wide: list[int]) -> Iterator[Any]:
+def route_batches(
+    batches: Iterator[Any],
+    router: Artifact,
+    names: tuple[str, ...],
+    wide: list[int],
+    systems: Mapping[str, Crs] = NO_SYSTEMS,
+) -> Iterator[Any]:
     """Batches of a number, an id and attributes to a row for each partition that a message must see."""
     import pyarrow as pa
 
@@ -31,7 +39,7 @@ def route_batches(batches: Iterator[Any], router: Artifact, names: tuple[str, ..
         ready = opened(router)
         partitions = np.asarray(pa.array(ready.names.keys, pa.int64()))
         whole = pa.Table.from_batches([batch])
-        messages = whole.select(range(2, whole.num_columns)).rename_columns(names)
+        messages = named_columns(whole.select(range(2, whole.num_columns)), names, systems)
         for start, answer in answers_of(ready.table, messages, "subscription", size):
             yield from _sent(batch.slice(start, answer.asked), answer, partitions, wide)
             size = answer.next_size
@@ -82,7 +90,13 @@ def _routed(
     return pa.record_batch([*own, *chosen.columns[1:]], names)
 
 
-def match_routed(batches: Iterator[Any], whole: PartitionedArtifact, names: tuple[str, ...], by: By) -> Iterator[Any]:
+def match_routed(
+    batches: Iterator[Any],
+    whole: PartitionedArtifact,
+    names: tuple[str, ...],
+    by: By,
+    systems: Mapping[str, Crs] = NO_SYSTEMS,
+) -> Iterator[Any]:
     """Routed messages to lists of matches, and rejections; `is_shared` marks lists that may repeat what others say."""
     asked: dict[int, _Asked] = {}
     for batch in batches:
@@ -95,7 +109,7 @@ def match_routed(batches: Iterator[Any], whole: PartitionedArtifact, names: tupl
                 continue
             if number not in asked:
                 asked.clear()  # a worker has one partition open, or little more: it may be as large as its memory
-                asked[number] = _Asked(whole, number, names, by)
+                asked[number] = _Asked(whole, number, names, systems, by)
             yield from asked[number].match(part)
 
 
@@ -108,11 +122,13 @@ def _is(numbers: NDArray[Any], number: int) -> Any:
 class _Asked:
     """The table of a partition, and which of its rows may have matched elsewhere too."""
 
-    def __init__(self, whole: PartitionedArtifact, number: int, names: tuple[str, ...], by: By) -> None:
+    def __init__(
+        self, whole: PartitionedArtifact, number: int, names: tuple[str, ...], systems: Mapping[str, Crs], by: By
+    ) -> None:
         part = whole.partitions[number]
         self._ready = opened_part(part.artifact)
         self._naming = Naming(self._ready.names, part.artifact, by)
-        self._names, self._by = names, by
+        self._names, self._systems, self._by = names, systems, by
         is_by_key = by == "subscription" or not whole.has_subscribers
         self._first_shared = part.first_shared if is_by_key else 0
         self._size = FIRST_SLICE
@@ -122,7 +138,7 @@ class _Asked:
         import pyarrow as pa
 
         table = pa.Table.from_batches([batch])
-        messages = table.select(range(OWN + 1, table.num_columns)).rename_columns(self._names)
+        messages = named_columns(table.select(range(OWN + 1, table.num_columns)), self._names, self._systems)
         fans = np.asarray(batch.column(1))
         for start, answer in answers_of(self._ready.table, messages, self._by, self._size):
             if answer.rejected:  # the router has seen every message, and refuses what any partition would

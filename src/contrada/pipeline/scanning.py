@@ -65,7 +65,7 @@ def _scans(table: Any, job: Job) -> Iterator[tuple[int, Scan]]:
         yield 0, Scan(reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
         return
     start = 0
-    for part in of_one_crs(table):
+    for part in of_one_crs(job.typed(table)):
         yield start, _bound_scan(part, job)
         start += part.num_rows
 

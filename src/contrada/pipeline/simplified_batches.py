@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from contrada.errors import ContradaError, CrsError, FilterError
-from contrada.geometry import PointArray, RegionArray
+from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.faults import Rejection
 from contrada.language import parse
 from contrada.language.instances import Instances
@@ -16,6 +16,7 @@ from contrada.language.rows import values_of
 from contrada.matching.simplification import RULES, Simplification, simplified_groups
 from contrada.model import Predicate
 from contrada.pipeline.batches import arrow_type
+from contrada.pipeline.systems import named_columns
 
 PART_BITS = 33  # of what Spark numbers rows with, those above say in which partition
 SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")
@@ -31,6 +32,16 @@ class Job(NamedTuple):
     types: tuple[str, str]  # of keys and subscribers, in Spark
     kinds: dict[str, str]  # what the columns of a template hold that hold geometry
     offsets: dict[int, int]  # the number of the first row of each partition
+    systems: Mapping[str, Crs] = {}  # of the columns that name one
+
+    def typed(self, table: Any) -> Any:
+        """A table of the columns of the job and others after them: geometry with its CRS in its type."""
+        count = len(self.names)
+        own = named_columns(table.select(range(count)), self.names, self.systems)
+        for place in range(count):
+            if own.column(place).type != table.column(place).type:
+                table = table.set_column(place, table.column_names[place], own.column(place))
+        return table
 
 
 class Asked(NamedTuple):
@@ -96,7 +107,7 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     schema = pa.schema({"name": pa.string(), "row": pa.int64(), "kind": pa.string()})
     for batch in batches:
         rows = []
-        for part in of_one_crs(pa.Table.from_batches([batch])):
+        for part in of_one_crs(job.typed(pa.Table.from_batches([batch]))):
             kinds: dict[str, type] = {}
             faults_of(part, job, kinds)
             rows += [
@@ -110,6 +121,7 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 def asked_rows(table: Any, job: Job) -> list[Asked]:
     """The rows of a table of the columns of a job, `row` and `repeated`."""
+    table = job.typed(table)
     columns = dict(zip(job.names, table.columns, strict=False))
     marks = table.column(len(job.names)).to_pylist()
     numbers = [job.offsets[mark >> PART_BITS] + (mark & (1 << PART_BITS) - 1) for mark in marks]

@@ -21,6 +21,7 @@ from contrada.pipeline.simplified_batches import (
     simplify_batches,
     simplify_subscriber,
 )
+from contrada.pipeline.systems import frame_systems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +73,8 @@ def simplify(
     sent = sent_rows(subscriptions, list(columns.values())).persist()
     try:
         subscriber_type = _subscriber_type(sent, list(columns), types)
-        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent))
+        named = frame_systems(subscriptions, columns)
+        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent), named)
         job = job._replace(kinds=geometry_kinds(sent, job))
         marked = marked_rows(sent, job)
         simplified = _by_subscriber if across else _by_row

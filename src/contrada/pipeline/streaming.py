@@ -16,12 +16,13 @@ from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.changes import Changes, ChangeTable, DirectoryChanges
 from contrada.pipeline.compiling import Compiled, compile
-from contrada.pipeline.edge import attribute_columns, check_crs, name_type
+from contrada.pipeline.edge import attribute_columns, name_type
 from contrada.pipeline.matching import ID, By
 from contrada.pipeline.partitions import PartitionedArtifact
 from contrada.pipeline.sinks import Batch, CallSink, ParquetSink, Sink
 from contrada.pipeline.stream_progress import Progress, progress_of
-from contrada.pipeline.versioned import Decoding, Work, compact_version, match_version
+from contrada.pipeline.systems import frame_systems
+from contrada.pipeline.versioned import FILE, Decoding, Work, compact_version, match_version
 from contrada.pipeline.versions import Version, Versions, checkpoint_place
 
 if TYPE_CHECKING:
@@ -112,7 +113,6 @@ def match_stream(
     taken.begin(versions.id)
     versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
     if decoding is None:
-        check_crs(messages, versions.current.artifact.crs)
         check(set(versions.current.attributes))
     batches = _Batches(versions, taken, by, decoding, progress)
     writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
@@ -226,9 +226,11 @@ class _Batches:
         """What comes of every message: lists of matches, rejections, and how many there were."""
         from pyspark.sql.types import ArrayType, StructType
 
+        has_files = FILE in messages.columns
         if self._decoding is None:
             columns = attribute_columns(messages, version.attributes)
-            sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+            own = [*columns.values(), *([FILE] if has_files else [])]
+            sent = messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own))))
             ids = messages.select(ID).schema
         else:
             columns = {}
@@ -243,7 +245,14 @@ class _Batches:
         schema[ID].nullable = True
         place = self.versions.place.where
         work = Work(
-            version._replace(state=None), place, self._by, tuple(columns), self._decoding, self.versions.retired
+            version._replace(state=None),
+            place,
+            self._by,
+            tuple(columns),
+            self._decoding,
+            self.versions.retired,
+            frame_systems(messages, columns),
+            has_files and self._decoding is None,
         )
         return sent.mapInArrow(partial(match_version, work=work), schema)
 

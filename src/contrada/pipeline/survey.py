@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.crs import Crs
 from contrada.installation import missing
 from contrada.pipeline.sources import GIS, LINES, PARQUET, File
 
@@ -102,9 +102,7 @@ def surveyed(part: Part, layer: str | None) -> list[Surveyed]:
     """What a part holds, a row for each layer; a part that cannot be read is a row with the reason."""
     look: Callable[[Part, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
     try:
-        found = look(part, layer)
-        for item in found:
-            _check_crs(item.crs)
+        found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
     except Exception as error:  # libraries raise many kinds for damaged files
         reason = str(error)[:SHOWN] or type(error).__name__
         return [_described(part, error=f"the file cannot be read: {reason}")]
@@ -122,14 +120,6 @@ def _described(part: Part, schema: Any = None, **about: Any) -> Surveyed:
     return Surveyed(*part, schema=columns.serialize().to_pybytes(), **given)
 
 
-def _check_crs(crs: str | None) -> None:
-    """Refuse a CRS that nobody knows."""
-    from contrada.geometry.crs import is_geographic
-
-    if crs is not None:
-        is_geographic(crs)
-
-
 def _parquet(part: Part, layer: str | None) -> list[Surveyed]:
     import pyarrow.parquet as pq
 
@@ -143,18 +133,12 @@ def _parquet(part: Part, layer: str | None) -> list[Surveyed]:
 
 def _geometry_of(file: Any, schema: Any) -> tuple[str, str | None]:
     """The geometry column of a Parquet file, and the CRS that it is in."""
+    from contrada.language.parquet_geometry import parquet_schema
     from contrada.language.rows import geometry_columns
 
-    named = geometry_columns(schema)
+    named = geometry_columns(parquet_schema(file))
     if named.primary is not None:
         return named.primary, named.crs[named.primary]
-    for place in range(len(file.schema)):
-        kind = json.loads(file.schema.column(place).logical_type.to_json())
-        if kind.get("Type") == "Geography":
-            raise FormatError(f"column {file.schema.column(place).name!r} is GEOGRAPHY; relations here are planar")
-        if kind.get("Type") == "Geometry":
-            crs = kind.get("crs") or "OGC:CRS84"
-            return file.schema.column(place).name, None if crs == "SRID:0" else crs.replace("SRID:", "EPSG:")
     name = usual_geometry(schema)
     return name, _crs_of_first(file, name)
 
@@ -172,18 +156,23 @@ def usual_geometry(schema: Any) -> str:
     raise FormatError(f"no column holds geometry; there are {', '.join(schema.names) or 'none'}")
 
 
-def _crs_of_first(file: Any, name: str) -> str | None:
+def _crs_of_first(file: Any, name: str) -> Crs | None:
     """The CRS that the first value of a WKB column names by its SRID."""
-    import shapely
-
-    from contrada.geometry.wellknown import shapes_from_wkb
+    from contrada.geometry.named import wkb_srids
 
     for batch in file.iter_batches(100, columns=[name]):
-        values = [value for value in check_column(batch.column(0), f"column {name!r}").to_pylist() if value]
-        srids = shapely.get_srid(shapes_from_wkb(values).geometries) if values else []
-        for srid in srids:
-            return f"EPSG:{srid}" if srid > 0 else None
+        values = check_column(batch.column(0), f"column {name!r}").drop_null()
+        if len(values):
+            return known_srid(int(wkb_srids(values)[0]))
     return None
+
+
+def known_srid(srid: int) -> Crs | None:
+    """The CRS of an SRID; rows with one that means nothing are rejected when they are read."""
+    try:
+        return Crs.of(srid or None)
+    except CrsError:
+        return None
 
 
 def _plain_schema(schema: Any, geometry: str) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from contrada.errors import FormatError
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry import Crs
 from contrada.language.messages import message_of
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
@@ -15,13 +16,16 @@ from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
 from contrada.pipeline.changes import apply_segment
+from contrada.pipeline.outcome import path_of
 from contrada.pipeline.place import Place
 from contrada.pipeline.reasons import plain_text, reason_of
+from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
 from contrada.pipeline.tables import Opened, cache_home, open_copy, remove_copy
 from contrada.pipeline.versions import Version, segment
 
 By = Literal["subscription", "subscriber"]
 COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census"]
+FILE = "__file"  # the column with the path of the Parquet file that a message comes from
 RAW_LENGTH = 10_000  # characters of a bad message that are kept
 
 
@@ -46,6 +50,8 @@ class Work(NamedTuple):
     names: tuple[str, ...]  # of the attributes that columns hold, after the id
     decoding: Decoding | None  # if there is one column of texts instead
     retired: tuple[str, ...]  # tables that are no longer needed
+    systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
+    has_files: bool = False  # the last column is FILE, and the files say which systems their columns are in
 
 
 class Ready(NamedTuple):
@@ -127,6 +133,7 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
         start = 0
         while start < batch.num_rows:
             count = min(size, batch.num_rows - start)
+            count = _of_one_file(batch.slice(start, count), work)
             ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work, census)
             yield from _batches(naming, ids, answer, raw)
             start += count
@@ -140,9 +147,32 @@ def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> 
     import pyarrow as pa
 
     whole = pa.Table.from_batches([batch])
-    messages = whole.select(range(1, whole.num_columns)).rename_columns(work.names)
+    columns = whole.select(range(1, len(work.names) + 1))
+    try:
+        messages = named_columns(columns, work.names, _systems(batch, work))
+    except ContradaError as error:
+        nothing = np.empty(0, np.int64)
+        bad = [(row, str(error)) for row in range(batch.num_rows)]
+        return batch.column(0), Answer(batch.num_rows, nothing, nothing, bad), {}
     census.add(messages)
     return batch.column(0), answer_of(table, messages, work.by), {}
+
+
+def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
+    """The systems of the columns of messages, which are from one file."""
+    if not work.has_files:
+        return work.systems
+    own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
+    declared = {name: crs for name, crs in work.systems.items() if name not in own}
+    return {**declared, **{name: crs for name, crs in own.items() if crs is not None}}
+
+
+def _of_one_file(batch: Any, work: Work) -> int:
+    """How many of the first messages of a batch are from one file."""
+    if not work.has_files:
+        return int(batch.num_rows)
+    files = batch.column(batch.num_columns - 1).to_pylist()
+    return next((row for row, file in enumerate(files) if file != files[0]), len(files))
 
 
 def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:

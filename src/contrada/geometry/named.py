@@ -1,0 +1,142 @@
+"""Rows that name their own coordinate reference system: the SRIDs of EWKB and EWKT, the member `crs` of GeoJSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import CrsError
+from contrada.geometry.crs import Crs, differing, is_same_crs
+from contrada.geometry.faults import Rejection
+
+LARGEST_SRID = (1 << 32) - 1
+_SRID_FLAG = 0x20  # in the highest byte of a geometry's type
+
+
+class Named(NamedTuple):
+    """The systems that rows name: row i names systems[codes[i]], or none where codes[i] is -1.
+
+    A name that means no system is in `systems` as the error that says so.
+    """
+
+    codes: NDArray[np.int64]
+    systems: tuple[Crs | CrsError, ...]
+
+
+def named_by_srids(srids: NDArray[np.int64]) -> Named | None:
+    """The systems of rows with these SRIDs (0 and less: none); None if no row names one.
+
+    >>> named_by_srids(np.array([-1, 4326]))
+    Named(codes=array([-1,  0]), systems=('EPSG:4326',))
+    """
+    if not (srids > 0).any():
+        return None
+    distinct, codes = np.unique(srids, return_inverse=True)
+    none = int(np.searchsorted(distinct, 0, side="right"))
+    return Named(np.maximum(codes - none, -1), tuple(_of_srid(srid) for srid in distinct[none:].tolist()))
+
+
+def _of_srid(srid: int) -> Crs | CrsError:
+    try:
+        known = Crs.of(srid)
+    except CrsError:
+        return CrsError(f"SRID {srid} names no coordinate reference system")
+    assert known is not None
+    return known
+
+
+def named_by_values(values: Sequence[Any]) -> Named | None:
+    """The systems that values name, one for each row; None names none."""
+    if all(value is None for value in values):
+        return None
+    codes = np.full(len(values), -1, np.int64)
+    systems: list[Crs | CrsError] = []
+    known: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        text = str(value)
+        if text not in known:
+            known[text] = len(systems)
+            systems.append(_tried(value))
+        codes[row] = known[text]
+    return Named(codes, tuple(systems))
+
+
+def crs_member(value: Any) -> Any:
+    """What the member `crs` of GeoJSON 2008 names; the member itself if that is no name."""
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None  # as a geometry it is malformed
+    member = value.get("crs") if isinstance(value, dict) else None
+    properties = member.get("properties") if isinstance(member, dict) else None
+    return properties["name"] if isinstance(properties, dict) and "name" in properties else member
+
+
+def _tried(value: Any) -> Crs | CrsError:
+    try:
+        made = Crs.of(value)
+    except ValueError as error:  # a CrsError, or a LimitError
+        return CrsError(str(error))
+    assert made is not None
+    return made
+
+
+class Resolved(NamedTuple):
+    """The one CRS of a column, and the rows that name another system, or none that exists."""
+
+    crs: Crs | None
+    rejected: dict[int, Rejection]
+
+
+def resolved(named: Named | None, crs: Crs | None) -> Resolved:
+    """The CRS of a column: the one that is given, or else that of the first row that names one."""
+    if named is None:
+        return Resolved(crs, {})
+    is_good = np.array([isinstance(system, Crs) for system in named.systems])
+    if crs is None:
+        naming = np.flatnonzero((named.codes >= 0) & is_good[named.codes])
+        first = named.systems[named.codes[naming[0]]] if naming.size else None
+        crs = first if isinstance(first, Crs) else None
+    reasons = [_reason(system, crs) for system in named.systems]
+    is_bad = np.array([reason is not None for reason in reasons])
+    rows = np.flatnonzero((named.codes >= 0) & is_bad[named.codes])
+    rejected = {row: Rejection(row, str(reasons[named.codes[row]]), None, None, None) for row in rows.tolist()}
+    return Resolved(crs, rejected)
+
+
+def _reason(system: Crs | CrsError, crs: Crs | None) -> str | None:
+    if isinstance(system, CrsError):
+        return str(system)
+    if crs is None or is_same_crs(system, crs):
+        return None
+    return f"{differing(system, crs)}, which the column is in"
+
+
+def wkb_srids(values: Any) -> NDArray[np.int64]:
+    """The SRIDs of an Arrow array of WKB by row, 0 where there is none."""
+    from contrada.geometry.sources import arrow_buffers
+
+    data, positions, missing = arrow_buffers(values)
+    starts, sizes = positions[:-1], np.diff(positions)
+    srids = np.zeros(len(starts), np.int64)
+    long = np.flatnonzero((missing == 0) & (sizes >= 9))
+    if not long.size:
+        return srids
+    first = starts[long]
+    is_little = data[first] == 1
+    highest = np.where(is_little, data[first + 4], data[first + 1])
+    named = (data[first] <= 1) & (highest & _SRID_FLAG != 0)
+    if not named.any():
+        return srids
+    long, is_little = long[named], is_little[named]
+    digits = data[starts[long][:, None] + np.arange(5, 9)].astype(np.int64)
+    little = digits @ np.array([1, 1 << 8, 1 << 16, 1 << 24])
+    srids[long] = np.where(is_little, little, digits @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
+    return srids

@@ -1,0 +1,114 @@
+"""Rows with geometry written as GeoParquet by Spark's tasks: every file names its CRS, to GIS tools and to Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.geometry.crs import Crs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+VERSION = "1.1.0"
+GROUP_ROWS, GROUP_BYTES = 1 << 17, 1 << 26  # in a row group, about
+SPARK_SCHEMA, SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
+WKB_TYPES = {1: "Point", 3: "Polygon", 6: "MultiPolygon"}
+WRITTEN = "name string, rows bigint"
+
+
+def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None) -> None:
+    """Write a frame with a column of WKB to a new directory of GeoParquet files, as many as it has partitions.
+
+    A file gets its name when all are written: those of tasks that were repeated keep names that readers skip.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from contrada.pipeline.systems import with_crs
+
+    frame = with_crs(frame, geometry, crs)
+    about = {SPARK_SCHEMA: frame.schema.json(), SPARK_VERSION: frame.sparkSession.version}
+    write = partial(write_part, path=path, geometry=geometry, crs=crs, about=about)
+    parts = [row["name"] for row in frame.mapInArrow(write, WRITTEN).collect()]
+    store, place = _store(path)
+    if not parts:  # nobody could tell the columns of no files
+        schema = to_arrow_schema(frame.schema)
+        made = write_part(iter(schema.empty_table().to_batches()), path, geometry, crs, about, schema)
+        parts = [name for batch in made for name in batch.column(0).to_pylist()]
+    for name in parts:
+        store.move(f"{place}/.{name}", f"{place}/{name}")
+    store.open_output_stream(f"{place}/_SUCCESS").close()
+
+
+def _store(path: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+    return found
+
+
+def write_part(
+    batches: Iterator[Any], path: str, geometry: str, crs: Crs | None, about: dict[str, str], schema: Any = None
+) -> Iterator[Any]:
+    """Write batches to a file with a dot before its name; gives a row with the name, and none for no batches."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    store, place = _store(path)
+    name, kinds, rows = f"part-{uuid.uuid4().hex}.parquet", set[str](), 0
+    writer = None
+    for table in _groups(batches, schema):
+        if writer is None:
+            store.create_dir(place)
+            # PyArrow would read the metadata of a schema of its own in place of those that are added at the end.
+            writer = pq.ParquetWriter(f"{place}/.{name}", table.schema, filesystem=store, store_schema=False)
+        writer.write_table(table)
+        rows += table.num_rows
+        kinds |= wkb_types(table.column(geometry))
+    if writer is None:
+        return
+    writer.add_key_value_metadata({**about, "geo": json.dumps(geo_metadata(geometry, crs, kinds))})
+    writer.close()
+    yield pa.record_batch([pa.array([name]), pa.array([rows])], ["name", "rows"])
+
+
+def _groups(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
+    """Batches put together to row groups; a schema alone gives an empty one."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= GROUP_ROWS or sum(one.nbytes for one in held) >= GROUP_BYTES:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held or schema is not None:
+        yield pa.Table.from_batches(held, schema)
+
+
+def geo_metadata(geometry: str, crs: Crs | None, kinds: set[str]) -> dict[str, Any]:
+    """What GeoParquet says of a column of WKB; no CRS means that it is unknown.
+
+    >>> geo_metadata("geometry", None, {"Point"})["columns"]
+    {'geometry': {'encoding': 'WKB', 'geometry_types': ['Point'], 'crs': None}}
+    """
+    column = {
+        "encoding": "WKB",
+        "geometry_types": sorted(kinds),
+        "crs": None if crs is None else crs.projjson(),
+    }
+    return {"version": VERSION, "primary_column": geometry, "columns": {geometry: column}}
+
+
+def wkb_types(column: Any) -> set[str]:
+    """The kinds of geometry in a column of WKB as contrada writes it: little-endian, in two dimensions."""
+    from contrada.geometry.sources import arrow_buffers
+
+    data, positions, missing = arrow_buffers(column)
+    starts = positions[:-1][missing == 0]
+    return {WKB_TYPES.get(code, "Unknown") for code in np.unique(data[starts + 1]).tolist()}

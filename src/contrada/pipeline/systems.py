@@ -1,0 +1,199 @@
+"""The coordinate reference systems of Spark's columns: `crs` in the metadata of a field, or of the files it comes from.
+
+A column of a DataFrame is in the system that its field names (`with_crs`), or else in the one that the GeoParquet
+files name which it comes from unchanged. Rows of WKB may name theirs by an SRID. A column without any is in an unknown
+system, which fits every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.geometry.crs import Crs, differing, is_same_crs
+from contrada.pipeline.outcome import path_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+CRS = "crs"
+THREADS = 16
+GEOMETRY = ("binary", "array", "struct")  # the types that WKB and GeoArrow have in Spark
+Systems = dict[str, Crs]
+NO_SYSTEMS: Mapping[str, Crs] = MappingProxyType({})
+
+
+def with_crs(frame: DataFrame, column: str, crs: Any) -> DataFrame:
+    """Return the frame with a geometry column that names its CRS, which matching compares and Parquet keeps.
+
+    `crs` is whatever `Region` takes; None removes the name.
+    """
+    known = Crs.of(crs)
+    kept = {key: value for key, value in frame.schema[column].metadata.items() if key != CRS}
+    return frame.withMetadata(column, kept if known is None else {**kept, CRS: str(known)})
+
+
+def with_systems(frame: DataFrame, systems: Mapping[str, Crs | None]) -> DataFrame:
+    """The frame with the CRS of several columns."""
+    for column, crs in systems.items():
+        if crs is not None:
+            frame = with_crs(frame, column, crs)
+    return frame
+
+
+def frame_systems(frame: DataFrame, names: Collection[str]) -> Systems:
+    """The CRS of the attributes that a frame has, those without one left out; two for one column are a CrsError."""
+    found: Systems = {}
+    for name, metadata in _declared(frame.schema):
+        if name in names and CRS in metadata:
+            known = _of_metadata(name, metadata[CRS])
+            found |= {} if known is None else {name: known}
+    own = [field.name for field in frame.schema if field.name in names and field.dataType.typeName() in GEOMETRY]
+    return {**found, **_of_plan(frame, own)}
+
+
+def _of_metadata(column: str, value: Any) -> Crs | None:
+    try:
+        return Crs.of(value)
+    except ContradaError as error:
+        raise CrsError(f"column {column!r}: the metadata of its field: {error}") from error
+
+
+def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """All fields by their dotted names, with their metadata."""
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        yield prefix + field.name, field.metadata or {}
+        if isinstance(field.dataType, StructType):
+            yield from _declared(field.dataType, f"{prefix}{field.name}.")
+
+
+def named_columns(table: Any, names: Collection[str], systems: Mapping[str, Crs]) -> Any:
+    """The columns of an Arrow table under the names of attributes, geometry with its CRS in its type."""
+    from contrada.geometry.arrow import with_crs as typed
+    from contrada.geometry.mixed import is_geometry
+
+    made = table.rename_columns(list(names))
+    for place, name in enumerate(made.column_names):
+        crs = systems.get(name)
+        if crs is not None and is_geometry(made.column(place)):
+            made = made.set_column(place, name, typed(made.column(place), crs))
+    return made
+
+
+@lru_cache(maxsize=4096)
+def file_systems(path: str) -> Mapping[str, Crs | None]:
+    """The CRS of the geometry columns of a Parquet file, as its GeoParquet or GeoArrow metadata name them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import fs
+
+    from contrada.language.parquet_geometry import parquet_schema
+    from contrada.language.rows import geometry_columns
+
+    try:
+        store, place = (fs.LocalFileSystem(), path) if path.startswith("/") else fs.FileSystem.from_uri(path)
+        with store.open_input_file(place) as file:
+            return geometry_columns(parquet_schema(pq.ParquetFile(file))).crs
+    except (OSError, pa.ArrowException) as error:
+        raise FormatError(f"{path}: the CRS of its geometry cannot be read: {error}") from error
+
+
+def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
+    """The CRS of the geometry columns of Parquet files; None if the files differ."""
+    found: Mapping[str, Crs | None] | None = None
+    for path in paths:
+        own = file_systems(path)
+        if found is not None and own != found:
+            return None
+        found = own
+    return found or {}
+
+
+def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
+    """The CRS of columns whose origin is known: Parquet files, or a name that was given on the way from there.
+
+    The field of a union has the metadata of its first frame alone, and so has a table of several files.
+    """
+    plan = getattr(getattr(frame, "_jdf", None), "queryExecution", None)
+    if plan is None or not names or frame.isStreaming:
+        return {}
+    analyzed = plan().analyzed()
+    outputs = {attribute.name(): attribute.exprId().id() for attribute in _sequence(analyzed.output())}
+    found: Systems = {}
+    for name in names:
+        first: tuple[str, Crs] | None = None
+        for where, crs in _known(list(_origins(analyzed, outputs[name]))):
+            if first is not None and not is_same_crs(first[1], crs):
+                raise CrsError(
+                    f"column {name!r}: {differing(first[1], crs)}, in {first[0]} and {where}; "
+                    "match them apart, or ingest them with to_crs"
+                )
+            first = first or (where, crs)
+        if first is not None:
+            found[name] = first[1]
+    return found
+
+
+def _known(origins: list[tuple[str, str, bool]]) -> Iterator[tuple[str, Crs]]:
+    """The systems that origins name; those of files are read by several threads, as stores answer late."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = list({path for path, _, is_file in origins if is_file})
+    with ThreadPoolExecutor(THREADS) as pool:
+        of_files = dict(zip(paths, pool.map(_readable, paths), strict=True))
+    for where, what, is_file in origins:
+        crs = of_files[where].get(what) if is_file else _of_metadata(where, what)
+        if crs is not None:
+            yield where, crs
+
+
+def _readable(uri: str) -> Mapping[str, Crs | None]:
+    """The systems of a file; none if it is in a store that PyArrow does not read."""
+    path = path_of(uri)
+    try:
+        return file_systems(path)
+    except FormatError:
+        if path.startswith("/"):
+            raise
+        return {}
+
+
+def _sequence(scala: Any) -> list[Any]:
+    return [scala.apply(k) for k in range(scala.size())]
+
+
+def _kind(made: Any) -> str:
+    return str(made.getClass().getSimpleName())
+
+
+def _origins(plan: Any, number: int) -> Iterator[tuple[str, str, bool]]:
+    """Where an attribute of a logical plan comes from unchanged: a file and its column, or where it got its CRS."""
+    kind, children = _kind(plan), _sequence(plan.children())
+    if kind == "LogicalRelation":
+        format = getattr(plan.relation(), "fileFormat", None)
+        if format is not None and "parquet" in _kind(format()).lower():
+            for one in _sequence(plan.output()):
+                if one.exprId().id() == number:
+                    yield from ((path, one.name(), True) for path in plan.relation().location().inputFiles())
+        return
+    if kind == "Project":
+        made = next((one for one in _sequence(plan.projectList()) if one.exprId().id() == number), None)
+        if made is not None and _kind(made) == "Alias":
+            if made.metadata().contains(CRS) and made.explicitMetadata().isDefined():
+                yield f"column {made.name()!r}", made.metadata().getString(CRS), False
+                return
+            if _kind(made.child()) != "AttributeReference":
+                return
+            number = made.child().exprId().id()
+    places = [k for k, one in enumerate(_sequence(plan.output())) if one.exprId().id() == number]
+    for child in children:
+        outputs = _sequence(child.output())
+        for wanted in [outputs[k].exprId().id() for k in places] if kind == "Union" else [number]:
+            if any(one.exprId().id() == wanted for one in outputs):
+                yield from _origins(child, wanted)
