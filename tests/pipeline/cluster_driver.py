@@ -22,12 +22,13 @@ FILTERS = [
 
 
 def messages(session):
-    """Points on a diagonal, eight partitions of them."""
+    """Points on a diagonal, eight partitions of them; of every ten one has no size."""
     point = "unhex(concat('0101000000', hex_x, hex_x)) AS area"
     doubles = ["0000000000000000", "000000000000F03F", "0000000000001040", "0000000000001840"]  # 0, 1, 4, 6
     cases = " ".join(f"WHEN {k} THEN '{text}'" for k, text in enumerate(doubles))
     hexed = session.range(0, 400, 1, 8).selectExpr("id", f"CASE id % 4 {cases} END AS hex_x")
-    return hexed.selectExpr("id AS message_id", "id % 5 AS size", "concat('m', id) AS name", point)
+    size = "CASE WHEN id % 10 = 7 THEN NULL ELSE id % 5 END AS size"
+    return hexed.selectExpr("id AS message_id", size, "concat('m', id) AS name", point)
 
 
 def main(master, place):
@@ -45,7 +46,8 @@ def main(master, place):
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    rows = session.createDataFrame([(f"k{k}", text) for k, text in enumerate(FILTERS)], "key string, filter string")
+    named = [(f"k{k}", f"s{k // 2}", text) for k, text in enumerate(FILTERS)]
+    rows = session.createDataFrame(named, "key string, subscriber string, filter string")
     try:
         pipeline.compile(rows)
         unset = ""

@@ -46,7 +46,8 @@ def streamed(*arguments):
 def stream(servers, jars, place):
     """To Kafka with ids that messages have, and to files with the ids of their places."""
     subscriptions = place / "s.ndjson"
-    subscriptions.write_text("".join(json.dumps({"key": k, "filter": text}) + "\n" for k, text in FILTERS.items()))
+    asked = [{"key": key, "subscriber": "ops", "filter": text} for key, text in FILTERS.items()]
+    subscriptions.write_text("".join(json.dumps(row) + "\n" for row in asked))
     common = ["kafka:alerts", subscriptions, "--servers", servers, "--once", "--master", "local[2]", "--jars", jars]
     to_kafka = [*common, "--checkpoint", place / "state", "--output", "kafka:matches", "--id", "id"]
     settings = {"spark.jars": jars}

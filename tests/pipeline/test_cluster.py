@@ -17,15 +17,16 @@ HERE = Path(__file__).parent
 def expected():
     """The same in a single process."""
     table = ct.ForwardingTable()
-    table.subscribe("k0", "size >= 3", "k0")
-    table.subscribe("k1", "S_INTERSECTS(area, POLYGON((0 0, 5 0, 5 5, 0 5, 0 0)))", "k1")
-    table.subscribe("k3", "name LIKE 'm%' AND size < 2", "k3")
+    table.subscribe("s0", "size >= 3", "k0")
+    table.subscribe("s0", "S_INTERSECTS(area, POLYGON((0 0, 5 0, 5 5, 0 5, 0 0)))", "k1")
+    table.subscribe("s1", "name LIKE 'm%' AND size < 2", "k3")
     places = np.array([0.0, 1.0, 4.0, 6.0])
     rows = []
     for number in range(400):
         place = places[number % 4]
-        message = {"size": number % 5, "name": f"m{number}", "area": ct.Point(place, place)}
-        rows += [[number, key, key] for key in table.match_keys(message)]
+        size = None if number % 10 == 7 else number % 5
+        message = {"size": size, "name": f"m{number}", "area": ct.Point(place, place)}
+        rows += [[number, "s1" if key == "k3" else "s0", key] for key in table.match_keys(message)]
     return sorted(rows)
 
 

@@ -156,6 +156,15 @@ def test_data_of_ones_own(demo, tmp_path):
     assert sorted(row["key"] for row in matches) == ["corner", "hail", "inner"]
 
 
+def test_a_directory_of_something_else_is_left_alone(demo, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.txt").write_text("years of work")
+    found = demo("--output", tmp_path)
+    assert found.exit_code == 2
+    assert "holds something else" in found.stderr
+    assert (tmp_path / "data" / "mine.txt").read_text() == "years of work"
+
+
 def test_what_is_missing_is_said(demo, tmp_path):
     data = tmp_path / "data"
     data.mkdir()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from contrada.cli.spark_running import Interruption
 
+MARK = ".contrada-demo"  # in the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
 TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
 THRESHOLD = "severity >= $min_severity"
@@ -45,7 +46,7 @@ class Demo:
         from rich.console import Console
 
         self.console = Console(stderr=True)
-        self.output.mkdir(parents=True, exist_ok=True)
+        self._take_output()
         if self.data is None:
             with self.stage("make the district"):
                 self._make(scale, seed)
@@ -56,6 +57,14 @@ class Demo:
             self._match(spark, inputs)
         finally:
             spark.stop()
+
+    def _take_output(self) -> None:
+        """Take an empty directory or the output of an earlier run; in any other one nothing may be replaced."""
+        mark = self.output / MARK
+        if self.output.exists() and not mark.exists() and any(self.output.iterdir()):
+            raise ContradaError(f"{self.output} holds something else, which would be replaced; name a new directory")
+        self.output.mkdir(parents=True, exist_ok=True)
+        mark.touch()
 
     def _make(self, scale: float, seed: int) -> None:
         from contrada.testing.district import write_district
