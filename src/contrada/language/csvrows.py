@@ -92,8 +92,8 @@ def _geometry(cell: str, spatial: Spatial) -> Any:
     (geometry,), (fault,) = shapes_from_wkt([cell.partition(";")[2] if has_srid else cell], on_invalid="fix")
     if geometry is None:
         raise FormatError(f"{cell[:60]!r} is no WKT: {fault_text(int(fault))}")
-    raw = raw_from_wkt([cell])
-    if raw.faults[0] and has_srid:
+    number = cell[5:].partition(";")[0].strip() if has_srid else "0"
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise FormatError(f"{cell[:60]!r}: no coordinate reference system has this SRID")
-    named = raw.crs
+    named = raw_from_wkt([cell]).crs
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)
