@@ -1,0 +1,120 @@
+"""Drive every door of the package with hostile inputs: `make verify` drives 100,000.
+
+Each input runs in a worker process. The only good outcomes are an answer and a ContradaError, within 5 s and 1 GB.
+The whole corpus is driven first, then mutations of it; all follow from the seed. A failing input is kept in
+build/doors/ with the command that replays it. Exits with 1 if there was one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from hostile.doors import DOORS
+from hostile.known import is_known
+from hostile.runner import Pool, failed, told
+from hostile.worker import GOOD, OUTCOMES, Input, Result, judged
+
+EVERY = 20.0  # seconds between two lines of progress
+SHOWN = 40  # failures that are printed in full
+
+
+def corpus_inputs(doors: Sequence[str]) -> Iterator[Input]:
+    """Every named input of these doors."""
+    for name in doors:
+        yield from (Input(name, one) for one in DOORS[name].names())
+
+
+def mutation_inputs(doors: Sequence[str], count: int, seed: int) -> Iterator[Input]:
+    """About so many mutations, spread over the doors by weight."""
+    total = sum(DOORS[name].weight for name in doors)
+    for name in doors:
+        yield from (
+            Input(name, seed=seed, number=number) for number in range(round(count * DOORS[name].weight / total))
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    options = parse(arguments)
+    if options.replay:
+        return replay(Path(options.replay))
+    doors = [name for name in DOORS if not options.doors or any(part in name for part in options.doors)]
+    began = time.perf_counter()
+    inputs = list(corpus_inputs(doors))[:: options.step]
+    inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
+    with Pool(options.jobs) as pool:
+        results = pool.run(inputs, lines_of_progress(len(inputs)))
+    return report(results, time.perf_counter() - began)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m hostile", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=100_000, help="how many inputs (default: 100,000)")
+    parser.add_argument("--seed", type=int, default=1, help="of all mutations")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="worker processes")
+    parser.add_argument("--doors", nargs="+", metavar="TEXT", help="only doors whose name contains one of these")
+    parser.add_argument("--step", type=int, default=1, help="only every so many-th input of the corpus")
+    parser.add_argument("--replay", metavar="FILE", help="drive an input that failed, in this process")
+    return parser.parse_args(arguments)
+
+
+def replay(path: Path) -> int:
+    """Drive one kept input here and print what comes."""
+    door, case = pickle.loads(path.read_bytes())
+    print(f"{door}: {str(case)[:500]!a}")
+    outcome, detail = judged(lambda: DOORS[door].drive(case), DOORS[door].refusals)
+    print(outcome, detail)
+    return 0 if not detail else 1
+
+
+def lines_of_progress(total: int) -> Callable[[int, Result], None]:
+    """A function that prints a line for a failure, and one when some time has passed since the last."""
+    last = [time.monotonic()]
+
+    def show(done: int, result: Result) -> None:
+        if result.outcome not in GOOD and not is_known(result.input):
+            first = result.detail.partition("\n")[0]
+            print(f"{result.input.door}, {result.input.label}: {result.outcome}: {first}", file=sys.stderr, flush=True)
+        if time.monotonic() - last[0] >= EVERY:
+            last[0] = time.monotonic()
+            print(f"{done:,} of {total:,} inputs", file=sys.stderr, flush=True)
+
+    return show
+
+
+def report(results: Sequence[Result], seconds: float) -> int:
+    """Print a table by door and outcome, then the failures; return the exit code."""
+    counts = Counter((result.input.door, result.outcome) for result in results)
+    doors = list(dict.fromkeys(result.input.door for result in results))
+    width = max(map(len, doors), default=4)
+    slowest: dict[str, float] = {}
+    for result in results:
+        slowest[result.input.door] = max(slowest.get(result.input.door, 0.0), result.seconds)
+    print(f"{'door':{width}}", *(f"{outcome:>12}" for outcome in OUTCOMES), f"{'slowest':>9}")
+    for door in doors:
+        numbers = [counts[door, outcome] for outcome in OUTCOMES]
+        print(f"{door:{width}}", *(f"{number:12,}" for number in numbers), f"{slowest[door]:8.2f}s")
+    totals = [sum(counts[door, outcome] for door in doors) for outcome in OUTCOMES]
+    print(f"{'all':{width}}", *(f"{number:12,}" for number in totals))
+    bad = failed(results)
+    new = [result for result in bad if not is_known(result.input)]
+    print(f"{len(results):,} inputs in {seconds:.0f} s; failures: {len(new):,} ({len(bad) - len(new):,} more known)")
+    for result in new[:SHOWN]:
+        print(told(result))
+    if len(new) > SHOWN:
+        print(f"... and {len(new) - SHOWN:,} more")
+        for result in new[SHOWN:]:
+            told(result)
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""Values that no parameter expects, by name: wrong types, extremes, odd arrays, and objects that lie about themselves."""
+
+from __future__ import annotations
+
+import io
+from collections import UserDict
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+import contrada as ct
+
+DEEP = 100_000
+
+
+class LyingText(str):
+    """Text that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+class LyingList(list):  # type: ignore[type-arg]
+    """A list that says that it is longer than it is."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+class LyingDict(dict):  # type: ignore[type-arg]
+    """A dict whose items are not pairs."""
+
+    def items(self) -> Any:
+        return [None, 1, ("a",)]
+
+
+class Shape:
+    """An object whose __geo_interface__ leads to itself."""
+
+    @property
+    def __geo_interface__(self) -> Any:
+        return {"type": "Feature", "geometry": self}
+
+
+class Own(ct.ValueType):
+    """A type of values that is not finished: it has no name and no operators."""
+
+
+def _deep(wrap: Callable[[Any], Any]) -> Any:
+    value: Any = 1
+    for _ in range(DEEP):
+        value = wrap(value)
+    return value
+
+
+def _itself() -> Any:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+def _broken_binary() -> pa.Array:
+    """Arrow binary whose offsets lead out of its buffer."""
+    offsets = pa.py_buffer(np.array([0, 1 << 20, 5], np.int32).tobytes())
+    return pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcde")])
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "true": lambda: True,
+    "zero": lambda: 0,
+    "five": lambda: 5,
+    "minus one": lambda: -1,
+    "400 digits": lambda: 10**400,
+    "5000 digits": lambda: 10**5000,
+    "two to the 63": lambda: 1 << 63,
+    "float": lambda: 2.5,
+    "nan": lambda: float("nan"),
+    "infinity": lambda: float("-inf"),
+    "empty text": lambda: "",
+    "text": lambda: "text",
+    "surrogate": lambda: "a\ud800b",
+    "nul": lambda: "a\0b",
+    "digits": lambda: "9" * 5000,
+    "long text": lambda: "ab" * 100_000,
+    "brackets": lambda: "(" * 50_000,
+    "epsg": lambda: "EPSG:4326",
+    "other epsg": lambda: "EPSG:25832",
+    "huge epsg": lambda: "EPSG:" + "9" * 30,
+    "wkt": lambda: "POLYGON((0 0, 1 0, 0 1, 0 0))",
+    "cql2": lambda: "severity >= 3",
+    "empty bytes": lambda: b"",
+    "bytes": lambda: b"\xff\xfe\x00rubbish",
+    "bytearray": lambda: bytearray(b"rubbish"),
+    "memoryview": lambda: memoryview(b"rubbish"),
+    "empty list": list,
+    "list": lambda: [1, "a", None],
+    "list of none": lambda: [None],
+    "list of lists": lambda: [[], [[]]],
+    "list in itself": _itself,
+    "deep list": lambda: _deep(lambda value: [value]),
+    "deep dict": lambda: _deep(lambda value: {"a": value}),
+    "ragged": lambda: [[1, 2], [3], 4],
+    "tuple": lambda: (1, 2),
+    "set": lambda: {1, 2},
+    "empty dict": dict,
+    "dict": lambda: {"a": 1, 5: None},
+    "geojson": lambda: {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]},
+    "geojson of none": lambda: {"type": "Polygon", "coordinates": None},
+    "geojson of digits": lambda: {"type": "Point", "coordinates": [10**400, 10**5000]},
+    "user dict": lambda: UserDict({"severity": 4}),
+    "object": object,
+    "class": lambda: int,
+    "function": lambda: len,
+    "generator": lambda: (k for k in range(3)),
+    "exception": lambda: ValueError("x"),
+    "ellipsis": lambda: ...,
+    "slice": lambda: slice(-5, 10**30, 0),
+    "decimal": lambda: Decimal("1E+999999"),
+    "signalling nan": lambda: Decimal("sNaN"),
+    "fraction": lambda: Fraction(1, 3),
+    "complex": lambda: 1j,
+    "time": lambda: datetime(2024, 5, 1, tzinfo=UTC),
+    "time without zone": lambda: datetime(9999, 12, 31, 23, 59, 59),
+    "first time": lambda: datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))),
+    "date": lambda: date(1, 1, 1),
+    "duration": lambda: timedelta(days=999_999_999),
+    "path": lambda: Path("not there"),
+    "directory": lambda: Path("."),
+    "stream": lambda: io.BytesIO(b"rubbish"),
+    "text stream": lambda: io.StringIO("rubbish"),
+    "numpy float": lambda: np.float32(1.5),
+    "numpy half": lambda: np.float16("nan"),
+    "numpy int": lambda: np.int8(-5),
+    "numpy bool": lambda: np.bool_(True),
+    "numpy text": lambda: np.str_("text"),
+    "numpy bytes": lambda: np.bytes_(b"\xff"),
+    "not a time": lambda: np.datetime64("NaT"),
+    "attoseconds": lambda: np.datetime64(1 << 60, "as"),
+    "array": lambda: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    "array without dimension": lambda: np.array(5.0),
+    "array of one dimension": lambda: np.arange(5),
+    "array of five dimensions": lambda: np.zeros((1, 2, 1, 2, 1)),
+    "empty array": lambda: np.empty((0, 2)),
+    "array of halves": lambda: np.ones((3, 2), np.float16),
+    "array in big endian": lambda: np.ones((3, 2), ">f8"),
+    "array of complex": lambda: np.ones((3, 2), np.complex128),
+    "array of bool": lambda: np.ones((3, 2), bool),
+    "array of unsigned": lambda: np.full((3, 2), (1 << 64) - 1, np.uint64),
+    "array of objects": lambda: np.array([[None, "a"], [object(), 10**400]], object),
+    "array of text": lambda: np.array([["0", "0"], ["1", "x"]]),
+    "array of bytes": lambda: np.array([b"\xff", b"abc"]),
+    "array of times": lambda: np.array(["NaT", "2024-01-01"], "datetime64[ns]"),
+    "array of records": lambda: np.zeros(3, [("x", "f8"), ("y", "i4")]),
+    "array with steps": lambda: np.zeros((6, 4))[::2, ::2],
+    "array of nan": lambda: np.full((3, 2), np.nan),
+    "masked array": lambda: np.ma.masked_array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0, 0], [0, 1], [0, 0]]),
+    "arrow nulls": lambda: pa.nulls(3),
+    "arrow text": lambda: pa.array(["POLYGON((0 0, 1 0, 0 1, 0 0))", None, ""]),
+    "arrow binary": lambda: pa.array([b"", None, b"\x01\x03"]),
+    "arrow broken binary": _broken_binary,
+    "arrow binary view": lambda: pa.array([b"", None, b"\x01" * 40], pa.binary_view()),
+    "arrow fixed binary": lambda: pa.array([b"\x01\x03", None], pa.binary(2)),
+    "arrow dictionary": lambda: pa.array(["a", None, "a"]).dictionary_encode(),
+    "arrow lists": lambda: pa.array([[[0.0, 0.0]], None, []]),
+    "arrow structs": lambda: pa.array([{"x": 0.0, "y": None}, None]),
+    "arrow chunks": lambda: pa.chunked_array([], pa.binary()),
+    "arrow decimals": lambda: pa.array([Decimal("1e20"), None], pa.decimal256(70, 2)),
+    "arrow times": lambda: pa.array([1 << 62, None], pa.timestamp("s")),
+    "arrow table": lambda: pa.table({"geometry": pa.array([b"", None]), "severity": pa.array([1, None])}),
+    "arrow table of names": lambda: pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]),
+    "empty arrow table": lambda: pa.table({}),
+    "shapely polygon": lambda: shapely.box(0, 0, 1, 1),
+    "shapely nothing": shapely.Polygon,
+    "shapely bow tie": lambda: shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]),
+    "shapely collection": lambda: shapely.GeometryCollection([shapely.Point(0, 0), shapely.box(0, 0, 1, 1)]),
+    "shapely line": lambda: shapely.LineString([(0, 0), (1, 1)]),
+    "shapely nan": lambda: shapely.Point(float("nan"), float("nan")),
+    "shapely z": lambda: shapely.Point(1, 2, 3),
+    "shapely array": lambda: np.array([shapely.box(0, 0, 1, 1), None, shapely.Point()], object),
+    "region": lambda: ct.Region.box(0, 0, 1, 1),
+    "point": lambda: ct.Point(0, 0),
+    "region array": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, 1, 1)] * 2),
+    "empty region array": lambda: ct.RegionArray.from_wkt([]),
+    "point array": lambda: ct.PointArray([[0, 0], [1, 1], [2, 2]]),
+    "relation": lambda: ct.Relation.OVERLAPS,
+    "relation set": lambda: ct.RelationSet.NONE,
+    "column": lambda: ct.Column("severity"),
+    "constraint": lambda: ct.Constraint("severity", ">=", 3),
+    "template": lambda: ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
+    "filter": lambda: ct.Filter([ct.Constraint("severity", ">=", 3)]),
+    "predicate": lambda: ct.Predicate([]),
+    "table": ct.ForwardingTable,
+    "own type": Own,
+    "lying text": lambda: LyingText("POLYGON((0 0, 1 0, 0 1, 0 0))"),
+    "lying list": lambda: LyingList([1, 2]),
+    "lying dict": lambda: LyingDict({"a": 1}),
+    "shape of itself": Shape,
+}
+
+
+def made(spec: Any) -> Any:
+    """The value of a spec: a name of VALUES, or lists and dicts of such."""
+    if isinstance(spec, list):
+        return [made(each) for each in spec]
+    if isinstance(spec, dict):
+        return {key: made(each) for key, each in spec.items()}
+    value = VALUES.get(spec) if isinstance(spec, str) else None
+    return spec if value is None else value()

@@ -1,0 +1,208 @@
+"""Doors of the command line: every command with hostile files and options. Errors are lines, never tracebacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from hostile.files import CORPORA, line
+from hostile.language_doors import text_corpus
+from hostile.registry import Door
+
+EXITS = (0, 1, 2, 130, 141)
+ODD = ("", "-", "--", "not there", "\udcff", "a\nb", "9" * 400, "NaN", "-1", "1e400", "☃", "../..", "'", "a" * 5000)
+# Commands that start Java or a network are given only what they must refuse before that.
+REFUSED_EARLY = {
+    "contrada ingest": [["not there", "out"], ["m.ndjson"], ["m.ndjson", "taken"], ["m.ndjson", "out", "--buffer", "x"]],
+    "contrada stream": [
+        ["in", "--checkpoint", "c"], ["in", "not there", "--checkpoint", "c", "--output", "o"],
+        ["in", "--checkpoint", "c", "--output", "o", "--format", "x"],
+        ["in", "--checkpoint", "c", "--output", "o", "--once", "--every", "2 seconds"],
+        ["in", "--checkpoint", "c", "--output", "o", "--files", "0"],
+    ],
+    "contrada demo": [["--data", "not there"], ["--scale", "0"], ["--scale", "nan"], ["--seed", "x"]],
+    "contrada overlay peer": [
+        ["--subscribe", "rubbish ("], ["--subscribe", "a = 1", "--listen", "rubbish"],
+        ["--subscribe", "a = 1", "--degree", "1,1"], ["--subscribe", "a = 1", "--split", "x"],
+        ["--subscribe", "a = 1", "--listen", "127.0.0.1:99999999"], ["--subscribe", "a = 1", "--period", "nan"],
+        ["--subscribe", "a = 1", "--listen", "\udcff:1"], ["--subscribe", "a = 1", "--join", "..:1"],
+        ["--subscribe", "a = 1", "--secret-file", "not there"], ["--subscribe", "a = 1", "--tls-cert", "m.ndjson"],
+        ["--subscribe", "a = 1", "--dimensions", ","],
+    ],
+    "contrada overlay publish": [
+        ["{}", "--to", "rubbish"], ["{}", "--to", "127.0.0.1:0"], ["{}", "--to", ":"], ["{}", "--to", "127.0.0.1:x"],
+        ["{}", "--to", ("a" * 70) + ".b:1"], ["{}", "--to", "127.0.0.1:1"], ["{}", "--to", "\udcff:1"],
+    ],
+    "contrada overlay simulate": [
+        ["--degree", "x"], ["--degree", "1,1"], ["--degree", "9" * 5000 + ",1"], ["--distribution", "x"],
+        ["--distribution", "zipf-0:0"], ["--dimensions", "0"], ["--subscriptions", "5", "--messages", "2", "--json"],
+    ],
+    "contrada overlay churn": [
+        ["--peers", "0"], ["--seconds", "-1"], ["--latency", "nan"], ["--loss", "2"], ["--distribution", "x"],
+        ["--peers", "3", "--seconds", "1", "--json"],
+    ],
+    "contrada overlay evaluate": [["--seeds", "0"], ["--scale", "nan"], ["--scale", "2"]],
+    "contrada overlay show": [["not there"], ["m.ndjson"], ["--rubbish"]],
+    "contrada experiment cover-figures": [["--rubbish"], ["--seed", "x"]],
+    "contrada experiment cover-tables": [["--rubbish"], ["--seed", "x"]],
+    "contrada doctor": [["--json"], [], ["--rubbish"]],
+}  # fmt: skip
+
+
+def command_doors() -> Iterator[Door]:
+    """A door for every command."""
+    yield Door("contrada match", ("contrada match",), _run, match_corpus, 3)
+    yield Door("contrada check", ("contrada check",), _run, check_corpus, 2)
+    yield Door("contrada simplify", ("contrada simplify",), _run, simplify_corpus, 1.5)
+    for command in REFUSED_EARLY:
+        yield Door(command, (command,), _run, partial(early_corpus, command), 0)
+
+
+@cache
+def _app() -> Any:
+    from contrada.cli.main import app
+
+    return app
+
+
+def _run(case: dict[str, Any]) -> object:
+    """Run a command in a directory with the files of the case."""
+    from typer.testing import CliRunner
+
+    command = [str(word) for word in case.get("command", [])]
+    words = command + [_word(word) for word in _listed(case.get("words"))]
+    home = os.getcwd()
+    folder = tempfile.mkdtemp(dir=home)
+    os.chdir(folder)
+    try:
+        files = case.get("files")
+        for name, data in (files if isinstance(files, dict) else {}).items():
+            if isinstance(data, bytes) and name and "/" not in name and "\0" not in name:
+                Path(name).write_bytes(data)
+        Path("taken").mkdir()
+        Path("taken/file").touch()
+        result = CliRunner().invoke(_app(), words, input=_bytes(case.get("stdin")))
+    finally:
+        os.chdir(home)
+        shutil.rmtree(folder, ignore_errors=True)
+    error = result.exception
+    if error is not None and not isinstance(error, SystemExit):
+        raise error
+    assert result.exit_code in EXITS, f"exit code {result.exit_code}"
+    assert b"Traceback (most recent" not in result.stderr_bytes, result.stderr_bytes[-2000:]
+    return result.exit_code
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _word(word: Any) -> str:
+    """A word as the system hands it over: no NUL, what is not UTF-8 as Python has it."""
+    text = word if isinstance(word, str) else str(word)[:1000]
+    return text.encode("utf-8", "surrogatepass").replace(b"\0", b"").decode("utf-8", "surrogateescape")[:100_000]
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if isinstance(value, bytes) else None
+
+
+MESSAGES = line() + b"\n" + line(key="k2", severity=1)
+SUBSCRIPTIONS = line(wind=None) + b"\n" + line(key="k2", filter="kind = 'flood'")
+TEMPLATE = ["--template", "S_INTERSECTS(geometry, $geometry) AND severity >= $severity"]
+
+
+@cache
+def match_corpus() -> dict[str, Any]:
+    """Files of every format as messages, as subscriptions and as rows of a template; odd options."""
+    found: dict[str, Any] = {}
+    for format, corpus in CORPORA.items():
+        for name, data in corpus().items():
+            for use in ("messages", "subscriptions", "template") if not callable(data) else ("messages",):
+                found[f"{format} as {use}: {name}"] = _match_case(format, use, data)
+    good = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
+    base = ["m.ndjson", "s.ndjson"]
+    options = ("--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
+               "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan")  # fmt: skip
+    for option in options:
+        for k, word in enumerate(ODD):
+            found[f"{option} {k}"] = {"command": ["match"], "words": [*base, option, word], "files": good}
+    for k, word in enumerate(ODD):
+        found[f"words {k}"] = {"command": ["match"], "words": [word, "s.ndjson"], "files": good}
+    for suffix in ("csv", "parquet", "arrow", "json", "x"):
+        words = [*base, "--output", f"o.{suffix}", "--reject", "bad.ndjson"]
+        found[f"output {suffix}"] = {"command": ["match"], "words": words, "files": good}
+    found["standard input"] = {"command": ["match"], "words": ["-", "s.ndjson"], "files": good, "stdin": MESSAGES}
+    found["explain"] = {"command": ["match"], "words": [*base, "--explain", "k1"], "files": good}
+    return found
+
+
+def _match_case(format: str, use: str, data: Any) -> Any:
+    def case(content: bytes) -> dict[str, Any]:
+        files = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS, f"x.{format}": content}
+        words = {
+            "messages": [f"x.{format}", "s.ndjson", "--messages-format", format, "--reject", "bad.ndjson"],
+            "subscriptions": ["m.ndjson", f"x.{format}", "--subscriptions-format", format],
+            "template": ["m.ndjson", f"x.{format}", "--subscriptions-format", format, *TEMPLATE],
+        }[use]
+        return {"command": ["match"], "words": [*words, "--threads", "1"], "files": files}
+
+    return partial(lambda make: case(make()), data) if callable(data) else case(data)
+
+
+@cache
+def check_corpus() -> dict[str, Any]:
+    """Filters as text, from a file and from standard input; files of subscriptions."""
+    found: dict[str, Any] = {}
+    for name, text in text_corpus().items():
+        if callable(text):
+            found[f"from a file: {name}"] = partial(_check_file, text)
+        else:
+            found[f"text: {name}"] = {"command": ["check"], "words": [text]}
+            found[f"standard input: {name}"] = {"command": ["check"], "words": ["-"],
+                                                "stdin": text.encode("utf-8", "surrogatepass")}  # fmt: skip
+    for format, corpus in CORPORA.items():
+        for name, data in corpus().items():
+            if not callable(data):
+                words = ["--file", f"x.{format}"]
+                found[f"{format}: {name}"] = {"command": ["check"], "words": words, "files": {f"x.{format}": data}}
+    for k, word in enumerate(ODD):
+        found[f"odd {k}"] = {"command": ["check"], "words": [word]}
+        found[f"odd file {k}"] = {"command": ["check"], "words": [f"@{word}"]}
+    return found
+
+
+def _check_file(text: Any) -> dict[str, Any]:
+    return {"command": ["check"], "words": ["@f"], "files": {"f": text().encode("utf-8", "surrogatepass")}}
+
+
+@cache
+def simplify_corpus() -> dict[str, Any]:
+    """Files of subscriptions."""
+    found: dict[str, Any] = {}
+    for format, corpus in CORPORA.items():
+        for name, data in corpus().items():
+            if not callable(data):
+                words = [f"x.{format}"]
+                found[f"{format}: {name}"] = {"command": ["simplify"], "words": words, "files": {f"x.{format}": data}}
+    for k, word in enumerate(ODD):
+        found[f"odd {k}"] = {"command": ["simplify"], "words": [word]}
+        words = ["s.ndjson", "--output", word]
+        found[f"output {k}"] = {"command": ["simplify"], "words": words, "files": {"s.ndjson": SUBSCRIPTIONS}}
+    return found
+
+
+def early_corpus(command: str) -> dict[str, Any]:
+    """Words that a command refuses, or small runs."""
+    words = REFUSED_EARLY[command]
+    path = command.split()[1:]
+    files = {"m.ndjson": MESSAGES}
+    found = {f"words {k}": {"command": path, "words": each, "files": files} for k, each in enumerate(words)}
+    return {"help": {"command": path, "words": ["--help"]}, **found}
+
+

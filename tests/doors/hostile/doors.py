@@ -1,0 +1,43 @@
+"""All doors, and the reasons why some entry points are none."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import contrada as ct
+from hostile.arguments import argument_doors, reason_for
+from hostile.command_doors import command_doors
+from hostile.enumeration import entry_points
+from hostile.file_doors import file_doors
+from hostile.geometry_doors import geometry_doors
+from hostile.language_doors import language_doors
+from hostile.overlay_doors import overlay_doors
+from hostile.registry import Door
+from hostile.saved_doors import saved_doors
+
+DOORS: dict[str, Door] = {
+    door.name: door
+    for door in chain(
+        argument_doors().values(), geometry_doors(), language_doors(), file_doors(), saved_doors(), overlay_doors(),
+        command_doors(),
+    )
+}  # fmt: skip
+
+SPARK = "runs on Spark, whose jobs are tested in tests/pipeline; the readers that it calls are doors of their own"
+
+
+def uncovered() -> dict[str, str]:
+    """Entry points with neither a door nor a reason."""
+    covered = {entry for door in DOORS.values() for entry in door.entries}
+    return {
+        entry: "no corpus"
+        for entry, value in entry_points().items()
+        if entry not in covered and not _reason(entry, value)
+    }
+
+
+def _reason(entry: str, value: object) -> str | None:
+    if entry.startswith("pipeline."):
+        return SPARK
+    is_public = entry.partition(".")[0] in ct.__all__
+    return reason_for(entry, value) if is_public else None

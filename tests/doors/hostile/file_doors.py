@@ -1,0 +1,106 @@
+"""Doors that read files: every reader in every format, with and without a change of coordinates."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import contrada as ct
+from contrada.language.messages import message_of
+from contrada.language.reading import Read, Rejected, read_messages, read_zones
+from contrada.language.subscriptions import read_subscription_table, read_subscriptions
+from hostile.arguments import table
+from hostile.files import CORPORA
+from hostile.registry import Door
+
+ZONES = {("UGC", "CAZ041"): ct.Region([(0.01 * k * k, k) for k in range(60)], crs="OGC:CRS84")}
+TEMPLATE = ct.parse("S_INTERSECTS(area, $geometry) AND severity >= $severity")
+MATCHED = 200  # messages of a file that are matched one by one
+
+
+def file_doors() -> Iterator[Door]:
+    """A door for every reader and format."""
+    for format, corpus in CORPORA.items():
+        for reader, (drive, weight) in DRIVERS.items():
+            name = f"{reader}[{format}]"
+            yield Door(name, (name,), partial(drive, format), corpus, weight)
+        changed = partial(_messages, format, to_crs="EPSG:3857", buffer=10.0, crs="EPSG:4326")
+        yield Door(f"read_messages[{format}], changed", (f"read_messages[{format}]",), changed, corpus, 1)
+    yield Door("message_of", ("message_of",), _message, CORPORA["ndjson"], 2)
+
+
+def check_rejections(found: list[Any]) -> None:
+    """Every rejection has a reason that can be written as a line of UTF-8."""
+    for item in islice(found, 1000):
+        if isinstance(item, Rejected):
+            assert item.reason, item
+            f"{item.source} {item.reason} {item.raw}".encode("utf-8", "surrogatepass")
+
+
+def _messages(format: str, data: bytes, **options: Any) -> object:
+    zones = {} if options else {"zones": ZONES}
+    found = list(read_messages(io.BytesIO(data), format, times=["onset"], **options, **zones))
+    check_rejections(found)
+    if options:
+        return found
+    matched, count = table(), 0
+    for item in islice((item for item in found if isinstance(item, Read)), MATCHED):
+        try:
+            count += len(matched.match(item.message))
+        except ct.ContradaError:
+            continue
+    messages = [item.message for item in found if isinstance(item, Read)][: 10 * MATCHED]
+    return count, matched.match_many(messages, threads=1)
+
+
+def _subscriptions(format: str, data: bytes) -> object:
+    found = list(read_subscriptions(io.BytesIO(data), format))
+    check_rejections(found)
+    made = ct.ForwardingTable()
+    for item in islice((item for item in found if not isinstance(item, Rejected)), MATCHED):
+        try:
+            made.subscribe(item.subscriber, item.filter, item.key, replace=True)
+        except ct.ContradaError as error:
+            str(error)
+    made.pack()
+    return made.match({"severity": 4, "kind": "flood"})
+
+
+def _rows(format: str, data: bytes) -> object:
+    found = read_subscription_table(io.BytesIO(data), TEMPLATE, format)
+    check_rejections(found.rejected)
+    made = ct.ForwardingTable()
+    made.subscribe_many(found.rows, TEMPLATE)
+    return made.match({"severity": 4, "area": ct.Region.box(1, 1, 2, 2)})
+
+
+def _zones(format: str, data: bytes) -> object:
+    return read_zones(io.BytesIO(data), format)
+
+
+def _changes(format: str, data: bytes) -> object:
+    from contrada.pipeline.changes import apply_changes, read_changes
+
+    names = {"geojsonseq": "geojsons", "cap": "xml"}
+    found = list(read_changes(io.BytesIO(data), f"changes.{names.get(format, format)}"))
+    check_rejections(found)
+    made = table()
+    applied = apply_changes(made, found[: 10 * MATCHED], ("string", "string"))
+    return len(applied.changes), [change.line() for change in applied.changes]
+
+
+def _message(data: bytes) -> object:
+    message = message_of(data, times=["onset"])
+    return table().match(message)
+
+
+DRIVERS: dict[str, tuple[Callable[..., object], float]] = {
+    "read_messages": (_messages, 4),
+    "read_subscriptions": (_subscriptions, 1.5),
+    "read_subscription_table": (_rows, 1.5),
+    "read_zones": (_zones, 0.5),
+    "read_changes": (_changes, 1.5),
+}

@@ -1,0 +1,543 @@
+"""Files of every format, good and hostile: messages, subscriptions, zones and changes alike."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import contrada as ct
+from hostile.geometries import FORMS, below_limit, geojson, wkb, wkt
+from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, ipc, spoilt_streams
+
+AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
+DEEP = 100_000
+# One row that is a message, a subscription, a zone and a change at once.
+ROW = {
+    "key": "k1", "subscriber": "ops", "filter": "severity >= 3 AND S_INTERSECTS(area, BBOX(0, 0, 2, 2))",
+    "action": "subscribe", "valueName": "UGC", "value": "CAZ041", "severity": 4, "kind": "flood", "ratio": 0.5,
+    "is_open": True, "onset": "2024-05-01T12:00:00Z", "none": None, "wind": {"speed": 12}, "geometry": AREA,
+}  # fmt: skip
+
+
+def line(**changes: Any) -> bytes:
+    """The row as JSON, with other members."""
+    return json.dumps({**ROW, **changes}).encode()
+
+
+def json_texts() -> dict[str, Any]:
+    """Single JSON objects, good and hostile."""
+    raw = line()
+    return {
+        "row": raw,
+        "row without filter": line(filter=None, action="unsubscribe"),
+        "feature": json.dumps({"type": "Feature", "geometry": AREA, "properties": ROW}).encode(),
+        "cloudevent": json.dumps(
+            {"specversion": "1.0", "id": "7", "source": "s", "type": "t", "data": ROW, "time": "2024-05-01T12:00:00Z"}
+        ).encode(),
+        "cloudevent in base64": b'{"specversion":"1.0","id":"7","source":"s","type":"t","data_base64":"e30="}',
+        "key is a number": line(key=7, subscriber=None),
+        "key is huge": line(key=10**400),
+        "key is a list": line(key=[1]),
+        "filter is json": line(filter={"op": ">", "args": [{"property": "severity"}, 3]}),
+        "filter is nested json": line(filter={"op": "not", "args": [{"op": "not", "args": [{"op": "isNull"}]}]}),
+        "lone surrogate in a key": raw.replace(b'"kind"', b'"\\ud800"').replace(b'"k1"', b'"\\udfff"'),
+        "lone surrogate in a value": raw.replace(b'"flood"', b'"\\ud800"'),
+        "lone surrogate in a filter": line(filter="kind = '\ud800'"),
+        "not utf-8": raw.replace(b"flood", b"\xff\xfe"),
+        "not utf-8 in a name": raw.replace(b'"kind"', b'"\xff"'),
+        "nul": raw.replace(b"flood", b"\\u0000"),
+        "key twice": raw[:-1] + b', "kind": "storm", "kind": "storm"}',
+        "400 digits": raw.replace(b"[4, 0]", b"[" + b"9" * 400 + b", 0]"),
+        "5000 digits": raw.replace(b": 4,", b": " + b"9" * 5000 + b","),
+        "400 digits as value": raw.replace(b": 4,", b": " + b"9" * 400 + b","),
+        "exponent": raw.replace(b": 4,", b": 1e400,"),
+        "nan": raw.replace(b": 4,", b": NaN,"),
+        "date beyond 9999": line(onset="10000-01-01T00:00:00Z"),
+        "date before 1": line(onset="0000-01-01T00:00:00Z", kind="-0001-01-01"),
+        "date with offset beyond": line(onset="9999-12-31T23:59:59-12:00"),
+        "date with offset before": line(onset="0001-01-01T00:00:00+12:00"),
+        "leap second": line(onset="2016-12-31T23:59:60Z"),
+        "curve": line(geometry={"type": "CurvePolygon", "coordinates": []}),
+        "wkt": line(geometry="CURVEPOLYGON(CIRCULARSTRING(0 0, 1 1, 2 0, 1 -1, 0 0))"),
+        "huge srid": line(geometry="SRID=99999999999999999999;POINT(1 2)"),
+        "crs": line(crs={"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::25832"}}),
+        "crs unknown": line(crs={"type": "name", "properties": {"name": "EPSG:" + "9" * 40}}),
+        "crs is a list": line(crs=[[[]]]),
+        "type is a list": line(type=[]),
+        "geometry is a list": line(geometry=[1]),
+        "array": b"[1, 2]",
+        "null": b"null",
+        "text": b'"a"',
+        "rubbish": b"rubbish",
+        "empty name": line(**{"": 1, ".": 2, "a.b": 1, "a": {"b": 2}}),
+        "deep": partial(lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP),
+        "deep array": partial(lambda: b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}"),
+        "deep crs": partial(lambda: raw[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
+        "deep and never closed": partial(lambda: b'{"a":' * 150_000),
+        "deep names, long": partial(_deep_names),
+        "deep names, many": partial(_many_deep_names),
+        "many attributes": partial(lambda: json.dumps({f"a{k}": k for k in range(60_000)}).encode()),
+        "key twice among many": partial(
+            lambda: b"{" + b",".join(b'"a%d":%d' % (k % 30_000, k) for k in range(40_000)) + b"}"
+        ),
+        "long name": partial(lambda: json.dumps({"a" * 900_000: 1}).encode()),
+        "long value": partial(lambda: line(kind="a" * 900_000)),
+        "long filter": partial(lambda: line(filter=" AND ".join(f"a{k} = {k}" for k in range(50_000)))),
+        "filter with many nots": partial(_many_nots),
+        "long like": partial(lambda: line(filter="kind LIKE '" + "%a" * 100_000 + "b'", kind="a" * 300_000)),
+        "long digits": partial(lambda: raw.replace(b": 4,", b": " + b"9" * 900_000 + b",")),
+        **{
+            f"{form.__name__} of 1 MB": partial(
+                below_limit, form, lambda polygons: line(geometry=geojson(polygons)), len
+            )
+            for form in FORMS[:6]
+        },
+    }
+
+
+def _deep_names() -> bytes:
+    """Objects in objects whose names are long: their names with dots are longer than the file."""
+    return b"".join(b'{"' + b"n" * 1000 + b'":' for _ in range(60)) + b"{" + b",".join(
+        b'"b%d":1' % k for k in range(60_000)
+    ) + b"}" + b"}" * 60  # fmt: skip
+
+
+def _many_deep_names() -> bytes:
+    """Objects in objects with a value at each depth."""
+    return b"".join(b'{"v":1,"%d":' % k for k in range(30_000)) + b"1" + b"}" * 30_000
+
+
+def _many_nots() -> bytes:
+    values = list(range(30))
+    asked: Any = {"op": "in", "args": [{"property": "kind"}, values]}
+    for _ in range(1000):
+        asked = {"op": "not", "args": [{"op": "or", "args": [asked, {"op": "in", "args": [{"property": "b"}, values]}]}]}
+    try:
+        return line(filter=asked)
+    except RecursionError:
+        return line(filter={"op": "not", "args": [{"op": "in", "args": [{"property": "kind"}, values]}]})
+
+
+def _joined(texts: dict[str, Any], how: Callable[[bytes], bytes]) -> dict[str, Any]:
+    def late(make: Callable[[], bytes]) -> bytes:
+        return how(make())
+
+    return {name: partial(late, data) if callable(data) else how(data) for name, data in texts.items()}
+
+
+@cache
+def ndjson_corpus() -> dict[str, Any]:
+    """Newline JSON: a hostile line between two good ones."""
+    texts = _joined(json_texts(), lambda data: line() + b"\n" + data.replace(b"\n", b" ") + b"\n" + line(key="k2"))
+    return {
+        **texts,
+        "empty": b"",
+        "only newlines": b"\n\r\n\n",
+        "byte order mark": b"\xef\xbb\xbf" + line(),
+        "utf-16": line().decode().encode("utf-16"),
+        "nul bytes": bytes(1000),
+        "many lines": partial(lambda: b'{"a":1}\n' * 120_000),
+        "many empty lines": partial(lambda: b"\n" * 900_000),
+        "many bad lines": partial(lambda: b"x\n" * 450_000),
+    }
+
+
+@cache
+def geojsonseq_corpus() -> dict[str, Any]:
+    """GeoJSON text sequences."""
+    texts = _joined(json_texts(), lambda data: b"\x1e" + line() + b"\n\x1e" + data + b"\n")
+    return {**texts, "empty": b"", "only separators": partial(lambda: b"\x1e" * 900_000), "no separator": line()}
+
+
+@cache
+def json_corpus() -> dict[str, Any]:
+    """JSON arrays and feature collections."""
+    texts = _joined(json_texts(), lambda data: b"[" + line() + b", " + data + b"]")
+    whole = json.dumps({"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": AREA,
+                        "properties": {**ROW, "filter": "a = 1"}}] * 2}).encode()  # fmt: skip
+    name = b'{"type":"name","properties":{"name":"EPSG:4326"}}'
+    with_crs = whole[:-1] + b', "crs": ' + name + b"}"
+    return {
+        **texts,
+        "collection": whole,
+        "collection with crs": with_crs,
+        "collection with crs of null": whole[:-1] + b', "crs": null}',
+        "collection with crs not json": whole[:-1] + b', "crs": ]}',
+        "collection of rubbish": b'{"type": "FeatureCollection", "features": [1, null, {}, []]}',
+        "collection of nothing": b'{"type": "FeatureCollection", "features": null}',
+        "empty": b"",
+        "empty array": b"[]",
+        "unfinished": whole[:-20],
+        "collection with long crs": partial(
+            lambda: b'{"type":"FeatureCollection","features":['
+            + b",".join([b'{"type":"Feature","geometry":null,"properties":{}}'] * 15_000)
+            + b'],"crs":{"type":"name","properties":{"name":"' + b"x" * 200_000 + b'"}}}'
+        ),
+        "collection with crs and tiny features": partial(
+            lambda: b'{"type":"FeatureCollection","features":['
+            + b",".join([b'{"a":1}'] * 55_000)
+            + b'],"crs":"' + b"x" * 400_000 + b'"}'
+        ),
+        "collection with deep crs": partial(lambda: whole[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
+        "many items": partial(lambda: b"[" + b"1," * 450_000 + b"1]"),
+        "many empty objects": partial(lambda: b"[" + b"{}," * 300_000 + b"{}]"),
+    }  # fmt: skip
+
+
+HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<alert xmlns="{}"><identifier>7</identifier><sender>s</sender>'
+    "<sent>2024-05-01T12:00:00-00:00</sent><status>Actual</status><msgType>Alert</msgType><scope>Public</scope>"
+)
+INFO = (
+    "<info><category>Met</category><event>Storm</event><urgency>Immediate</urgency><severity>Severe</severity>"
+    "<certainty>Likely</certainty>{}</info>"
+)
+CAP = "urn:oasis:names:tc:emergency:cap:1.2"
+POLYGON = "<polygon>0,0 0,1 1,1 0,0</polygon>"
+GEOCODE = "<geocode><valueName>UGC</valueName><value>CAZ041</value></geocode>"
+
+
+def alert(areas: str, namespace: str = CAP, infos: int = 1) -> bytes:
+    """A CAP alert with these areas."""
+    text = HEAD.format(namespace) + INFO.format(areas) * infos + "</alert>"
+    return text.encode("utf-8", "surrogatepass")
+
+
+def area(inner: str, name: str = "A") -> str:
+    """A CAP area."""
+    return f"<area><areaDesc>{name}</areaDesc>{inner}</area>"
+
+
+@cache
+def cap_corpus() -> dict[str, Any]:
+    """CAP alerts."""
+    good = alert(area(POLYGON + GEOCODE))
+    return {
+        "polygon": good,
+        "circle": alert(area("<circle>32.9,-115.9 10</circle>")),
+        "circle at a pole": alert(area("<circle>89.9,0 10</circle>")),
+        "circle without radius": alert(area("<circle>0,0 1e-320</circle><circle>0,180 nan</circle>")),
+        "circle at the antimeridian": alert(area("<circle>0,180 100</circle>")),
+        "geocode": alert(area(GEOCODE)),
+        "several infos": alert(area(POLYGON), infos=3),
+        "several alerts": good + good,
+        "another namespace": alert(area(POLYGON), "urn:x"),
+        "entity": good.replace(b"<alert", b'<!DOCTYPE a [<!ENTITY b "c">]><alert', 1),
+        "bombs": good.replace(
+            b"<alert", b'<!DOCTYPE a [<!ENTITY b "cccccccccc"><!ENTITY d "&b;&b;&b;&b;&b;&b;">]><alert', 1
+        ),
+        "external entity": good.replace(b"<alert", b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><alert', 1),
+        "unknown encoding": good.replace(b"UTF-8", b"UTF-7"),
+        "utf-16": b"\xff\xfe" + good.decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
+        "not utf-8": good.replace(b"Storm", b"\xff\xfe"),
+        "surrogate": good.replace(b"Storm", b"\xed\xa0\x80"),
+        "reference to nothing": good.replace(b"Storm", b"&#0;&#xD800;"),
+        "date beyond 9999": good.replace(b"2024-05-01", b"99999-05-01"),
+        "digits": alert(area(f"<polygon>{'9' * 400},0 0,1 1,1 {'9' * 400},0</polygon>")),
+        "open polygon": alert(area("<polygon>0,0 0,1 1,1</polygon>")),
+        "crossing polygon": alert(area("<polygon>0,0 1,1 1,0 0,1 0,0</polygon>")),
+        "unfinished": good[:-30],
+        "not cap": b"<a/>",
+        "empty": b"",
+        "comments": good.replace(b"<info>", b"<!-- x --><?y z?><info>"),
+        "deep": partial(lambda: good.replace(b"Storm", b"<a>" * 100_000 + b"</a>" * 100_000)),
+        "deep and never closed": partial(lambda: b"<a>" * 300_000),
+        "many attributes": partial(
+            lambda: good.replace(b"<info>", b"<info " + b" ".join(b'a%d="1"' % k for k in range(60_000)) + b">")
+        ),
+        "long namespace": partial(lambda: alert(area(POLYGON), "urn:" + "x" * 300_000, infos=2500)),
+        "long namespace on a prefix": partial(
+            lambda: HEAD.format(CAP).replace("<alert", f'<alert xmlns:p="{"x" * 400_000}"', 1).encode()
+            + INFO.format("<p:a/>" * 60_000).encode() + b"</alert>"
+        ),
+        "equal geocodes": partial(lambda: alert(area(GEOCODE * 13_000))),
+        "equal geocodes in many areas": partial(lambda: alert(area(GEOCODE) * 7_500)),
+        "unknown geocodes": partial(lambda: alert(area(GEOCODE.replace("41", "99") * 13_000))),
+        "equal circles": partial(lambda: alert(area("<circle>32.9,-115.9 10</circle>" * 28_000))),
+        "equal circles in areas": partial(lambda: alert(area("<circle>32.9,-115.9 10</circle>") * 12_000)),
+        "shifted circles": partial(
+            lambda: alert(area("".join(f"<circle>32.9,{k / 1000} 100</circle>" for k in range(25_000))))
+        ),
+        "equal polygons": partial(lambda: alert(area(POLYGON * 20_000))),
+        "many infos": partial(lambda: alert("", infos=4_500)),
+        "many alerts": partial(lambda: b"<a/>" * 230_000),
+        "many parameters": partial(
+            lambda: alert("".join(f"<parameter><valueName>{k}</valueName><value>1</value></parameter>"
+                                  for k in range(13_000)))
+        ),
+        "one parameter": partial(
+            lambda: alert("<parameter><valueName>a</valueName><value>1</value></parameter>" * 13_000)
+        ),
+        "long polygon": partial(
+            lambda: alert(area("<polygon>" + "0,0 " * 200_000 + "0,1 1,1 0,0</polygon>"))
+        ),
+    }  # fmt: skip
+
+
+@cache
+def csv_corpus() -> dict[str, Any]:
+    """CSV with a column of WKT."""
+    names = "key,subscriber,filter,action,valueName,value,severity,kind,is_open,onset,geometry"
+    row = 'k1,ops,"severity >= 3",subscribe,UGC,CAZ041,4,flood,true,2024-05-01T12:00:00Z,"POLYGON((0 0,4 0,4 4,0 0))"'
+    good = f"{names}\n{row}\n"
+
+    def other(old: str, new: str) -> bytes:
+        return good.replace(old, new).encode("utf-8", "surrogatepass") + row.replace("k1", "k2").encode()
+
+    return {
+        "good": good.encode(),
+        "semicolons": good.replace(",", ";").encode(),
+        "quotes": other("flood", '"fl""ood, x"'),
+        "open quote": other("flood", '"flood'),
+        "quote in a cell": other("flood", 'fl"ood'),
+        "crlf": good.replace("\n", "\r\n").encode(),
+        "cr alone": good.replace("\n", "\r").encode(),
+        "400 digits": other(",4,", "," + "9" * 400 + ","),
+        "5000 digits": other(",4,", "," + "9" * 5000 + ","),
+        "exponent": other(",4,", ",1e400,"),
+        "huge exponent": other(",4,", ",1e999999999,"),
+        "not utf-8": good.encode().replace(b"flood", b"\xff\xfe"),
+        "name not utf-8": good.encode().replace(b"kind", b"\xff\xfe"),
+        "surrogate": other("flood", "\ud800"),
+        "nul": other("flood", "a\0b"),
+        "date beyond 9999": other("2024-05-01", "10000-05-01"),
+        "name twice": good.replace("kind", "severity").encode(),
+        "no names": b"\n\n" + row.encode(),
+        "empty names": b",,,\n1,2,3,4\n",
+        "more cells": other("flood", "flood,1,2"),
+        "fewer cells": b"a,b,c\n1\n1,2\n1,2,3\n",
+        "curve": other("POLYGON((0 0,4 0,4 4,0 0))", "CURVEPOLYGON(CIRCULARSTRING(0 0,1 1,2 0,1 -1,0 0))"),
+        "huge srid": other("POLYGON", "SRID=99999999999999999999;POLYGON"),
+        "srid": other("POLYGON", "SRID=25832;POLYGON"),
+        "nested": other("POLYGON((0 0,4 0,4 4,0 0))", "GEOMETRYCOLLECTION(" * 300 + ")" * 300),
+        "empty": b"",
+        "only names": names.encode(),
+        "byte order mark": b"\xef\xbb\xbf" + good.encode(),
+        "utf-16": good.encode("utf-16"),
+        "many names": partial(lambda: (",".join(f"n{k}" for k in range(70_000)) + "\n" + "1," * 69_999 + "1").encode()),
+        "many equal names": partial(lambda: ("n," * 200_000 + "n\n" + "1," * 200_000 + "1").encode()),
+        "long cell": partial(lambda: f"a,b\n1,{'x' * 900_000}\n".encode()),
+        "long open quote": partial(lambda: f'a,b\n1,"{"x" * 900_000}\n'.encode()),
+        "many rows": partial(lambda: b"a,b\n" + b"1,2\n" * 220_000),
+        "many rows of one cell": partial(lambda: b"a,b\n" + b"1\n" * 400_000),
+        "many quotes": partial(lambda: b'a\n"' + b'""' * 400_000 + b'"'),
+        "deep wkt": partial(lambda: b"geometry\n" + b"GEOMETRYCOLLECTION(" * 40_000),
+        "long digits": partial(lambda: b"a\n" + b"9" * 900_000),
+        **{
+            f"{form.__name__} of 1 MB": partial(
+                below_limit, form, lambda polygons: f'geometry\n"{wkt(polygons)}"\n'.encode(), len
+            )
+            for form in FORMS[:6]
+        },
+    }
+
+
+def _columns() -> dict[str, Any]:
+    """Columns of every type."""
+    return {
+        "key": ["k1", "k2", None],
+        "subscriber": ["ops", "ops", None],
+        "filter": ["severity >= 3", "rubbish (", None],
+        "valueName": ["UGC"] * 3,
+        "value": ["CAZ041", "b", None],
+        "severity": [4, None, 1],
+        "ratio": [0.5, float("nan"), None],
+        "is_open": [True, None, False],
+        "onset": pa.array([1_714_564_800, None, 253_402_300_800], pa.timestamp("s", "UTC")),
+        "day": pa.array([0, 1 << 30, None], pa.date32()),
+        "clock": pa.array([0, 1, None], pa.time64("ns")),
+        "length": pa.array([0, 1, None], pa.duration("s")),
+        "price": pa.array([None, None, None], pa.decimal256(70, 3)),
+        "wind": [{"speed": 1.0}, None, {"speed": None}],
+        "tags": [["a"], None, []],
+        "data": [b"\xff", None, b""],
+        "geometry": [ct.Region.box(0, 0, 4, 4).to_wkb(), b"rubbish", None],
+    }
+
+
+GEO = {
+    "version": "1.1.0", "primary_column": "geometry",
+    "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Polygon"], "crs": None}},
+}  # fmt: skip
+
+
+def _tables() -> dict[str, pa.Table]:
+    """Tables, good and hostile."""
+    columns = _columns()
+    plain = pa.table(columns)
+
+    def geo(text: str | bytes) -> pa.Table:
+        return plain.replace_schema_metadata({"geo": text})
+
+    broken = pa.table({name: columns[name] for name in ("key", "filter", "severity")})
+    return {
+        "every type": plain,
+        "geoparquet": geo(json.dumps(GEO)),
+        "geo not json": geo("{"),
+        "geo a list": geo("[]"),
+        "geo without columns": geo('{"columns": null}'),
+        "geo of another column": geo('{"primary_column": "x", "columns": {"x": {}}}'),
+        "geo with crs": geo(json.dumps(GEO).replace("null", '"EPSG:25832"')),
+        "geo with crs of digits": geo(json.dumps(GEO).replace("null", '{"id": {"authority": [1], "code": {}}}')),
+        "geo with strange encoding": geo(json.dumps(GEO).replace("WKB", "\\ud800")),
+        "geo not utf-8": geo(b'{"primary_column": "\xff"}'),
+        "geo deep": geo("[" * 3000),
+        "no rows": plain.slice(0, 0),
+        "no columns": pa.table({}),
+        "names twice": pa.table([pa.array([1]), pa.array(["a"])], names=["severity", "severity"]),
+        "empty name": pa.table({"": [1], ".": [2], "a.b": [3]}),
+        "dictionary": pa.table({"kind": pa.array(["a", "b", "a"]).dictionary_encode()}),
+        "nested": pa.table({"a": pa.array([{"b": {"c": [{"d": 1}]}}])}),
+        "map": pa.table({"a": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))}),
+        "dates beyond": pa.table({"onset": pa.array([1 << 50, -(1 << 50)], pa.timestamp("ms", "UTC"))}),
+        "strange zone": pa.table({"onset": pa.array([1], pa.timestamp("s", "Mars/Olympus"))}),
+        "huge decimals": pa.table({"a": pa.array([10**69], pa.decimal256(70, 0))}),
+        "unsigned": pa.table({"key": pa.array([(1 << 64) - 1], pa.uint64()), "filter": ["a = 1"]}),
+        "halves": pa.table({"a": pa.array(np.array([1, 2], np.float16))}),
+        "large text": pa.table({"kind": pa.array(["a"], pa.large_string())}),
+        "text view": pa.table({"kind": pa.array(["a" * 40], pa.string_view())}),
+        "fixed binary": pa.table({"geometry": pa.array([b"\x01\x03"], pa.binary(2))}),
+        "forms": pa.table({"geometry": [wkb(form(40)) for form in FORMS], "key": list(range(len(FORMS)))}),
+        "subscriptions": broken,
+        "changes": pa.table({"action": ["subscribe", "unsubscribe", "x"], "key": ["a", "a", None],
+                             "filter": ["size > 3", None, "a ="]}),
+        "filters of binary": pa.table({"key": [b"\xff", b"a"], "filter": [b"\xff", b"a = 1"]}),
+        "null columns": pa.table({"key": pa.nulls(2), "filter": pa.nulls(2), "geometry": pa.nulls(2)}),
+    }  # fmt: skip
+
+
+def parquet_of(table: pa.Table, **options: Any) -> bytes:
+    """A table as a Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def _bomb(columns: int, rows: int) -> bytes:
+    """Equal values, which take nothing in a file."""
+    text = pa.array(["x" * 10_000]).dictionary_encode()
+    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), text.dictionary)
+    made = pa.table({f"c{k}": array for k in range(columns)})
+    return parquet_of(made, compression="zstd")
+
+
+def _bomb_of_wkb() -> bytes:
+    data = wkb(FORMS[2](4_000))
+    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), pa.array([data]))
+    return parquet_of(pa.table({"geometry": array}), compression="zstd")
+
+
+@cache
+def parquet_corpus() -> dict[str, Any]:
+    """Parquet files."""
+    found: dict[str, Any] = {}
+    for name, table in _tables().items():
+        try:
+            found[name] = parquet_of(table)
+        except (pa.ArrowException, OSError):  # a type that Parquet has not
+            continue
+    plain = _tables()["every type"]
+    return {
+        **found,
+        "zstd": parquet_of(plain, compression="zstd"),
+        "in pages": parquet_of(plain, data_page_size=1, use_dictionary=False, data_page_version="2.0"),
+        "encrypted magic": b"PARE" + found["every type"][4:-4] + b"PARE",
+        "footer too long": found["every type"][:-8] + b"\xff\xff\xff\x7fPAR1",
+        "footer negative": found["every type"][:-8] + b"\xff\xff\xff\xffPAR1",
+        "magic alone": b"PAR1PAR1",
+        "unfinished": found["every type"][:500],
+        "empty": b"",
+        "bomb of text": partial(_bomb, 1, 400_000),
+        "bomb of columns": partial(_bomb, 200, 8_000),
+        "bomb of regions": _bomb_of_wkb,
+        "bomb of nulls": partial(lambda: parquet_of(pa.table({"a": pa.nulls(50_000_000, pa.int64())}))),
+        "many columns": partial(lambda: parquet_of(pa.table({f"c{k}": [1] for k in range(4_000)}))),
+        "deep geo": partial(
+            lambda: parquet_of(pa.table({"geometry": [b""]}).replace_schema_metadata({"geo": "[" * 400_000}))
+        ),
+        "deep crs": partial(
+            lambda: parquet_of(pa.table({"geometry": [b""]}).replace_schema_metadata(
+                {"geo": json.dumps(GEO).replace("null", "[" * 100_000 + "]" * 100_000)}))
+        ),
+        **{
+            f"{form.__name__} of 1 MB": partial(
+                below_limit, form,
+                lambda polygons: parquet_of(pa.table({"geometry": [wkb(polygons)]}), compression="none"), len
+            )
+            for form in FORMS[:6]
+        },
+    }  # fmt: skip
+
+
+def feather(table: pa.Table) -> bytes:
+    """A table as an Arrow file."""
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write(table)
+    return sink.getvalue()
+
+
+def _spoilt_files() -> dict[str, bytes]:
+    """Arrow files with wrong offsets."""
+    data = feather(pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]}))
+    good = np.array([0, 100, 200, 300], np.int32).tobytes()
+    return {f"offsets {name}": data.replace(good, np.array(others, np.int32).tobytes())
+            for name, others in SPOILT.items()}  # fmt: skip
+
+
+@cache
+def arrow_file_corpus() -> dict[str, Any]:
+    """Arrow files and streams."""
+    tables = _tables()
+    not_text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), pa.py_buffer(b"\xff\xfe")]
+    )
+    spoilt = {
+        **spoilt_streams("filter", pa.string()), **spoilt_streams("key", pa.string()),
+        **spoilt_streams("geometry", pa.binary()), **spoilt_streams("kind", pa.string()),
+    }  # fmt: skip
+    renamed = ipc(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
+    return {
+        **{f"stream of {name}": data for name, data in arrow_corpus().items()},
+        **{name: ipc(table) for name, table in tables.items()},
+        **spoilt,
+        **{f"file, {name}": data for name, data in _spoilt_files().items()},
+        "file": feather(tables["every type"]),
+        "file with geo": feather(tables["geoparquet"]),
+        "text not utf-8": ipc(pa.table({"kind": not_text, "filter": not_text})),
+        "name not utf-8": renamed,
+        "magic alone": b"ARROW1\0\0ARROW1",
+        "unfinished": ipc(tables["every type"])[:-100],
+        "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
+        "empty": b"",
+        "dictionary out of range": ipc(pa.table({"kind": pa.DictionaryArray.from_arrays(
+            pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
+        "bomb of nulls": partial(lambda: ipc(pa.table({"a": pa.nulls(100_000_000)}))),
+        "bomb of no columns": partial(_rows_without_columns),
+        "many columns": partial(lambda: ipc(pa.table({f"c{k}": [1] for k in range(3_000)}))),
+        **{
+            f"{form.__name__} of 1 MB": partial(
+                below_limit, form, lambda polygons: ipc(pa.table({"geometry": [wkb(polygons)]})), len
+            )
+            for form in FORMS[:6]
+        },
+    }  # fmt: skip
+
+
+def _rows_without_columns() -> bytes:
+    """A batch that says that it has many rows, and has no column."""
+    batch = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 1 << 30, [None]))
+    return ipc(batch)
+
+
+CORPORA: dict[str, Callable[[], dict[str, Any]]] = {
+    "ndjson": ndjson_corpus, "json": json_corpus, "geojsonseq": geojsonseq_corpus, "cap": cap_corpus,
+    "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus,
+}  # fmt: skip

@@ -1,0 +1,57 @@
+"""Doors: how an entry point is driven with one input, and the inputs that it is driven with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+
+from hostile.mutation import mutated
+
+Case = Any  # of None, bool, int, float, str, bytes, list and dict, so that it can be written to a file and replayed
+MOST_BYTES = 1_000_000  # of an input
+
+
+@dataclass(frozen=True)
+class Door:
+    """One way in. `corpus` gives named inputs; one that is a function is large and is made when it is needed."""
+
+    name: str
+    entries: tuple[str, ...]
+    drive: Callable[[Case], object]
+    corpus: Callable[[], Mapping[str, Case | Callable[[], Case]]]
+    weight: float = 1.0  # of 1: its share of mutations
+    refusals: tuple[type[BaseException], ...] = field(default=())  # documented errors beside ContradaError
+
+    def named(self, name: str) -> Case:
+        """The input of the corpus with this name."""
+        found = _corpus(self)[name]
+        return found() if callable(found) else found
+
+    def names(self) -> list[str]:
+        """The names of the inputs of the corpus, in order."""
+        return list(_corpus(self))
+
+    def mutation(self, seed: int, number: int) -> Case:
+        """Mutation `number` of the corpus; the same for the same seed."""
+        return self.drawn(Random(f"{seed}/{self.name}/{number}"))
+
+    def drawn(self, rng: Random) -> Case:
+        """A mutated input of the corpus, drawn with `rng`: that of Hypothesis too."""
+        small = _small(self)
+        case = rng.choice(small)
+        for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 6))):
+            case = mutated(rng, case, small)
+        return case
+
+
+@cache
+def _corpus(door: Door) -> Mapping[str, Any]:
+    return door.corpus()
+
+
+@cache
+def _small(door: Door) -> list[Case]:
+    return [case for case in _corpus(door).values() if not callable(case)]

@@ -1,0 +1,188 @@
+"""A pool of worker processes that are watched: what crashes, hangs or grows is noted, and the rest goes on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from hostile.worker import CRASH, GOOD, MOST_SECONDS, TIME, Input, Result, serve
+
+HERE = Path(__file__).parent.parent
+ROOT = HERE.parent.parent
+FAILURES = ROOT / "build" / "doors"
+BATCH = 64  # inputs that are sent at a time
+HANG_SECONDS = 60.0  # of an input that uses no processor: it waits for something that never comes
+START_SECONDS = 900.0  # kernels may have to be compiled first
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def _context() -> Any:
+    """Workers are forked from a process that has everything imported and nothing running."""
+    path = os.environ.get("PYTHONPATH", "")
+    if str(HERE) not in path.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), path)))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["hostile.preload", "hostile.doors"])
+    return context
+
+
+class Worker:
+    """A worker process and the inputs that it has not answered yet."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.pending = number, deque[Input]()
+        self._start()
+
+    def _start(self) -> None:
+        self.connection, child = multiprocessing.Pipe()
+        log = str(FAILURES / f"worker-{self.number}.log")
+        self.process = _context().Process(target=serve, args=(child, log), daemon=True)
+        self.process.start()
+        child.close()
+        self._mark(starting=True)
+
+    def _mark(self, starting: bool = False) -> None:
+        self.since, self.cpu = time.monotonic(), 0.0 if starting else self._cpu()
+        self.patience = START_SECONDS if starting else HANG_SECONDS
+
+    def _cpu(self) -> float:
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / TICKS
+        except (OSError, IndexError):
+            return time.monotonic()
+
+    def send(self, inputs: list[Input]) -> None:
+        """Give it inputs; it must have none."""
+        self.pending.extend(inputs)
+        self.connection.send(inputs)
+        self._mark(starting=self.patience == START_SECONDS)
+
+    def results(self) -> Iterator[Result]:
+        """The results that are there; if the process is dead, what killed it."""
+        try:
+            while self.connection.poll():
+                result = self.connection.recv()
+                self.pending.popleft()
+                self.patience = HANG_SECONDS
+                self._mark()
+                yield result
+        except (EOFError, ConnectionError, OSError):
+            yield from self._died()
+
+    def watch(self) -> Iterator[Result]:
+        """A result if the current input has taken too long."""
+        wall, cpu = time.monotonic() - self.since, self._cpu() - self.cpu
+        is_slow = self.patience == HANG_SECONDS and wall > MOST_SECONDS + 1 and cpu > MOST_SECONDS + 1
+        if self.pending and (is_slow or wall > self.patience):
+            self.process.kill()
+            self.process.join()
+            yield from self._renewed(TIME, f"killed after {wall:.1f} s, {cpu:.1f} s of them on processors", cpu)
+
+    def _died(self) -> Iterator[Result]:
+        self.process.join()
+        if self.pending:
+            yield from self._renewed(CRASH, f"the process ended with {self.process.exitcode}", 0.0)
+        else:
+            self._start()
+
+    def _renewed(self, outcome: str, detail: str, seconds: float) -> Iterator[Result]:
+        yield Result(self.pending.popleft(), outcome, detail, seconds, 0.0)
+        rest = list(self.pending)
+        self.pending.clear()
+        self.connection.close()
+        self._start()
+        if rest:
+            self.send(rest)
+
+    def stop(self) -> None:
+        """End the process."""
+        try:
+            self.connection.send(None)
+        except OSError:
+            pass
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+class Pool:
+    """Workers that share inputs."""
+
+    def __init__(self, jobs: int) -> None:
+        self._workers = [Worker(number) for number in range(jobs)]
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.stop()
+
+    def run(
+        self, inputs: Iterable[Input], progress: Callable[[int, Result], None] = lambda done, result: None
+    ) -> list[Result]:
+        """Drive all inputs; what takes too long is driven again alone before it counts."""
+        results = []
+        for result in self._all(inputs, self._workers):
+            results.append(result)
+            progress(len(results), result)
+        slow = [k for k, result in enumerate(results) if result.outcome == TIME]
+        for k in slow:
+            (results[k],) = self._all([results[k].input], self._workers[:1])
+        return results
+
+    def one(self, input: Input) -> Result:
+        """Drive one input."""
+        return self.run([input])[0]
+
+    @staticmethod
+    def _all(inputs: Iterable[Input], workers: list[Worker]) -> Iterator[Result]:
+        source = iter(inputs)
+        while True:
+            for worker in workers:
+                if not worker.pending:
+                    batch = [one for _, one in zip(range(BATCH), source, strict=False)]
+                    if batch:
+                        worker.send(batch)
+            busy = [worker for worker in workers if worker.pending]
+            if not busy:
+                return
+            wait([worker.connection for worker in busy], timeout=0.2)
+            for worker in busy:
+                yield from (*worker.results(), *worker.watch())
+
+
+def kept(result: Result) -> Path:
+    """Write a failing input to build/doors; `python -m hostile --replay FILE` drives it again."""
+    FAILURES.mkdir(parents=True, exist_ok=True)
+    case = result.input.made()
+    data = pickle.dumps((result.input.door, case))
+    name = re.sub(r"[^\w.]+", "-", f"{result.input.door}-{result.input.label}")[:80]
+    path = FAILURES / f"{name}-{sha256(data).hexdigest()[:8]}.pickle"
+    path.write_bytes(data)
+    return path
+
+
+def told(result: Result) -> str:
+    """A failure for people, with the command that replays it."""
+    path = os.path.relpath(kept(result), ROOT)
+    return (
+        f"{result.input.door}, {result.input.label}: {result.outcome}: {result.detail.rstrip()}\n"
+        f"  replay: PYTHONPATH=tests/doors .venv/bin/python -m hostile --replay {path}"
+    )
+
+
+def failed(results: Iterable[Result]) -> list[Result]:
+    """The results that are neither an answer nor a ContradaError."""
+    return [result for result in results if result.outcome not in GOOD]

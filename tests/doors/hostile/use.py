@@ -1,0 +1,66 @@
+"""Use what a door returned: many faults show only when a value is printed, related, matched or written."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import contrada as ct
+from contrada.geometry.column import Sifted
+from contrada.geometry.point import SiftedPoints
+
+MOST_PRINTED = 2000  # vertices of a region that is printed
+
+
+def use(value: Any) -> object:
+    """Use a value as its type allows."""
+    if isinstance(value, ct.Region):
+        return use_region(value)
+    if isinstance(value, ct.RegionArray):
+        return use_column(value)
+    if isinstance(value, Sifted):
+        use_column(value.regions)
+        return [str(rejection) for rejection in value.rejected]
+    if isinstance(value, ct.Point):
+        return value.to_wkt(), value.to_wkb(), hash(value), ct.relate(value, value), repr(value)
+    if isinstance(value, ct.PointArray):
+        return value.to_wkb(), ct.relate(value, value, threads=1), repr(value)
+    if isinstance(value, SiftedPoints):
+        return use(value.points)
+    if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
+        return use_asked(value)
+    return repr(value)[:1000]
+
+
+def use_region(region: ct.Region) -> object:
+    """Relate a region to itself and to others, and write it."""
+    xmin, ymin, xmax, ymax = region.bounds
+    ct.relate(region, region, threads=1)
+    ct.relate(ct.Point(xmin, ymin, crs=region.crs), region, threads=1)
+    if xmin < (xmin + xmax) / 2 < xmax and ymin < (ymin + ymax) / 2 < ymax:
+        half = ct.Region.box(xmin, ymin, (xmin + xmax) / 2, (ymin + ymax) / 2, crs=region.crs)
+        ct.relate(region, half, threads=1)
+    data = region.to_wkb()
+    if len(data) < 16 * MOST_PRINTED:
+        assert ct.Region.from_wkt(region.to_wkt()) == region
+        hash(region)
+    return region.area, region.length, repr(region)
+
+
+def use_column(column: ct.RegionArray) -> object:
+    """Relate a column to itself and write it."""
+    for region in islice(column, 3):
+        use_region(region)
+    return ct.relate(column, column, threads=1), column.to_wkb(), column.areas, repr(column)
+
+
+def use_asked(asked: Any) -> object:
+    """Print what is asked, simplify it, subscribe with it and match a message."""
+    table = ct.ForwardingTable()
+    text = str(asked)
+    columns = getattr(asked, "columns", None)
+    if columns or "$" in text:
+        return text
+    table.subscribe("a", asked)
+    table.subscribe("b", ct.simplify(asked))
+    return text, list(table.match({"severity": 4, "area": ct.Region.box(0, 0, 1, 1)}))
