@@ -76,9 +76,10 @@ format: $(READY)  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-verify: $(READY)  ## a million pairs of regions against rational arithmetic and Shapely, and thousands of damaged files
+verify: $(READY)  ## a million pairs of regions, thousands of damaged files, 100,000 hostile inputs
 	$(BIN)/python -m contrada.testing.verify
 	$(BIN)/python -m contrada.testing.damage
+	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
 	for name in relate growth match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done

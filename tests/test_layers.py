@@ -18,7 +18,7 @@ HEAVY = {"fastapi", "hypothesis", "lark", "matplotlib", "numba", "pandas", "pysp
 
 # Folder: the folders it may import, besides itself and SHARED. Folders that do not exist yet are listed too, so that
 # each finds its place when it comes.
-SHARED = {"amounts", "doors", "errors", "forking", "installation", "limits"}
+SHARED = {"amounts", "arguments", "doors", "errors", "forking", "installation", "limits"}
 CORE = {"kernels", "geometry", "model", "language", "index", "matching", "covering"}
 ALLOWED = {
     "kernels": {"jit"},

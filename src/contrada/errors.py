@@ -5,6 +5,10 @@ class ContradaError(Exception):
     """Base of every error this package raises on purpose."""
 
 
+class ArgumentError(ContradaError, TypeError, ValueError):
+    """An argument has a wrong type or value: the function and the types that were given are named."""
+
+
 class RegionError(ContradaError, ValueError):
     """A region (or a column of regions) cannot be read or is not a valid region.
 

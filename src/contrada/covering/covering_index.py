@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from contrada.arguments import checks_methods
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.members import Subscribed, Unsubscribed
 from contrada.covering.slots import Profile
-from contrada.errors import KeyInUseError, UnknownKeyError
-from contrada.matching.asked import Asked, asked_predicate
+from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
+from contrada.matching.asked import Asked, bound_predicate
 from contrada.matching.names import Name, check_name
 from contrada.matching.simplification import simplify
 from contrada.model import Filter
@@ -33,6 +34,7 @@ class _Member:
         return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
 
 
+@checks_methods("__init__", "subscribe", "unsubscribe")
 class CoveringIndex:
     """The relation graph G_k of [COVER] over predicates of mixed filters: numbers, times, text, presence, regions.
 
@@ -52,7 +54,7 @@ class CoveringIndex:
     def __init__(self, k: int = 1, withdraw: bool = False) -> None:
         """An empty index; up to k covers are kept for each subscription."""
         if k < 1:
-            raise ValueError(f"k is 1 or more, not {k}")
+            raise ArgumentError(f"k is 1 or more, not {k}")
         self.k = k
         self._withdraws = withdraw
         self._members: dict[Key, _Member] = {}
@@ -199,7 +201,7 @@ def _filed(what: Asked) -> tuple[Filter, ...]:
     """The filters of what is asked as they are filed: simplified unless there is nothing to simplify."""
     if isinstance(what, Filter) and _is_plain(what):
         return (what,)
-    predicate = asked_predicate(what)
+    predicate = bound_predicate(what)
     if len(predicate) == 1 and _is_plain(predicate.filters[0]):
         return predicate.filters
     return simplify(predicate).filters

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contrada import kernels
+from contrada.arguments import checks_methods
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
 from contrada.geometry.crs import common_crs
 from contrada.geometry.faults import Rejection
@@ -40,6 +41,9 @@ class Sifted(NamedTuple):
 OnInvalid = Literal["raise", "reject"]
 
 
+@checks_methods(
+    "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "save", "open"
+)  # fmt: skip
 class RegionArray:
     """An immutable column of valid regions.
 

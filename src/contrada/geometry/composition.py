@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arguments import checks_arguments
 from contrada.geometry.relation import Relation, RelationSet, relation_set
 
 # Rows: the relation of x to y; columns: of y to z; in the order DC EC PO EQ NTPP NTPPi TPPi TPP of `Relation`
@@ -53,6 +54,7 @@ def mask_table() -> NDArray[np.uint8]:
     return table
 
 
+@checks_arguments
 def compose(first: Relation | RelationSet, second: Relation | RelationSet) -> RelationSet:
     """The relations of x to z that can hold when x is in `first` to y and y in `second` to z.
 

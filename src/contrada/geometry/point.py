@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contrada.errors import RegionError
+from contrada.arguments import checks_methods
+from contrada.errors import ArgumentError, RegionError
 from contrada.geometry.crs import common_crs, crs_of_srids
 from contrada.geometry.faults import Rejection
 from contrada.geometry.interchange import number_text
@@ -107,6 +108,7 @@ def finish(sifted: SiftedPoints, on_invalid: OnInvalid) -> PointArray | SiftedPo
     return sifted.points
 
 
+@checks_methods("__init__", "from_shapely", "from_wkb", "from_arrow")
 class PointArray:
     """An immutable column of points: xy (n, 2), finite and within 1e-120..1e120 in magnitude (or zero).
 
@@ -279,6 +281,7 @@ def _rebuild(xy: NDArray[np.float64], crs: str | None) -> PointArray:
     return PointArray(xy, crs=crs)
 
 
+@checks_methods("from_shapely", "from_wkb", "from_wkt", "from_geojson")
 class Point:
     """A point (x, y). Immutable; equal to points of the same coordinates.
 
@@ -297,6 +300,8 @@ class Point:
             x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
         except OverflowError as error:
             raise RegionError(f"a coordinate of a point is too large: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"a point has two numbers, not {x!r:.40} and {y!r:.40}: {error}") from error
         if not ((x == 0.0 or SMALLEST <= abs(x) <= LARGEST) and (y == 0.0 or SMALLEST <= abs(y) <= LARGEST)):
             PointArray([(x, y)])  # says what is wrong; NaN is, too
         _set_x(self, x)
@@ -340,12 +345,18 @@ class Point:
         return cls.from_shapely(geometries[0], crs=crs)
 
     @classmethod
-    def from_geojson(cls, value: dict[str, Any], *, crs: str | None = None) -> Point:
+    def from_geojson(cls, value: Any, *, crs: str | None = None) -> Point:
         """The point of a GeoJSON Point."""
-        if value.get("type") != "Point":
-            raise RegionError(f"not a GeoJSON Point but {value.get('type')}")
-        x, y = value["coordinates"][:2]
-        return cls(x, y, crs=crs)
+        kind = value.get("type") if isinstance(value, Mapping) else type(value).__name__
+        if kind != "Point":
+            raise RegionError(f"not a GeoJSON Point but {kind if isinstance(kind, str) else type(kind).__name__}")
+        place = value.get("coordinates")
+        if not isinstance(place, list | tuple) or not 2 <= len(place) <= 4:
+            raise RegionError("a GeoJSON Point has coordinates [x, y]")
+        try:
+            return cls(place[0], place[1], crs=crs)
+        except ArgumentError as error:
+            raise RegionError(f"the coordinates of a GeoJSON Point: {error}") from error
 
     def to_shapely(self) -> Any:
         """A Shapely Point."""

@@ -9,8 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
+from contrada.errors import ArgumentError
+
 T = TypeVar("T")
 R = TypeVar("R")
+MOST_THREADS = 1024
 SLICE = 4096  # rows below which a second thread does not pay
 
 
@@ -25,10 +28,19 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="contrada")
 
 
+def check_threads(threads: object) -> None:
+    """Raise an ArgumentError unless a number of threads is one."""
+    if threads is not None and (not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS):
+        raise ArgumentError(f"threads is a whole number, at least 1 and at most {MOST_THREADS}, not {_short(threads)}")
+
+
+def _short(value: object) -> str:
+    return repr(value) if isinstance(value, int | float) and abs(value) < 1e300 else type(value).__name__
+
+
 def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None) -> list[R]:
     """work(item) for every item, in order, on so many threads (None: all cores)."""
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is at least 1, not {threads}")
+    check_threads(threads)
     count = min(threads or cores(), len(items))
     if count <= 1 or threading.current_thread().name.startswith("contrada"):
         return [work(item) for item in items]
@@ -45,8 +57,7 @@ def _map(work: Callable[..., R], *arguments: Sequence[Any], count: int) -> list[
 
 def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | None) -> None:
     """Call work(start, stop) on slices that make up 0..rows, on so many threads (None: as many as pay)."""
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is at least 1, not {threads}")
+    check_threads(threads)
     count = min(threads or cores(), max(1, rows // SLICE))
     # A thread of the pool that waited for the pool could wait for ever.
     if count == 1 or threading.current_thread().name.startswith("contrada"):

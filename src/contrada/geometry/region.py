@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arguments import checks_methods
 from contrada.errors import RegionError
 from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
@@ -25,6 +26,7 @@ from contrada.geometry.validation import is_on_the_globe, read_one, sift
 Coordinates = Iterable[Sequence[float]]
 
 
+@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box")
 class Region:
     """A non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
@@ -74,13 +75,13 @@ def _column(value: object) -> Many:
         return value.column
     if isinstance(value, (RegionArray, PointArray)):
         return value
-    raise TypeError(f"relate takes a Region, Point, RegionArray or PointArray, not {type(value).__name__}")
+    raise ArgumentError(f"relate takes a Region, Point, RegionArray or PointArray, not {type(value).__name__}")
 
 
 def broadcast_length(a: Many, b: Many) -> int:
     """The length of the result; a column of one stands for every row."""
     if len(a) != len(b) and len(a) != 1 and len(b) != 1:
-        raise ValueError(f"columns of {len(a)} and {len(b)} rows do not go together")
+        raise ArgumentError(f"columns of {len(a)} and {len(b)} rows do not go together")
     return len(b) if len(a) == 1 else len(a)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from operator import index
 from typing import ClassVar
+
+from contrada.arguments import checks_methods
+from contrada.errors import ArgumentError
 
 
 class Relation(IntEnum):
@@ -55,6 +59,7 @@ _INVERSE = {
 }
 
 
+@checks_methods("__init__", "from_mask")
 class RelationSet:
     """Any subset of the eight relations, kept as an 8-bit mask: one spatial operator. Immutable.
 
@@ -93,7 +98,7 @@ class RelationSet:
         RelationSet(MEETS, OVERLAPS)
         """
         if not 0 <= mask <= 255:
-            raise ValueError(f"a mask has eight bits, 0 to 255; got {mask}")
+            raise ArgumentError(f"a mask has eight bits, 0 to 255; got {mask!r:.40}")
         made = cls()
         object.__setattr__(made, "_mask", int(mask))
         return made
@@ -149,7 +154,8 @@ class RelationSet:
         return NotImplemented if mask is None else self._mask & ~mask == 0
 
     def __contains__(self, relation: int) -> bool:
-        return bool(self._mask >> int(relation) & 1)
+        number = index(relation)  # int() would write out Decimal("1E+999999")
+        return 0 <= number < 8 and bool(self._mask >> number & 1)
 
     def __iter__(self) -> Iterator[Relation]:
         return (relation for relation in Relation if self._mask >> relation & 1)
@@ -188,7 +194,7 @@ def _try_mask(value: object) -> int | None:
 def _as_mask(value: Relation | RelationSet) -> int:
     mask = _try_mask(value)
     if mask is None:
-        raise TypeError(f"a RelationSet holds relations, not {value!r}")
+        raise ArgumentError(f"a RelationSet holds relations, not {value!r:.60}")
     return mask
 
 

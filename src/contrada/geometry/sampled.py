@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.errors import RegionError
+from contrada.arguments import checks_arguments
+from contrada.errors import ArgumentError, RegionError
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.region import Region
@@ -26,6 +27,7 @@ def relate_sampled(a: Region, b: Region, density: float, halo: bool = True, extr
 def relate_sampled(a: RegionArray, b: Regions, density: float, halo: bool = True, extra: bool = False) -> Codes: ...
 @overload
 def relate_sampled(a: Regions, b: RegionArray, density: float, halo: bool = True, extra: bool = False) -> Codes: ...
+@checks_arguments
 def relate_sampled(a: Regions, b: Regions, density: float, halo: bool = True, extra: bool = False) -> Relation | Codes:
     """The relation of a to b as Algorithm 1 of [SPATIAL] approximates it; `relate` is exact, and faster.
 
@@ -63,7 +65,7 @@ def _column(value: object) -> RegionArray:
         return value.column
     if isinstance(value, RegionArray):
         return value
-    raise TypeError(f"relate_sampled takes a Region or RegionArray, not {type(value).__name__}")
+    raise ArgumentError(f"relate_sampled takes a Region or RegionArray, not {type(value).__name__}")
 
 
 def _check_simple(column: RegionArray) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from contrada.arguments import checks_arguments
 from contrada.doors import door
 from contrada.errors import FormatError
 from contrada.language.attributes import Attributes
@@ -15,6 +16,7 @@ from contrada.language.shapes import is_feature
 from contrada.language.spatial import Spatial
 
 
+@checks_arguments
 @door()
 def message_of(
     value: Mapping[str, Any] | bytes | str,

@@ -26,3 +26,18 @@ def asked_predicate(what: Asked) -> Predicate:
             f"a subscription asks a Filter or Predicate, CQL2 text or CQL2 JSON as a dict, not {type(what).__name__}"
         )
     return as_predicate(what)
+
+
+def bound_predicate(what: Asked) -> Predicate:
+    """The predicate that is asked; a template, whose columns have no values yet, is a FilterError.
+
+    >>> bound_predicate("severity > $least")
+    Traceback (most recent call last):
+    contrada.errors.FilterError: $least is a column of a template: use subscribe_many
+    """
+    predicate = asked_predicate(what)
+    for part in predicate.filters:
+        for constraint in part.constraints:
+            if constraint.columns:
+                raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
+    return predicate

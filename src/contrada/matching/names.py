@@ -12,6 +12,7 @@ from contrada.errors import FilterError
 
 Name = str | int
 FEW = 1024  # names that are listed one by one, even if they come at once
+NAME_BITS = 128  # of a name that is a number: longer ones are not printed by Python, and fit in no column
 LIMIT = 1 << 62  # numbers from here on are never given by default
 
 
@@ -153,12 +154,14 @@ class Names:
 def check_name(what: str, name: object) -> None:
     """Raise unless a key or a subscriber is named by text or a number."""
     if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise FilterError(f"a {what} is a str or int, not {name!r}")
+        raise FilterError(f"a {what} is a str or int, not {type(name).__name__}")
     if isinstance(name, str) and not name.isascii():
         try:
             name.encode()
         except UnicodeEncodeError as error:
             raise FilterError(f"a {what} is text that UTF-8 can hold, not {name[:60]!r}: {error.reason}") from error
+    if isinstance(name, int) and name.bit_length() > NAME_BITS:
+        raise FilterError(f"a {what} is an int of at most {NAME_BITS} bits, not of {name.bit_length():,}; use text")
 
 
 def names_in(names: Any) -> Any:

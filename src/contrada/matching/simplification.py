@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from contrada.matching.asked import Asked, asked_predicate
+from contrada.matching.asked import Asked, bound_predicate
 from contrada.matching.conjunctions import learn_filters, reduced
 from contrada.matching.ground import Ground, Terms
 from contrada.matching.merges import merged
@@ -79,7 +79,7 @@ def simplify(what: Asked) -> Predicate:
     >>> print(simplify("kind = 'flood' OR kind = 'storm'"))
     kind IN ('flood', 'storm')
     """
-    predicate = asked_predicate(what)
+    predicate = bound_predicate(what)
     (one,) = simplified_groups([predicate.filters])
     return Predicate(one.filters) if one.changed else predicate
 

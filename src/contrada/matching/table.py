@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.arguments import checks_methods
 from contrada.doors import door
-from contrada.errors import CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
+from contrada.errors import ArgumentError, CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import Part
@@ -52,6 +53,7 @@ class Stats(NamedTuple):
     nbytes: int
 
 
+@checks_methods("subscribe_many", "match_many", "keys_of", "subscribers_of", "save", "open", "verify", "explain")
 class ForwardingTable:
     """A live table of subscriptions; any number of threads may match while others update.
 
@@ -149,6 +151,7 @@ class ForwardingTable:
         >>> report.filters_before, report.filters_after
         (2, 1)
         """
+        _check_simplifying(across, progress)
         self._need_keys()
         with self._store.lock:
             self._store.pack()
@@ -212,7 +215,7 @@ class ForwardingTable:
         ([0], "attribute 'severity': type 'set' cannot be matched")
         """
         if by not in ("subscription", "subscriber"):
-            raise ValueError(f'by is "subscription" or "subscriber", not {by!r}')
+            raise ArgumentError(f'by is "subscription" or "subscriber", not {by!r}')
         if by == "subscription":
             self._need_keys()
         snapshot = self._store.asked()
@@ -454,3 +457,9 @@ def _unpickled(data: bytes) -> ForwardingTable:
 def _listed(names: Any) -> list[Name]:
     """Names as a list; an Arrow array is made one."""
     return list(names) if isinstance(names, list) else list(names.to_pylist())
+
+
+def _check_simplifying(across: object, progress: object) -> None:
+    if not isinstance(across, bool) or not (progress is None or callable(progress)):
+        given = f"{type(across).__name__} and {type(progress).__name__}"
+        raise ArgumentError(f"simplify: across is True or False and progress a function, not {given}")

@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from contrada.arguments import checks_methods
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.geometry import Point, Region, Relation, RelationSet
@@ -26,6 +27,7 @@ from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
 
 
+@checks_methods("__init__")
 class Constraint:
     """A test of one attribute of a message, immutable.
 

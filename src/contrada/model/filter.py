@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from contrada.arguments import checks_methods
 from contrada.errors import FilterError
 from contrada.limits import check_limit, limit
 from contrada.model.constraint import Constraint
 
 
+@checks_methods("__init__")
 class Filter:
     """A conjunction of constraints, immutable; several may name one attribute.
 
@@ -57,6 +59,7 @@ class Filter:
         return f"<Filter {self}>"
 
 
+@checks_methods("__init__")
 class Predicate:
     """A disjunction of filters, immutable: what one subscription asks."""
 

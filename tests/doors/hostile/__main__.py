@@ -25,10 +25,10 @@ EVERY = 20.0  # seconds between two lines of progress
 SHOWN = 40  # failures that are printed in full
 
 
-def corpus_inputs(doors: Sequence[str]) -> Iterator[Input]:
+def corpus_inputs(doors: Sequence[str], small: bool = True, large: bool = True) -> Iterator[Input]:
     """Every named input of these doors."""
     for name in doors:
-        yield from (Input(name, one) for one in DOORS[name].names())
+        yield from (Input(name, one) for one in DOORS[name].names(small, large))
 
 
 def mutation_inputs(doors: Sequence[str], count: int, seed: int) -> Iterator[Input]:
@@ -46,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.replay:
         return replay(Path(options.replay))
     doors = [name for name in DOORS if not options.doors or any(part in name for part in options.doors)]
+    doors = [name for name in doors if not any(part in name for part in options.skip)]
     began = time.perf_counter()
-    inputs = list(corpus_inputs(doors))[:: options.step]
+    inputs = list(corpus_inputs(doors, not options.large, not options.small))[:: options.step]
     inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
     with Pool(options.jobs) as pool:
         results = pool.run(inputs, lines_of_progress(len(inputs)))
@@ -61,7 +62,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of all mutations")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="worker processes")
     parser.add_argument("--doors", nargs="+", metavar="TEXT", help="only doors whose name contains one of these")
+    parser.add_argument("--small", action="store_true", help="no inputs of nearly 1 MB")
+    parser.add_argument("--large", action="store_true", help="only inputs of nearly 1 MB")
     parser.add_argument("--step", type=int, default=1, help="only every so many-th input of the corpus")
+    parser.add_argument(
+        "--skip", nargs="+", default=[], metavar="TEXT", help="no doors whose name contains one of these"
+    )
     parser.add_argument("--replay", metavar="FILE", help="drive an input that failed, in this process")
     return parser.parse_args(arguments)
 
@@ -70,7 +76,7 @@ def replay(path: Path) -> int:
     """Drive one kept input here and print what comes."""
     door, case = pickle.loads(path.read_bytes())
     print(f"{door}: {str(case)[:500]!a}")
-    outcome, detail = judged(lambda: DOORS[door].drive(case), DOORS[door].refusals)
+    outcome, detail = judged(door, lambda: DOORS[door].drive(case), DOORS[door].refusals)
     print(outcome, detail)
     return 0 if not detail else 1
 
@@ -106,7 +112,12 @@ def report(results: Sequence[Result], seconds: float) -> int:
     print(f"{'all':{width}}", *(f"{number:12,}" for number in totals))
     bad = failed(results)
     new = [result for result in bad if not is_known(result.input)]
-    print(f"{len(results):,} inputs in {seconds:.0f} s; failures: {len(new):,} ({len(bad) - len(new):,} more known)")
+    cpu = sum(result.seconds for result in results)
+    known = len(bad) - len(new)
+    print(
+        f"{len(results):,} inputs in {seconds:.0f} s, {cpu:.0f} s of processors; "
+        f"failures: {len(new):,} ({known:,} more are known)"
+    )
     for result in new[:SHOWN]:
         print(told(result))
     if len(new) > SHOWN:

@@ -1,4 +1,4 @@
-"""Values that no parameter expects, by name: wrong types, extremes, odd arrays, and objects that lie about themselves."""
+"""Values that no parameter expects, by name: wrong types, extremes, odd arrays, objects that lie."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class LyingText(str):
     """Text that says that it is longer than it is."""
 
     def __len__(self) -> int:
-        return 1 << 40
+        return 1000
 
 
 class LyingList(list):  # type: ignore[type-arg]
     """A list that says that it is longer than it is."""
 
     def __len__(self) -> int:
-        return 1 << 40
+        return 1000
 
 
 class LyingDict(dict):  # type: ignore[type-arg]

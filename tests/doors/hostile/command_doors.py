@@ -18,7 +18,9 @@ EXITS = (0, 1, 2, 130, 141)
 ODD = ("", "-", "--", "not there", "\udcff", "a\nb", "9" * 400, "NaN", "-1", "1e400", "☃", "../..", "'", "a" * 5000)
 # Commands that start Java or a network are given only what they must refuse before that.
 REFUSED_EARLY = {
-    "contrada ingest": [["not there", "out"], ["m.ndjson"], ["m.ndjson", "taken"], ["m.ndjson", "out", "--buffer", "x"]],
+    "contrada ingest": [
+        ["not there", "out"], ["m.ndjson"], ["m.ndjson", "taken"], ["m.ndjson", "out", "--buffer", "x"],
+    ],
     "contrada stream": [
         ["in", "--checkpoint", "c"], ["in", "not there", "--checkpoint", "c", "--output", "o"],
         ["in", "--checkpoint", "c", "--output", "o", "--format", "x"],
@@ -127,8 +129,10 @@ def match_corpus() -> dict[str, Any]:
                 found[f"{format} as {use}: {name}"] = _match_case(format, use, data)
     good = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
     base = ["m.ndjson", "s.ndjson"]
-    options = ("--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
-               "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan")  # fmt: skip
+    options = (
+        "--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
+        "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan",
+    )  # fmt: skip
     for option in options:
         for k, word in enumerate(ODD):
             found[f"{option} {k}"] = {"command": ["match"], "words": [*base, option, word], "files": good}
@@ -204,5 +208,3 @@ def early_corpus(command: str) -> dict[str, Any]:
     files = {"m.ndjson": MESSAGES}
     found = {f"words {k}": {"command": path, "words": each, "files": files} for k, each in enumerate(words)}
     return {"help": {"command": path, "words": ["--help"]}, **found}
-
-

@@ -14,12 +14,13 @@ from hostile.language_doors import language_doors
 from hostile.overlay_doors import overlay_doors
 from hostile.registry import Door
 from hostile.saved_doors import saved_doors
+from hostile.self_test import SELF_TEST
 
 DOORS: dict[str, Door] = {
     door.name: door
     for door in chain(
         argument_doors().values(), geometry_doors(), language_doors(), file_doors(), saved_doors(), overlay_doors(),
-        command_doors(),
+        command_doors(), (SELF_TEST,),
     )
 }  # fmt: skip
 

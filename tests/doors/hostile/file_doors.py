@@ -73,7 +73,7 @@ def _rows(format: str, data: bytes) -> object:
     found = read_subscription_table(io.BytesIO(data), TEMPLATE, format)
     check_rejections(found.rejected)
     made = ct.ForwardingTable()
-    made.subscribe_many(found.rows, TEMPLATE)
+    made.subscribe_many(found.table, TEMPLATE)
     return made.match({"severity": 4, "area": ct.Region.box(1, 1, 2, 2)})
 
 

@@ -117,8 +117,9 @@ def _many_deep_names() -> bytes:
 def _many_nots() -> bytes:
     values = list(range(30))
     asked: Any = {"op": "in", "args": [{"property": "kind"}, values]}
+    other = {"op": "in", "args": [{"property": "b"}, values]}
     for _ in range(1000):
-        asked = {"op": "not", "args": [{"op": "or", "args": [asked, {"op": "in", "args": [{"property": "b"}, values]}]}]}
+        asked = {"op": "not", "args": [{"op": "or", "args": [asked, other]}]}
     try:
         return line(filter=asked)
     except RecursionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -106,10 +107,8 @@ class Worker:
 
     def stop(self) -> None:
         """End the process."""
-        try:
+        with contextlib.suppress(OSError):
             self.connection.send(None)
-        except OSError:
-            pass
         self.process.join(5)
         if self.process.is_alive():
             self.process.kill()

@@ -141,9 +141,11 @@ def edits_corpus() -> dict[str, Any]:
     cuts = {f"cut {file}": [[file, 130, "cut", 0]] for file in range(TABLE_FILES)}
     removed = {f"removed {file}": [[file, 0, "remove", 0]] for file in range(TABLE_FILES)}
     grown = {f"grown {file}": [[file, 0, "grow", 4096]] for file in range(TABLE_FILES)}
-    headers = ("", "[]", "{}", "null", "[" * 10_000, '{"format": 1}', '{"format": "contrada.RegionArray"}', "\ud800",
-               '{"format": "contrada.ForwardingTable", "version": 1}', '{"format": "contrada.RegionArray", "version": 1,'
-               ' "regions": 1e400, "crs": []}', "9" * 5000)  # fmt: skip
+    headers = (
+        "", "[]", "{}", "null", "[" * 10_000, '{"format": 1}', '{"format": "contrada.RegionArray"}', "\ud800",
+        '{"format": "contrada.ForwardingTable", "version": 1}', "9" * 5000,
+        '{"format": "contrada.RegionArray", "version": 1, "regions": 1e400, "crs": []}',
+    )  # fmt: skip
     replaced = {f"header {k}": [["header.json", 0, "replace", text]] for k, text in enumerate(headers)}
     crossed = {f"file replaced {file}": [[file, 0, "replace", b"\x93NUMPY\x01\x00v\x00{'descr': '|O'}"]]
                for file in range(TABLE_FILES)}  # fmt: skip
@@ -211,8 +213,12 @@ def _artifact(about: dict[str, Any]) -> object:
 @cache
 def artifact_corpus() -> dict[str, Any]:
     """Fields of artifact.json, or the whole text."""
-    digests = ("../../x", "/any/dir", "..", ".", "", "a/b", "A" * 64, "f" * 64, "f" * 63, 7, None, ["a"], "\ud800", "a\0b")
-    files = (["../../x"], ["/etc/passwd"], ["header.json"] * 3, "header.json", [None], [], [["a"]], ["\ud800"], ["a\0b"])
+    digests = (
+        "../../x", "/any/dir", "..", ".", "", "a/b", "A" * 64, "f" * 64, "f" * 63, 7, None, ["a"], "\ud800", "a\0b",
+    )  # fmt: skip
+    files = (
+        ["../../x"], ["/etc/passwd"], ["header.json"] * 3, "header.json", [None], [], [["a"]], ["\ud800"], ["a\0b"],
+    )  # fmt: skip
     return {
         "good": {},
         **{f"digest {k}": {"digest": digest} for k, digest in enumerate(digests)},

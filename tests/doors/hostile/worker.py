@@ -80,7 +80,7 @@ def _separate(log: str) -> None:
     nothing, errors = os.open(os.devnull, os.O_RDWR), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream, target in ((0, nothing), (1, nothing), (2, errors)):
         os.dup2(target, stream)
-    sys.stdin, sys.stdout, sys.stderr = open(0, closefd=False), open(1, "w", closefd=False), open(2, "w", closefd=False)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(k, "w" if k else "r", closefd=False) for k in range(3))
     faulthandler.enable(file=2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
@@ -118,7 +118,7 @@ def run(one: Input) -> Result:
     _reset_peak()
     before, wall, cpu = _status("VmRSS:"), time.perf_counter(), time.process_time()
     try:
-        outcome, detail = judged(lambda: door.drive(case), door.refusals)
+        outcome, detail = judged(one.door, lambda: door.drive(case), door.refusals)
     except MemoryError:
         outcome, detail = MEMORY, "MemoryError"
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -131,12 +131,16 @@ def run(one: Input) -> Result:
     return Result(one, outcome, detail, seconds, used / (1 << 20))
 
 
-def judged(drive: Any, refusals: tuple[type[BaseException], ...]) -> tuple[str, str]:
+def judged(door: str, drive: Any, refusals: tuple[type[BaseException], ...]) -> tuple[str, str]:
     """The outcome of a call and, if it is none of the good ones, its traceback."""
-    from contrada.errors import ContradaError
+    from contrada.errors import ArgumentError, ContradaError
 
     try:
         drive()
+    except ArgumentError as error:
+        # Wrong arguments are to be called so; of data that is read the reason is to be told.
+        is_wrong = door.endswith("()")
+        return (REFUSED, "") if is_wrong else (OTHER, f"ArgumentError: {str(error)[:200]!a}\n{traceback.format_exc()}")
     except ContradaError as error:
         try:
             str(error).encode("utf-8", "surrogatepass")

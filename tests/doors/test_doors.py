@@ -1,0 +1,131 @@
+"""Whatever comes through a door: an answer or a ContradaError, soon and in little memory. `make verify` drives more."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada.language import records
+from hostile.__main__ import corpus_inputs, mutation_inputs
+from hostile.doors import DOORS, uncovered
+from hostile.known import is_known, stale
+from hostile.runner import Pool, failed, told
+from hostile.worker import Input
+
+CONTENT = [name for name in DOORS if not name.endswith("()")]
+# Doors that get all small inputs of their corpus here; the others read the same and get a few here, all in verify.
+WHOLE = (
+    "Region.from_", "Point.from_", "PointArray.from_", "RegionArray.from_", "arrow columns", "parse",
+    "filter and message",
+    "message_of", "read_messages[", "overlay frames", "Artifact", "ForwardingTable.open, damaged",
+)  # fmt: skip
+FEW = 20
+MUTATIONS = 2000
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(1) as made:
+        yield made
+
+
+def complain(results):
+    bad = [result for result in failed(results) if not is_known(result.input)]
+    assert not bad, "\n".join(map(told, bad[:20]))
+
+
+def test_every_entry_point_has_a_corpus_or_a_reason():
+    assert uncovered() == {}
+
+
+def test_a_new_function_without_a_corpus_is_noticed(monkeypatch):
+    monkeypatch.setattr(ct, "read_everything", lambda anything: anything, raising=False)
+    monkeypatch.setattr(ct, "__all__", [*ct.__all__, "read_everything"])
+    assert uncovered() == {"read_everything": "no corpus"}
+
+
+def test_a_new_format_without_a_corpus_is_noticed(monkeypatch):
+    monkeypatch.setattr(records, "FORMATS", (*records.FORMATS, "kml"))
+    assert "read_messages[kml]" in uncovered()
+
+
+def test_a_new_command_without_a_corpus_is_noticed():
+    from contrada.cli.main import app
+
+    app.command("everything")(lambda: None)
+    try:
+        assert uncovered() == {"contrada everything": "no corpus"}
+    finally:
+        app.registered_commands.pop()
+
+
+@pytest.mark.parametrize(
+    ("what", "outcome"),
+    [
+        ("answer", "answer"),
+        ("refuse", "refused"),
+        ("raise", "other error"),
+        ("crash", "crash"),
+        ("memory", "memory"),
+        ("exhaust", "memory"),
+        ("spin", "time"),
+    ],
+)
+def test_the_runner_notices(pool, what, outcome):
+    result = pool.one(Input("self test", case=what))
+    assert result.outcome == outcome, result
+    assert pool.one(Input("self test", case="answer")).outcome == "answer"
+
+
+def test_inputs_follow_from_the_seed():
+    door = DOORS["Region.from_wkt"]
+    drawn = [[door.mutation(seed, number) for number in range(20)] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def sampled(name):
+    names = DOORS[name].names(large=False)
+    is_whole = name.startswith(WHOLE) and not name.endswith(("()", "changed"))
+    return [Input(name, one) for one in (names if is_whole else names[:: max(1, len(names) // FEW)])]
+
+
+def check_corpus(pool, inputs):
+    results = pool.run(inputs)
+    complain(results)
+    bad = [result.input for result in failed(results)]
+    assert not stale(inputs, bad), "these pass: remove them from hostile/known.py"
+
+
+def test_the_corpus(pool):
+    check_corpus(pool, [one for name in DOORS for one in sampled(name)])
+
+
+@pytest.mark.slow
+def test_the_corpus_of_nearly_a_megabyte(pool):
+    check_corpus(pool, list(corpus_inputs(DOORS, small=False)))
+
+
+def test_mutations(pool):
+    complain(pool.run(mutation_inputs(CONTENT, MUTATIONS, seed=7)))
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(CONTENT), st.randoms(use_true_random=False))
+def test_any_mutation(pool, name, rng):
+    complain([pool.one(Input(name, case=DOORS[name].drawn(rng)))])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["check", "(" * 10_000], ["check", "@not there"], ["match", "not there", "-"], ["simplify", "\udcff"]],
+    ids=lambda words: " ".join(words)[:20].encode("ascii", "replace").decode(),
+)
+def test_commands_in_a_process_of_their_own(words):
+    run = subprocess.run(
+        [sys.executable, "-m", "contrada.cli.main", *words], capture_output=True, input=b"", timeout=120
+    )
+    assert run.returncode == 2
+    assert b"Traceback" not in run.stderr
