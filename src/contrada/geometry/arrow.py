@@ -127,9 +127,8 @@ def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
 
 def storage_of(values: Any) -> tuple[Any, str | None]:
     """The plain Arrow array behind what was given, and the CRS that its extension type names."""
-    if not isinstance(values, pa.Array | pa.ChunkedArray) and not hasattr(values, "__arrow_c_array__"):
-        if not hasattr(values, "__arrow_c_stream__"):
-            raise RegionError(f"from_arrow reads Arrow arrays and columns, not {type(values).__name__}")
+    if not any(hasattr(values, name) for name in ("__arrow_c_array__", "__arrow_c_stream__")):
+        raise RegionError(f"from_arrow reads Arrow arrays and columns, not {type(values).__name__}")
     array = whole_array(values)
     crs = crs_of_type(array.type)
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
