@@ -138,8 +138,7 @@ def _field_crs(values: Any) -> Crs | None:
 
 def storage_of(values: Any) -> tuple[Any, Crs | None]:
     """The plain Arrow array behind what was given, and the CRS that its extension type names."""
-    is_arrow = isinstance(values, pa.Array | pa.ChunkedArray) or hasattr(values, "__arrow_c_array__")
-    if not is_arrow and not hasattr(values, "__arrow_c_stream__"):
+    if not any(hasattr(values, name) for name in ("__arrow_c_array__", "__arrow_c_stream__")):
         raise RegionError(f"from_arrow reads Arrow arrays and columns, not {type(values).__name__}")
     named = None if isinstance(values, pa.Array | pa.ChunkedArray) else _field_crs(values)
     array = whole_array(values)

@@ -84,7 +84,7 @@ def _shapely(text: str) -> object:
         return None
     try:
         geometry = shapely.from_wkt(text.encode("utf-8", "replace").decode(), on_invalid="ignore")
-    except shapely.errors.ShapelyError:
+    except (shapely.errors.ShapelyError, NotImplementedError):
         return None
     found: list[object] = []
     for call in (ct.Region.from_shapely, ct.Point.from_shapely):
