@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 
 import contrada as ct
 from contrada import pipeline
-from contrada.cli import ingest as ingest_command
-from contrada.cli import spark_match, streaming
+from contrada.cli import spark_running
 from contrada.cli.main import app
 from contrada.pipeline.systems import frame_systems
 
@@ -147,9 +146,7 @@ def test_subscriptions_with_bad_srids_are_set_aside(spark, tmp_path):
 
 @pytest.fixture
 def command(spark, monkeypatch):
-    monkeypatch.setattr(spark_match, "session", lambda master: spark)
-    monkeypatch.setattr(streaming, "session", lambda master, further: spark)
-    monkeypatch.setattr(ingest_command, "_session", lambda master: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
