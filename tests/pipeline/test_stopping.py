@@ -14,7 +14,7 @@ import pytest
 import contrada as ct
 from contrada.testing.district import write_district
 
-WAIT = 300  # seconds at most, against a hang
+WAIT = 900  # seconds at most, against a hang: kernels may have to be compiled first
 
 
 @pytest.fixture
