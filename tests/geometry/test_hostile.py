@@ -1,5 +1,6 @@
 """Regions made to be slow are read and related as Shapely and the rationals say, and large ones are done in seconds."""
 
+import os
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from contrada.testing.families.shapes import HOSTILE, RADIUS, circle, sectors, s
 from contrada.testing.messy import disturbed
 from contrada.testing.oracle import judge_validity, wkt
 
+WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 LARGE = """
 import shapely, contrada as ct
 from contrada.testing.families.shapes import HOSTILE
@@ -48,6 +50,21 @@ def test_disturbed(name):
     found[sifted.rows] = True
     for row in np.flatnonzero(found != shapely.is_valid(shapes)):
         assert found[row] == (judge_validity(shapes[row]) is None), wkt(shapes[row])
+
+
+@pytest.mark.jitless
+def test_comparisons_run_out_between_two_passes():
+    """Nine holes of nine vertices in one point: finding their touches is allowed once, but not twice.
+
+    Memory is filled with large numbers first, so that a row that is read before it is written does harm.
+    """
+    rim = circle(144).reshape(18, 8, 2)[::2]
+    holes = [np.concatenate([[(0.0, 0.0)], points]) for points in rim]
+    shape = shapely.Polygon(square(2 * RADIUS), holes)
+    for _ in range(5 if WITHOUT_COMPILATION else 100):
+        for size in range(3, 6_000, 3):
+            np.full(size, 1e300)
+        assert len(ct.RegionArray.from_shapely([shape])) == 1
 
 
 def test_repair_leaves_tangles_alone():
