@@ -538,7 +538,23 @@ def _rows_without_columns() -> bytes:
     return ipc(batch)
 
 
+@cache
+def gis_corpus() -> dict[str, Any]:
+    """What GDAL may open: GeoJSON, and beginnings of other formats."""
+    collection = json_corpus()["collection"]
+    return {
+        "collection": collection,
+        "unfinished": collection[:-40],
+        "sqlite": b"SQLite format 3\0" + bytes(200),
+        "zip": b"PK\x03\x04" + bytes(100),
+        "shapefile": b"\x00\x00\x27\x0a" + bytes(96),
+        "rubbish": b"rubbish",
+        "empty": b"",
+    }
+
+
 CORPORA: dict[str, Callable[[], dict[str, Any]]] = {
     "ndjson": ndjson_corpus, "json": json_corpus, "geojsonseq": geojsonseq_corpus, "cap": cap_corpus,
     "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus,
+    "gis": gis_corpus,
 }  # fmt: skip

@@ -21,17 +21,7 @@ class Known(NamedTuple):
         return bool(input.name) and fnmatchcase(input.door, self.door) and fnmatchcase(input.name, self.name)
 
 
-DAMAGED = "saved tables and columns are not checked in full when they are opened yet"
-CRS = "a CRS is not checked where it comes in yet"
-
-KNOWN: tuple[Known, ...] = (
-    Known("ForwardingTable.open, damaged", "*", DAMAGED),
-    Known("ForwardingTable.verify, damaged", "bit 13 6", DAMAGED),
-    Known("*, damaged", "header 4", DAMAGED),
-    Known("RegionArray.open, damaged", "bit *", DAMAGED),
-    Known("RegionArray.open, damaged", "header 10", DAMAGED),
-    Known("*()", "crs: *", CRS),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def is_known(input: Input) -> bool:
