@@ -56,6 +56,21 @@ def has_java(process):
     return False
 
 
+def check_no_java(tmp_path):
+    """No Java that was started in a directory is left behind, a moment after its driver has ended."""
+    deadline = time.monotonic() + WAIT
+    while left := [path.name for path in Path("/proc").glob("[0-9]*") if is_java_in(path, tmp_path)]:
+        assert time.monotonic() < deadline, f"Java goes on: {left}"
+        time.sleep(0.1)
+
+
+def is_java_in(path, directory):
+    try:
+        return os.readlink(path / "cwd") == str(directory) and b"org.apache.spark" in (path / "cmdline").read_bytes()
+    except OSError:  # it has ended
+        return False
+
+
 def said(tmp_path):
     """What a command said on standard error beside its progress."""
     lines = (tmp_path / "stderr").read_text().splitlines()
@@ -98,6 +113,7 @@ def test_a_stream_stops_with_one_line_and_goes_on(tmp_path, start, moment, numbe
     until(lambda: MOMENTS[moment](tmp_path, process), process, tmp_path)
     os.killpg(process.pid, number)
     assert process.wait(WAIT) == 128 + number
+    check_no_java(tmp_path)
     (line,) = said(tmp_path)
     assert "goes on from checkpoint state" in line
     again = start(*command, "--once", "--master", "local[2]")
@@ -144,6 +160,7 @@ def test_other_commands_stop_with_one_line(tmp_path, start, name, delay):
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(WAIT) == 130
+    check_no_java(tmp_path)
     lines = [line for line in said(tmp_path) if not line.endswith(" s")]  # stages of the demonstration
     assert lines == ["interrupted: output that was begun is not whole"]
 

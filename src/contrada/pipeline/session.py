@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +68,30 @@ def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None
         conf = SparkConf()
         for name, value in settings.items():
             conf.set(name, value)
-        SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
+        with _ended_unless_ready():
+            SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _ended_unless_ready() -> Iterator[None]:
+    """End a Java that was started and is not needed: interrupted while it starts, it would wait for ever."""
+    java_gateway: Any = import_module("pyspark.java_gateway")
+    started: list[Any] = []
+    start = java_gateway.Popen
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        started.append(start(*arguments, **options))
+        return started[-1]
+
+    java_gateway.Popen = recorded
+    try:
+        yield
+    except BaseException:
+        for java in started:
+            java.kill()
+        raise
+    finally:
+        java_gateway.Popen = start
 
 
 def settings_of(place: str) -> dict[str, str]:
