@@ -167,6 +167,10 @@ def one_long_and():
     return refused(" AND ".join(f"a{k}=1" for k in range(64_000)))
 
 
+def many_attributes_in_one_and():
+    return refused(" AND ".join(f"a{k}=1" for k in range(15_000)))
+
+
 def matching(filters, message):
     import contrada as ct
 

@@ -10,6 +10,7 @@ import pytest
 
 import contrada as ct
 from contrada.language import parse, to_json
+from contrada.limits import limit
 
 SEEDS = [
     "overlaps(cloud, POLYGON((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000",
@@ -132,3 +133,13 @@ def test_long_rubbish_is_refused_soon(text):
         parse(text)
     assert len(str(caught.value)) < 1000
     assert time.process_time() - start < 15
+
+
+@pytest.mark.parametrize("word", ["AND", "OR", "and"])
+def test_more_terms_than_the_limit_are_refused_before_they_are_parsed(word):
+    most = limit("terms")
+    with pytest.raises(ct.LanguageError, match="CONTRADA_MAX_TERMS"):
+        parse(f" {word} ".join(["a = 1"] * (most + 1)))
+    with pytest.raises(ct.LanguageError, match="CONTRADA_MAX_TERMS"):
+        parse({"op": word, "args": [{"op": "=", "args": [{"property": "a"}, 1]}] * (most + 1)})
+    assert len(parse(f" {word} ".join(["a = 1"] * 1_000)).filters) == 1

@@ -27,7 +27,8 @@ READ = {  # given and rejected
 PARSED = {
     "in_below_nots": 1,
     "repeated_key": "LanguageError",
-    "one_long_and": "LimitError",
+    "one_long_and": "LanguageError",
+    "many_attributes_in_one_and": "LimitError",
 }
 MATCHED = {
     "many_attributes": 1,

@@ -13,7 +13,7 @@ import numpy as np
 from contrada.errors import ContradaError, FilterError
 from contrada.geometry import Point, Region, RelationSet
 from contrada.language.nodes import Attribute, Fault, Node, Operation, Pointer, Value
-from contrada.language.scanner import OTHER_GEOMETRIES, nested_too_deeply
+from contrada.language.scanner import OTHER_GEOMETRIES, nested_too_deeply, too_many_terms
 from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
@@ -58,6 +58,8 @@ def _operation(value: Mapping[str, Any], path: Pointer, depth: int) -> Node:
         raise Fault(path.to("op"), "the name of an operator is text")
     if not isinstance(arguments, list | tuple):
         raise Fault(path, f"the arguments of {name!r} are a list, `args`")
+    if name.lower() in ("and", "or") and len(arguments) > limit("terms"):
+        raise Fault(path, too_many_terms())
     below = path.to("args")
     read = tuple(syntax_of(item, below.to(k), depth + 1) for k, item in enumerate(arguments))
     known = OPERATORS.get(name, "<>" if name == "!=" else name.lower())

@@ -47,13 +47,13 @@ class Scanned(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Scanned]:
-    """The tokens of a text; a Fault where there is none, and where brackets or NOTs are nested too deeply.
+    """The tokens of a text; a Fault where there is none, where it is nested too deeply, or joins too many terms.
 
     >>> [token.type for token in tokens("a IN (1, 2) AND inside(b, POINT(1 2))")]
     ['NAME', 'IN', 'LITERALS', 'AND', 'NAME', 'LPAR', 'NAME', 'COMMA', 'GEOMETRY', 'RPAR']
     """
-    place, depth, negations, last, before = 0, 0, 0, "", ""
-    deepest = limit("filter_nesting")
+    place, depth, negations, joints, last, before = 0, 0, 0, 0, "", ""
+    deepest, most = limit("filter_nesting"), limit("terms")
     while (token := _token(text, place, last, before)) is not None:
         yield token
         place, before, last = token.end, last, token.type
@@ -64,11 +64,20 @@ def tokens(text: str) -> Iterator[Scanned]:
         negations = negations + 1 if last == "NOT" else 0
         if depth > deepest or negations > deepest:
             raise Fault((token.start, token.end), nested_too_deeply())
+        if last in ("AND", "OR"):
+            joints += 1
+            if joints >= most:  # before the parser reads them all: it takes 0.1 ms for each
+                raise Fault((token.start, token.end), too_many_terms())
 
 
 def nested_too_deeply() -> str:
     """Why a filter is refused that is nested beyond the limit."""
     return f"nested more than {limit('filter_nesting')} deep ({variable('filter_nesting')})"
+
+
+def too_many_terms() -> str:
+    """Why a filter is refused that joins more terms than the limit."""
+    return f"more than {limit('terms'):,} terms joined by AND and OR ({variable('terms')})"
 
 
 def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
