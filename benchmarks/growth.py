@@ -66,7 +66,7 @@ def least_time(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 def measure(section: str, calls_of: Callable[[Any], Calls], report: Report) -> Iterator[Row]:
     """Rows of all shapes and sizes, and the exponent of each shape."""
-    first = 500 if report.quick else 4_000
+    first = 500 if report.quick else 2_000
     sizes = [first, 2 * first, 4 * first, 8 * first]
     for name, make in HOSTILE.items():
         times = []
