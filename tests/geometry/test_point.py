@@ -75,7 +75,7 @@ def test_srid_becomes_the_crs():
         (lambda: ct.Point(float("nan"), 0), r"point 0 is \[nan, 0.0\]"),
         (lambda: ct.Point(1e-200, 0), "need finite coordinates within"),
         (lambda: ct.PointArray([(1, 2, 3)]), r"shape \(n, 2\), not \(1, 3\)"),
-        (lambda: ct.Point.from_wkt("nonsense"), "no geometry"),
+        (lambda: ct.Point.from_wkt("nonsense"), "malformed or truncated geometry"),
         (lambda: ct.Point.from_geojson({"type": "Polygon"}), "not a GeoJSON Point but Polygon"),
         (lambda: ct.PointArray.from_arrow(pa.array([1.0])), "not GeoArrow points or WKB"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -37,6 +39,8 @@ def main(
     ] = False,
 ) -> None:
     """Content-based publish/subscribe where a region is a value like any other."""
+    if isinstance(sys.stdout, TextIOWrapper):  # a lone surrogate in a filter or a name is printed as \\udcff
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @app.command()

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_methods
+from contrada.errors import ArgumentError
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
@@ -42,7 +43,7 @@ OnInvalid = Literal["raise", "reject"]
 
 
 @checks_methods(
-    "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "save", "open"
+    "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open"
 )  # fmt: skip
 class RegionArray:
     """An immutable column of valid regions.
@@ -145,7 +146,7 @@ class RegionArray:
         from contrada.geometry.sources import raw_from_wkt
         from contrada.geometry.validation import sift
 
-        return _finish(sift(raw_from_wkt(list(values)), crs, repair), on_invalid)
+        return _finish(sift(raw_from_wkt(_listed(values)), crs, repair), on_invalid)
 
     @overload
     @classmethod
@@ -204,7 +205,7 @@ class RegionArray:
         from contrada.geometry.sources import raw_from_geojson
         from contrada.geometry.validation import sift
 
-        return _finish(sift(raw_from_geojson(list(values)), crs, repair), on_invalid)
+        return _finish(sift(raw_from_geojson(_listed(values)), crs, repair), on_invalid)
 
     @overload
     @classmethod
@@ -356,6 +357,8 @@ class RegionArray:
                 return self._slice(start, max(start, stop))
             return RegionArray(take(self._arrays, np.arange(start, stop, step)), self._crs)
         rows = np.asarray(item)
+        if rows.dtype == object:  # NumPy would write out Decimal("1E+999999") as an integer
+            raise IndexError(f"rows are integers, a slice or a mask, not {type(item).__name__}")
         if rows.dtype == bool:
             if len(rows) != len(self):
                 raise IndexError(f"a mask of {len(rows)} for {len(self)} regions")
@@ -409,3 +412,10 @@ def _finish(sifted: Sifted, on_invalid: OnInvalid) -> RegionArray | Sifted:
             error.args = (f"{error.args[0]} (and {len(sifted.rejected) - 1} more bad rows)",)
         raise error
     return sifted.regions
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    """The values of a column; one text is no column, though Python would take it apart."""
+    if isinstance(values, str | bytes):
+        raise ArgumentError(f"a column is a sequence of values, not one {type(values).__name__}; put it in a list")
+    return list(values)

@@ -105,7 +105,10 @@ def srid_of(crs: Crs | None) -> int:
 
 def _refuse(value: Any, why: str = "") -> Crs:
     is_huge = isinstance(value, int) and value.bit_length() > 64
-    shown = f"an integer of {value.bit_length()} bits" if is_huge else repr(value)
+    try:
+        shown = f"an integer of {value.bit_length()} bits" if is_huge else repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or with a number too long to be printed
+        shown = f"a {type(value).__name__}"
     shown = shown if len(shown) <= SHOWN else shown[: SHOWN - 3] + "..."
     raise CrsError(f"unknown coordinate reference system {shown}{why}")
 
@@ -118,7 +121,7 @@ def _of_text(text: str) -> Crs:
         return Crs(plain)
     if _CONTROL.search(plain):
         return _refuse(text)
-    if plain.isascii() and plain.isdigit():
+    if plain.isascii() and plain.isdigit() and len(plain) < 20:
         plain = f"EPSG:{int(plain)}"
     found = _CODE.fullmatch(plain) or _URN.fullmatch(plain) or _URL.fullmatch(plain)
     if found is not None:

@@ -125,7 +125,7 @@ def finish(sifted: SiftedPoints, on_invalid: OnInvalid) -> PointArray | SiftedPo
     return sifted.points
 
 
-@checks_methods("__init__", "from_shapely", "from_wkb", "from_arrow")
+@checks_methods("__init__", "from_shapely", "from_wkb", "from_arrow", "to_wkb")
 class PointArray:
     """An immutable column of points: xy (n, 2), finite and within 1e-120..1e120 in magnitude (or zero).
 
@@ -299,7 +299,7 @@ def _rebuild(xy: NDArray[np.float64], crs: Crs | None) -> PointArray:
     return PointArray(xy, crs=crs)
 
 
-@checks_methods("from_shapely", "from_wkb", "from_wkt", "from_geojson")
+@checks_methods("from_shapely", "from_wkb", "from_wkt", "from_geojson", "to_wkb")
 class Point:
     """A point (x, y). Immutable; equal to points of the same coordinates.
 
@@ -319,7 +319,8 @@ class Point:
         except OverflowError as error:
             raise RegionError(f"a coordinate of a point is too large: {error}") from error
         except (TypeError, ValueError) as error:
-            raise ArgumentError(f"a point has two numbers, not {x!r:.40} and {y!r:.40}: {error}") from error
+            given = f"{type(x).__name__} and {type(y).__name__}"
+            raise ArgumentError(f"a point has two numbers, not {given}: {error}") from error
         if not ((x == 0.0 or SMALLEST <= abs(x) <= LARGEST) and (y == 0.0 or SMALLEST <= abs(y) <= LARGEST)):
             PointArray([(x, y)])  # says what is wrong; NaN is, too
         _set_x(self, x)

@@ -27,7 +27,7 @@ from contrada.geometry.validation import is_on_the_globe, read_one, sift
 Coordinates = Iterable[Sequence[float]]
 
 
-@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box")
+@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb")
 class Region:
     """A non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 

@@ -131,6 +131,7 @@ class ForwardingTable:
     def unsubscribe(self, key: Name) -> None:
         """Remove a subscription; an unknown key is an error."""
         self._need_keys()
+        check_name("key", key)
         with self._store.updating(waits=False):
             row = self._row_of(key)
             if row is None:
@@ -237,10 +238,11 @@ class ForwardingTable:
         ['k17']
         """
         self._need_keys()
-        return _listed(self._keys.chosen(rows))
+        return _listed(self._keys.chosen(_checked_rows(rows)))
 
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
         """The subscribers that the rows of an answer stand for, which was given by subscription or by subscriber."""
+        rows = _checked_rows(rows)
         owners = self._store.snapshot.subscription_subscriber
         whose = rows if by == "subscriber" or owners is None else owners[rows].astype(np.int64)
         return _listed(self._subscribers.chosen(whose))
@@ -452,6 +454,13 @@ class ForwardingTable:
 def _unpickled(data: bytes) -> ForwardingTable:
     """The table of a pickle."""
     return opened_bytes(data, ForwardingTable.open)
+
+
+def _checked_rows(rows: Any) -> NDArray[np.int64]:
+    array = np.asarray(rows)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ArgumentError(f"rows are integers, as answers have them, not {array.dtype}")
+    return array.astype(np.int64).reshape(-1)
 
 
 def _listed(names: Any) -> list[Name]:

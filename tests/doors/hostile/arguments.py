@@ -132,7 +132,7 @@ BROKEN = "arrow broken binary"
 TAKES_ARROW = ("RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow", "PointArray.from_wkb")
 # Why entry points take nothing from outside.
 REASONS = {
-    "Column._": "a name; Constraint checks it",
+    "Column": "a name and nothing more; Constraint checks it",
     "Explanation": "made by the package alone",
     "Simplification": "made by the package alone",
     "ValueType": "users derive from it; their methods are their own",
@@ -204,7 +204,7 @@ def corpus(entry: str, value: Any) -> dict[str, dict[str, Any]]:
     """Good values, then every awkward value for every parameter."""
     found: dict[str, dict[str, Any]] = {"good": {}}
     for parameter in parameters(entry, value):
-        names = [name for name in VALUES if name != BROKEN or entry in TAKES_ARROW]
+        names = [name for name in VALUES if name != BROKEN or (entry in TAKES_ARROW and parameter == "values")]
         found.update({f"{parameter}: {name}": {parameter: name} for name in names})
         if parameter in SEQUENCES:
             found.update({f"{parameter}: list of {name}": {parameter: [name]} for name in names if name != BROKEN})
@@ -229,6 +229,14 @@ def argument_doors() -> dict[str, Door]:
 
 def refusals(entry: str) -> tuple[type[BaseException], ...]:
     """Errors that the documentation of an entry point names beside ContradaError: those of Python's own protocols."""
+    if entry == "ForwardingTable.simplify":
+        return (TypeError,)  # what `progress`, a function of the caller, raises
     if entry.rpartition(".")[2].startswith("__") or entry.startswith("Relation"):
-        return (TypeError, ValueError, LookupError, ArithmeticError)  # operators and enumerations are Python's
+        return (
+            TypeError,
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            RecursionError,
+        )  # operators and enumerations are Python's
     return (OSError,) if "path" in entry or entry.rpartition(".")[2] in ("open", "save", "verify") else ()

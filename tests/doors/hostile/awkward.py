@@ -34,13 +34,6 @@ class LyingList(list):  # type: ignore[type-arg]
         return 1000
 
 
-class LyingDict(dict):  # type: ignore[type-arg]
-    """A dict whose items are not pairs."""
-
-    def items(self) -> Any:
-        return [None, 1, ("a",)]
-
-
 class Shape:
     """An object whose __geo_interface__ leads to itself."""
 
@@ -201,7 +194,6 @@ VALUES: dict[str, Callable[[], Any]] = {
     "own type": Own,
     "lying text": lambda: LyingText("POLYGON((0 0, 1 0, 0 1, 0 0))"),
     "lying list": lambda: LyingList([1, 2]),
-    "lying dict": lambda: LyingDict({"a": 1}),
     "shape of itself": Shape,
 }
 

@@ -113,10 +113,11 @@ def _arrow(data: bytes) -> object:
     """Columns as other programs hand them over: Arrow checks nothing then."""
     try:
         table = pa.ipc.open_stream(data).read_all()
+        columns = table.columns
     except (pa.ArrowException, OSError, ValueError):
         return None
     found: list[object] = []
-    for column in table.columns:
+    for column in columns:
         for call in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
             try:
                 found.append(use(call(column, on_invalid="reject")))

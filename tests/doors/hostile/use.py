@@ -29,7 +29,7 @@ def use(value: Any) -> object:
         return use(value.points)
     if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
         return use_asked(value)
-    return repr(value)[:1000]
+    return repr(value)[:1000] if type(value).__module__.startswith("contrada") else str(type(value))
 
 
 def use_region(region: ct.Region) -> object:
