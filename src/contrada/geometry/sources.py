@@ -188,7 +188,7 @@ def _raw_from_geojson_row(value: Any) -> Raw:
         if kind == "MultiPolygon":
             return raw_from_coordinates(coordinates)
         return faulty_row(WRONG_TYPE if kind in _KIND_CODES else MALFORMED, _KIND_CODES.get(kind, -1))
-    except (ValueError, TypeError, AttributeError, KeyError):  # RegionError is a ValueError
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # RegionError is a ValueError
         return faulty_row(MALFORMED, -1)
 
 
