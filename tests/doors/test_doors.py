@@ -9,21 +9,23 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.language import records
-from hostile.__main__ import corpus_inputs, mutation_inputs
+from hostile.__main__ import mutation_inputs
 from hostile.doors import DOORS, uncovered
 from hostile.known import is_known, stale
 from hostile.runner import Pool, failed, told
 from hostile.worker import Input
 
-CONTENT = [name for name in DOORS if not name.endswith("()")]
-# Doors that get all small inputs of their corpus here; the others read the same and get a few here, all in verify.
-WHOLE = (
+# A simulation or an experiment may take minutes on purpose: such commands get their corpus alone.
+WORK = ("contrada overlay", "contrada experiment", "contrada demo", "contrada ingest", "contrada stream")
+CONTENT = [name for name in DOORS if not name.endswith("()") and not name.startswith(WORK)]
+# Doors whose corpora the others share get up to so many inputs here; the rest follows in `make verify`.
+FIRST = (
     "Region.from_", "Point.from_", "PointArray.from_", "RegionArray.from_", "arrow columns", "parse",
     "filter and message",
     "message_of", "read_messages[", "overlay frames", "Artifact", "ForwardingTable.open, damaged",
 )  # fmt: skip
-FEW = 20
-MUTATIONS = 2000
+MANY, FEW = 40, 4
+MUTATIONS = 400
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +90,8 @@ def test_inputs_follow_from_the_seed():
 
 def sampled(name):
     names = DOORS[name].names(large=False)
-    is_whole = name.startswith(WHOLE) and not name.endswith(("()", "changed"))
-    return [Input(name, one) for one in (names if is_whole else names[:: max(1, len(names) // FEW)])]
+    most = MANY if name.startswith(FIRST) and not name.endswith(("()", "changed")) else FEW
+    return [Input(name, one) for one in names[:: max(1, -(-len(names) // most))]]
 
 
 def check_corpus(pool, inputs):
@@ -103,16 +105,11 @@ def test_the_corpus(pool):
     check_corpus(pool, [one for name in DOORS for one in sampled(name)])
 
 
-@pytest.mark.slow
-def test_the_corpus_of_nearly_a_megabyte(pool):
-    check_corpus(pool, list(corpus_inputs(DOORS, small=False)))
-
-
 def test_mutations(pool):
     complain(pool.run(mutation_inputs(CONTENT, MUTATIONS, seed=7)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.sampled_from(CONTENT), st.randoms(use_true_random=False))
 def test_any_mutation(pool, name, rng):
     complain([pool.one(Input(name, case=DOORS[name].drawn(rng)))])
@@ -127,5 +124,5 @@ def test_commands_in_a_process_of_their_own(words):
     run = subprocess.run(
         [sys.executable, "-m", "contrada.cli.main", *words], capture_output=True, input=b"", timeout=120
     )
-    assert run.returncode == 2
+    assert run.returncode == (1 if words[1].startswith("(") else 2)  # `check` ran, and found fault
     assert b"Traceback" not in run.stderr

@@ -82,7 +82,7 @@ FAULTS = [  # JSON, its path, part of the message
     (op("meets", X, {"type": "Polygon", "coordinates": 7}), "/args/1", "malformed"),
     (op("meets", X, {"type": "Polygon"}), "/args/1", "empty"),
     (op("meets", X, {"type": "Point", "coordinates": ["a", None]}), "/args/1", "two numbers"),
-    (op("meets", X, {"type": "Point"}), "/args/1", "two numbers"),
+    (op("meets", X, {"type": "Point"}), "/args/1", "has coordinates [x, y]"),
     (op("meets", X, {"type": "Point", "coordinates": [1, 2], "crs": "x"}), "/args/1", "the key 'crs' has no meaning"),
     (op("meets", X, {"type": ["Point"]}), "/args/1", "malformed"),
     (op("meets", X, {"bbox": 5}), "/args/1/bbox", "a bbox is a list of four numbers"),

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from contrada import pipeline
-from contrada.cli import spark_match, streaming
+from contrada.cli import spark_running
 from contrada.cli.main import app
 
 SUBSCRIPTIONS = [
@@ -28,8 +28,7 @@ LINES = [
 
 @pytest.fixture
 def run(spark, monkeypatch):
-    monkeypatch.setattr(spark_match, "session", lambda master: spark)
-    monkeypatch.setattr(streaming, "session", lambda master, further: spark)
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))

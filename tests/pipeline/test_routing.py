@@ -183,7 +183,7 @@ def test_want_of_memory_is_told(tmp_path, monkeypatch, spark):
     assert 'plan="partitioned" builds it in parts' in told
     made, _ = split(pa.table({"key": np.arange(4), "geometry": grid(2)}), parse(TEMPLATE), str(tmp_path), 1)
 
-    def refuse(path):
+    def refuse(path, **options):
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(tables.ForwardingTable, "open", refuse)

@@ -40,7 +40,7 @@ def check_column(column: Any, what: str) -> Any:
     Linear in rows and bytes of text: 1.5 ms for a million values of WKB, 30 ms for a million texts of 40 bytes. A match
     takes hundreds of times as long, so columns that Spark made are checked too.
 
-    >>> import pyarrow as pa
+    >>> import numpy as np, pyarrow as pa
     >>> offsets = pa.py_buffer(np.array([0, 1, 900], np.int32))
     >>> check_column(pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"ab")]), "column 'area'")
     Traceback (most recent call last):
@@ -112,7 +112,7 @@ def whole_array(values: Any) -> Any:
 def bad_texts(column: Any) -> list[int]:
     """Return the rows of a sound column whose text is not UTF-8; none for columns of other types.
 
-    >>> import pyarrow as pa
+    >>> import numpy as np, pyarrow as pa
     >>> offsets = pa.py_buffer(np.array([0, 1, 2], np.int32))
     >>> bad_texts(pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(bytes([65, 255]))]))
     [1]

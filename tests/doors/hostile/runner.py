@@ -49,11 +49,13 @@ class Worker:
         self.process = _context().Process(target=serve, args=(child, log), daemon=True)
         self.process.start()
         child.close()
-        self._mark(starting=True)
+        if not self.connection.poll(START_SECONDS):
+            raise TimeoutError(f"worker {self.number} did not start in {START_SECONDS:.0f} s; see {log}")
+        self.connection.recv()  # it is ready: from now on time counts
+        self._mark()
 
-    def _mark(self, starting: bool = False) -> None:
-        self.since, self.cpu = time.monotonic(), 0.0 if starting else self._cpu()
-        self.patience = START_SECONDS if starting else HANG_SECONDS
+    def _mark(self) -> None:
+        self.since, self.cpu = time.monotonic(), self._cpu()
 
     def _cpu(self) -> float:
         try:
@@ -66,7 +68,7 @@ class Worker:
         """Give it inputs; it must have none."""
         self.pending.extend(inputs)
         self.connection.send(inputs)
-        self._mark(starting=self.patience == START_SECONDS)
+        self._mark()
 
     def results(self) -> Iterator[Result]:
         """The results that are there; if the process is dead, what killed it."""
@@ -74,7 +76,6 @@ class Worker:
             while self.connection.poll():
                 result = self.connection.recv()
                 self.pending.popleft()
-                self.patience = HANG_SECONDS
                 self._mark()
                 yield result
         except (EOFError, ConnectionError, OSError):
@@ -83,8 +84,8 @@ class Worker:
     def watch(self) -> Iterator[Result]:
         """A result if the current input has taken too long."""
         wall, cpu = time.monotonic() - self.since, self._cpu() - self.cpu
-        is_slow = self.patience == HANG_SECONDS and wall > MOST_SECONDS + 1 and cpu > MOST_SECONDS + 1
-        is_idle = wall > self.patience and cpu < 1 + wall / 100  # on a busy machine others may have the processor
+        is_slow = wall > MOST_SECONDS + 1 and cpu > MOST_SECONDS + 1
+        is_idle = wall > HANG_SECONDS and cpu < 1 + wall / 100  # on a busy machine others may have the processor
         if self.pending and (is_slow or is_idle):
             self.process.kill()
             self.process.join()

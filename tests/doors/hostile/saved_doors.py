@@ -68,6 +68,8 @@ def _edit(files: list[Path], file: Any, place: Any, way: Any, value: Any) -> Non
     if way == "replace" and isinstance(value, bytes | str):
         path.write_bytes(value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass"))
         return
+    if not path.exists():  # an edit before this one removed it
+        return
     data = bytearray(path.read_bytes())
     at = _number(place) % max(1, len(data))
     if way == "cut":

@@ -63,6 +63,7 @@ def serve(connection: Connection, log: str) -> None:
     _separate(log)
     folder = tempfile.mkdtemp(prefix="contrada-doors-")
     os.chdir(folder)
+    connection.send("ready")
     try:
         while (batch := connection.recv()) is not None:
             for one in batch:
