@@ -34,6 +34,15 @@ def guarded(items: Iterable[Any], what: str) -> Iterator[Any]:
         raise FormatError(f"{what} {UNREADABLE}: {reason[:SHOWN]}") from error
 
 
+def unreadable_reason(error: ContradaError) -> str:
+    """Return why a file cannot be read on; errors of `guarded` say so already.
+
+    >>> unreadable_reason(FormatError("the footer is damaged"))
+    'the file cannot be read from here on: the footer is damaged'
+    """
+    return str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+
+
 def check_column(column: Any, what: str) -> Any:
     """Return an Arrow array or chunked array if it is sound, or raise FormatError; bad UTF-8 is not looked at.
 

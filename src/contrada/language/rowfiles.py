@@ -10,7 +10,7 @@ import msgspec
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry.arrow_checks import UNREADABLE, guarded
+from contrada.geometry.arrow_checks import guarded, unreadable_reason
 from contrada.language.bounded import Expansion, open_parquet
 from contrada.language.gisfiles import gis_batches
 from contrada.language.parquet_geometry import parquet_schema
@@ -78,7 +78,7 @@ def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> I
             yield from _read_table(table, ready.name, first, spatial, times)
             first += table.num_rows
     except ContradaError as error:
-        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        reason = unreadable_reason(error)
         yield Rejected(ready.name, "row", first, reason, "")
 
 

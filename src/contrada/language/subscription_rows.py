@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry.arrow_checks import UNREADABLE
+from contrada.geometry.arrow_checks import unreadable_reason
 from contrada.language.records import ROWS, Opened, Rejected, Source, files_of, opened
 from contrada.language.row_faults import row_faults
 from contrada.language.rowfiles import read_batches, row_text
@@ -96,7 +96,7 @@ def _read_tables(ready: Opened, wanted: set[str]) -> _ReadTables:
                 found.rejected.extend(Rejected(ready.name, "row", row, str(error), "") for row in rows)
             first += table.num_rows
     except ContradaError as error:
-        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        reason = unreadable_reason(error)
         found.rejected.append(Rejected(ready.name, "row", first, reason, ""))
     return found
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry.arrow_checks import UNREADABLE, check_column, guarded
+from contrada.geometry.arrow_checks import check_column, guarded, unreadable_reason
 from contrada.pipeline.sources import GIS, LINES, PARQUET
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
                 done += len(found.numbers)
             yield found
     except ContradaError as error:
-        reason = str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
+        reason = unreadable_reason(error)
         yield Unread(piece.file, done, reason, None)
 
 
