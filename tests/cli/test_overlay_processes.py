@@ -134,18 +134,21 @@ def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
 
 
 def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
-    # Heartbeats are far apart: only notes that say so tell the others in time that a peer is gone.
+    # A neighbour that is silent is given up after 3.5 heartbeats, 70 seconds: what is heard sooner was said in order.
     (tmp_path / "secret").write_text("open sesame")
     first = Process(tmp_path, "first", "price > 0", [], "20")
-    wait_for(first.address, 60)
-    secret = ["--secret-file", str(tmp_path / "secret")]
-    closing = subprocess.Popen(
-        [*COMMAND, "peer", "--subscribe", "price > 0", *secret, "--join", first.address()],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    address = closing.stderr.readline().split()[-1]
-    third = Process(tmp_path, "third", "price > 0", [address], "20")
+    others = []
     try:
+        wait_for(first.address, 60)
+        secret = ["--secret-file", str(tmp_path / "secret")]
+        closing = subprocess.Popen(
+            [*COMMAND, "peer", "--subscribe", "price > 0", *secret, "--join", first.address()],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        others.append(closing)
+        address = closing.stderr.readline().split()[-1]
+        third = Process(tmp_path, "third", "price > 0", [address], "20")
+        others.append(third.process)
         wait_for(third.address, 60)
 
         def reaches_all():
@@ -153,7 +156,7 @@ def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
             time.sleep(1)
             return third.delivered()
 
-        wait_for(reaches_all, 60)
+        wait_for(reaches_all, 240)  # on a busy machine notes of the joining are lost, and said again a heartbeat later
         closing.stdout.close()
         keys = []
 
@@ -165,11 +168,13 @@ def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
         wait_for(has_left, 60)
         assert closing.returncode == 141
         assert "Traceback" not in closing.stderr.read()
-        wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 15)
+        wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
         (key,) = publish(tmp_path, third.address(), [{"price": 3}])
-        wait_for(lambda: key in first.delivered() and key in third.delivered(), 15)
+        wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
     finally:
-        for process in (first.process, third.process, closing):
+        for process in (first.process, *others):
             process.kill()
             process.wait(60)
-        closing.stderr.close()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
