@@ -165,6 +165,30 @@ def test_other_commands_stop_with_one_line(tmp_path, start, name, delay):
     assert lines == ["interrupted: output that was begun is not whole"]
 
 
+STARTING = """
+import signal
+from pyspark.sql import SparkSession
+from contrada.cli.spark_running import interruptible
+
+made = SparkSession.Builder.getOrCreate
+
+def interrupted(builder):
+    signal.raise_signal(signal.SIGINT)  # the Spark context is there, the session is not
+    return made(builder)
+
+SparkSession.Builder.getOrCreate = interrupted
+with interruptible("stopped") as interruption:
+    interruption.start("local[1]")
+"""
+
+
+@pytest.mark.slow
+def test_spark_does_not_take_the_signal_while_it_starts(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
+    run = subprocess.run([sys.executable, "-c", STARTING], capture_output=True, text=True, timeout=WAIT)
+    assert (run.returncode, run.stderr) == (130, "stopped\n")
+
+
 HIDDEN = """
 import sys
 class Hidden:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -68,7 +70,7 @@ def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None
         conf = SparkConf()
         for name, value in settings.items():
             conf.set(name, value)
-        with _ended_unless_ready():
+        with _ended_unless_ready(), _handler_kept():
             SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
 
 
@@ -92,6 +94,18 @@ def _ended_unless_ready() -> Iterator[None]:
         raise
     finally:
         java_gateway.Popen = start
+
+
+@contextmanager
+def _handler_kept() -> Iterator[None]:
+    """Keep the handler of SIGINT: a new Spark context sets its own, which calls Java and prints how that fails."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def settings_of(place: str) -> dict[str, str]:
