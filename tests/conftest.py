@@ -2,12 +2,13 @@
 
 import os
 
+from effort import examples
 from hypothesis import HealthCheck, settings
 
 SLOW_START = [HealthCheck.too_slow]  # the first example of a session may compile kernels
 
-settings.register_profile("quick", max_examples=20, deadline=None, suppress_health_check=SLOW_START)
-settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=SLOW_START)
+settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=SLOW_START)
+settings.register_profile("default", max_examples=examples(100), deadline=None, suppress_health_check=SLOW_START)
 settings.register_profile("thorough", max_examples=5000, deadline=None, suppress_health_check=SLOW_START)
 without_compilation = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if without_compilation else "default"))

@@ -119,7 +119,7 @@ def test_a_swallowed_interrupt_comes_again():
         "ref = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))\n"
         "with finished():\n"
         "    del thing\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(300)\n"  # longer than the test waits: the interrupt ends it
         "    print('not interrupted')\n"
     )
     with start(code) as process:

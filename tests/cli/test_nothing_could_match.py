@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -132,7 +133,7 @@ def expected_pairs():
 VALUES = st.sampled_from([None, 1, 2.5, True, "x", Region.box(0, 0, 1, 1), [1]])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     messages=st.lists(st.dictionaries(st.sampled_from("abcdefgh"), VALUES, max_size=8), max_size=20), wide=st.booleans()
 )

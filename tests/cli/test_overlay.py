@@ -44,6 +44,7 @@ def test_wrong_options_say_what_is_wrong(option, value, word):
     assert word in result.stderr
 
 
+@pytest.mark.slow
 def test_evaluate_draws_from_its_rows(tmp_path):
     arguments = ("evaluate", "--scale", 0.002, "--seeds", 1, "--processes", 1, "--rows", tmp_path / "rows.ndjson")
     result = run(*arguments)

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -68,7 +69,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.lists(FILTERS, min_size=1, max_size=25), FILTERS, st.sets(st.integers(0, 39)), st.sampled_from([2, 32, ONE_LEAF])
 )
@@ -165,7 +166,7 @@ class Forwarding(RuleBasedStateMachine):
         assert any(predicate_holds(self.live[key], message) for key in self.forwarded) == everyone
 
 
-Forwarding.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Forwarding.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestForwarding = Forwarding.TestCase
 
 

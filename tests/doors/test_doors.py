@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,7 +110,7 @@ def test_mutations(pool):
     complain(pool.run(mutation_inputs(CONTENT, MUTATIONS, seed=7)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.sampled_from(CONTENT), st.randoms(use_true_random=False))
 def test_any_mutation(pool, name, rng):
     complain([pool.one(Input(name, case=DOORS[name].drawn(rng)))])

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 import shapely
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -105,7 +106,7 @@ def test_parts_that_lie_apart_keep_their_coordinates():
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(1, 4)), min_size=1, max_size=8))
 def test_a_union_is_the_union(squares):
     boxes = [ct.Region.box(x + 0.1, y + 0.3, x + size + 0.1, y + size + 0.3) for x, y, size in squares]
@@ -194,7 +195,7 @@ def test_bad_zones_are_an_error_that_names_the_line(text):
         read_zones(io.BytesIO(text.encode()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.floats(-79, 79), st.floats(-180, 180), st.floats(0.001, 600))
 def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
     try:

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from effort import examples
 
 import contrada as ct
 from contrada.language import parse, to_json
@@ -43,11 +44,12 @@ def mutated(rng, text):
     return text
 
 
-def test_ten_thousand_mutations():
+@pytest.mark.effort
+def test_mutations():
     rng = random.Random(7)
     parse(SEEDS[0])
     outcomes = {"read": 0, "refused": 0}
-    for _ in range(10_000):
+    for _ in range(examples(10_000)):
         text = mutated(rng, rng.choice(SEEDS))
         start = time.process_time()
         try:
@@ -73,10 +75,11 @@ def mutated_json(rng, value):
     return {key: mutated_json(rng, item) if key == at else item for key, item in value.items()}
 
 
+@pytest.mark.effort
 def test_mutated_json():
     rng = random.Random(8)
     seeds = [to_json(parse(text)) for text in SEEDS]
-    for _ in range(3000):
+    for _ in range(examples(3000)):
         with suppress(ct.FilterError):
             parse(mutated_json(rng, rng.choice(seeds)))
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -107,20 +108,20 @@ def test_several_filters():
     same(Predicate([Filter([small]), Filter([large]), Filter([named, large])]))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(predicates())
 @example(Predicate([Filter([Constraint("x", "=", Decimal("1E-999"))])]))
 def test_any_predicate(predicate):
     same(predicate)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.text(min_size=1), st.text())
 def test_any_text(name, value):
     same(Filter([Constraint(name, "=", value), Constraint(name, "contains", value)]))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.floats(allow_nan=False), st.integers(-(10**60), 10**60), st.decimals(allow_nan=False, places=30))
 def test_any_number(double, integer, decimal):
     same(Constraint("x", "in", [double, integer, decimal]))

@@ -1,5 +1,6 @@
 """Any nesting of AND, OR and NOT, against plain three-valued evaluation of the expression itself."""
 
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,7 +89,7 @@ def is_subscribed(table, key, predicate):
     return True
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(trees(), min_size=1, max_size=6), st.lists(flagged(), min_size=1, max_size=10))
 def test_compiled_expressions_say_what_they_say(given_trees, asked):
     table = ct.ForwardingTable()

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ def check(table, model, asked):
 
 
 @pytest.mark.parametrize("shape", ["buffered", "packed", "both"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     given_predicates=st.lists(predicates(), min_size=1, max_size=25),
     later=st.lists(predicates(), max_size=5),

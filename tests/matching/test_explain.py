@@ -10,6 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 
 import contrada as ct
@@ -248,7 +249,7 @@ def test_explanations_beside_updates():
         thread.join()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(predicate=predicates(), message=messages())
 def test_explanations_agree_with_matches_and_with_plain_evaluation(predicate, message):
     table = ct.ForwardingTable()

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,7 +121,7 @@ def arrow_of(message):
     return pa.Table.from_pylist([row]) if row else pa.table({"nothing": pa.nulls(1)})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(data=st.data(), message=facts(), asked=st.lists(predicates(ATTRIBUTES), min_size=1, max_size=6))
 def test_every_door_gives_the_answer_of_a_scan(data, message, asked):
     table = ForwardingTable()
@@ -146,7 +147,7 @@ def test_every_door_gives_the_answer_of_a_scan(data, message, asked):
             assert set(table.keys_of(found.rows[start:stop])) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data(), message=facts(), constraint=constraints(ATTRIBUTES))
 def test_an_overlay_reads_messages_like_a_table(data, message, constraint):
     predicate = ct.Predicate([ct.Filter([constraint])])

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,7 @@ def holds(constraint, message):
     return value is not None and (constraint.attribute == "area" or value > 3)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(filters, min_size=1, max_size=12), st.lists(messages, min_size=1, max_size=6), st.data())
 def test_answers_are_those_of_plain_evaluation(made, asked, data):
     table = ct.ForwardingTable()

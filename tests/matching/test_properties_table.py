@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
@@ -279,7 +280,7 @@ def _small_levels(monkeypatch):
 
 
 TestTable = TableMachine.TestCase
-TestTable.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestTable.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 class LongTableMachine(TableMachine):
@@ -287,4 +288,4 @@ class LongTableMachine(TableMachine):
 
 
 TestLongTable = pytest.mark.slow(LongTableMachine.TestCase)
-TestLongTable.settings = settings(max_examples=500, stateful_step_count=60, deadline=None)
+TestLongTable.settings = settings(max_examples=examples(500), stateful_step_count=60, deadline=None)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ def subscribed(table, given_predicates, first=0):
     return kept
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     given_predicates=st.lists(predicates(), min_size=1, max_size=12),
     later=st.lists(predicates(), max_size=3),

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import shapely
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def assert_same(predicate, simpler, messages):
         assert predicate_holds(simpler, message) == predicate_holds(predicate, message), (message, str(simpler))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.lists(scalars.filters(ATTRIBUTES), min_size=1, max_size=6), st.lists(scalars.messages(ATTRIBUTES), max_size=8)
 )
@@ -77,7 +78,7 @@ def spatial_predicates(draw):
     return Predicate(draw(parts)), [*pool, *map(Region.from_shapely, cells.regions(further))]
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(spatial_predicates())
 def test_predicates_over_regions_say_what_they_said(drawn):
     predicate, values = drawn
@@ -87,7 +88,7 @@ def test_predicates_over_regions_say_what_they_said(drawn):
     assert simplify(simpler) == simpler
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(spatial_predicates(), st.lists(scalars.filters(ATTRIBUTES), max_size=20))
 def test_indexes_find_what_a_scan_finds(drawn, others):
     both = [Filter([*one, *other]) for one, other in zip(drawn[0], others, strict=False)]

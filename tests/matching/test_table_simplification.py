@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def subscribed(given_predicates, subscribers=3):
 LISTS = st.lists(predicates(), min_size=1, max_size=9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LISTS, st.lists(messages(), max_size=6), st.sets(st.integers(0, 8), max_size=3), st.booleans())
 def test_answers_stay_within_subscriptions(given_predicates, asked, gone, is_saved):
     table, model = subscribed(given_predicates)
@@ -65,7 +66,7 @@ def assert_answers(table, model, asked):
         assert set(table.match(message)) == {f"s{key % 3}" for key in expected}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LISTS, st.lists(messages(), min_size=1, max_size=6))
 def test_subscribers_stay_across_subscriptions(given_predicates, asked):
     table, model = subscribed(given_predicates)
@@ -79,7 +80,7 @@ def test_subscribers_stay_across_subscriptions(given_predicates, asked):
         assert set(table.subscribers_of(rows, "subscriber")) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LISTS)
 def test_bulk_recall_is_recall(given_predicates):
     table, model = subscribed(given_predicates)

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 
 from contrada import Constraint, FilterError, Point, Region, Relation
@@ -14,13 +15,13 @@ from contrada.testing.plain import holds
 from contrada.testing.scalars import constraints, messages, values
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(constraint=constraints(), message=messages())
 def test_usual_values_are_judged_like_by_plain_evaluation(constraint, message):
     assert truth(constraint, message.get(constraint.attribute)) is holds(constraint, message)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(constraint=constraints(), value=values())
 def test_any_value_is_judged_like_by_plain_evaluation(constraint, value):
     assert truth(constraint, value) is holds(constraint, {constraint.attribute: value})
@@ -56,7 +57,7 @@ def test_kinds_that_are_asked_for():
     assert asked_kind(Constraint("x", Relation.INSIDE, Point(0, 0))) is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(constraint=constraints().filter(lambda constraint: constraint.kind is None))
 def test_tests_lead_back_to_equal_constraints(constraint):
     operands = constraint.value if isinstance(constraint.value, tuple) else (constraint.value,)

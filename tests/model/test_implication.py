@@ -4,6 +4,7 @@ import itertools
 from datetime import UTC, datetime
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ def _constraints(kind):
     return scalars.spatial_constraints("x") if kind == "spatial" else scalars.scalar_constraints("x", kind)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(PAIRS, st.lists(scalars.values(), max_size=8), st.lists(st.one_of(regions(), points()), max_size=3))
 def test_claims_hold_for_every_value(pair, values, shapes):
     first, second = pair

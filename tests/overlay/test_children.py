@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,13 +34,13 @@ def scan(table, where):
     return [child for child, (box, _, parts) in table.items() if any(meets(part, where) for part in parts or (box,))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(TABLES, boxes())
 def test_who_is_met_is_what_a_scan_finds(table, where):
     assert Children(table).met_by(np.array(where)) == scan(table, where)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(TABLES, TABLES)
 def test_a_table_is_known_by_its_names_and_entries(before, after):
     assert Children(before).is_of(dict(before))

@@ -9,6 +9,7 @@ import signal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from effort import examples
 
 from contrada.matching import ForwardingTable
 from contrada.pipeline import changes, versions
@@ -112,11 +113,12 @@ def test_files_of_rows_are_read_in_another_process(tmp_path, suffix, written):
     assert [made.changes[k].subscriber for k in (0, 1, 8)] == ["k0", "s0", "s2"]
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize(("suffix", "written"), [("parquet", parquet_of), ("arrow", arrow_of)])
 def test_damaged_files_of_rows_end_nothing(tmp_path, suffix, written):
     data, chosen = written(rows()), random.Random(5)
     damaged = [data[: len(data) // 2], data[:12], b"", data + b"x", b"PAR1" + os.urandom(200) + b"PAR1"]
-    for _ in range(6):
+    for _ in range(examples(8)):
         changed = bytearray(data)
         for _ in range(chosen.choice([1, 8])):
             changed[chosen.randrange(len(changed))] ^= chosen.randrange(1, 256)

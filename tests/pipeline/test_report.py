@@ -260,6 +260,7 @@ def test_nothing_at_all_gives_a_page(spark, run, tmp_path):
     assert "Nothing to draw" in page
 
 
+@pytest.mark.slow
 def test_messages_without_matches_give_a_page(run, tmp_path):
     tables = {**run.tables, "matches": run.tables["matches"].limit(0)}
     page = write_report(tmp_path / "report.html", **tables, title="No matches").read_text(encoding="utf-8")
@@ -267,6 +268,7 @@ def test_messages_without_matches_give_a_page(run, tmp_path):
     assert "Nothing matched." in page
 
 
+@pytest.mark.slow
 def test_without_keys_subscribers_are_counted(run, tmp_path):
     by_subscriber = run.tables["matches"].select("message_id", "subscriber").distinct()
     numbers = all_numbers({**run.tables, "matches": by_subscriber})
@@ -348,6 +350,7 @@ def test_regions_come_from_filters_if_there_is_no_geometry(run, spark):
     assert shapely.from_wkb(first.wkb).bounds == (0, 0, 1, 1)
 
 
+@pytest.mark.slow
 def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path):
     rough = shapely.Point(0, 0).buffer(100.0, quad_segs=250)  # 1,001 vertices
     shapes = [shapely.to_wkb(shapely.affinity.translate(rough, 37.0 * (n % 60), 41.0 * (n // 60))) for n in range(50)]
@@ -370,6 +373,7 @@ def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path)
     assert cards(Parsed(page))["Matches"] == "60,000"
 
 
+@pytest.mark.slow
 def test_a_page_that_is_too_large_shows_less(run, page, tmp_path, monkeypatch):
     limit = len(page.encode()) - 5_000
     monkeypatch.setattr(report, "LARGEST", limit)

@@ -96,7 +96,7 @@ SLOW = pytest.mark.slow
 CASES = [
     pytest.param("start", signal.SIGINT, marks=SLOW),
     pytest.param("begun", signal.SIGINT, marks=SLOW),
-    ("batch", signal.SIGINT),
+    pytest.param("batch", signal.SIGINT, marks=SLOW),
     pytest.param("idle", signal.SIGINT, marks=SLOW),
     pytest.param("batch", signal.SIGTERM, marks=SLOW),
     pytest.param("idle", signal.SIGTERM, marks=SLOW),

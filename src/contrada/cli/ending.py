@@ -6,8 +6,8 @@ output any more.
 
 from __future__ import annotations
 
-import _thread
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -85,7 +85,8 @@ def finished() -> Iterator[None]:
 def _raise_again(ignored: Any) -> None:
     """Raise an interrupt anew that Python could not pass on, since it came in a callback."""
     if ignored.exc_type is KeyboardInterrupt:
-        later = threading.Timer(AGAIN, _thread.interrupt_main)  # now it would be raised within this hook
+        # Now it would be raised within this hook; and a signal, unlike interrupt_main, ends a wait of the main thread.
+        later = threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         later.daemon = True
         later.start()
     else:

@@ -1,0 +1,11 @@
+"""How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make test-all`."""
+
+import os
+
+FULL = os.environ.get("CONTRADA_EFFORT") == "full"
+SHARE = 4
+
+
+def examples(count: int) -> int:
+    """The number of examples of a property that `make test-all` gives `count`."""
+    return count if FULL else max(1, count // SHARE)
