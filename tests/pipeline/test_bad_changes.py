@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from effort import examples
 
+from contrada.limits import limit, variable
 from contrada.matching import ForwardingTable
-from contrada.pipeline import changes, versions
+from contrada.pipeline import apart, versions
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.changes import Change, DirectoryChanges, apply_changes, read_apart
 from contrada.pipeline.place import Place
@@ -133,21 +134,53 @@ def test_damaged_files_of_rows_end_nothing(tmp_path, suffix, written):
     assert since(tmp_path, news.state).records == []
 
 
-def test_a_process_that_dies_is_a_rejection_and_what_it_read_is_kept(tmp_path, monkeypatch):
-    (tmp_path / "contrada_dies.py").write_text(
-        "import json, os, sys\n"
-        "print(json.dumps(['change', ['subscribe', 'a', 'a', 'size > 1']]), flush=True)\n"
-        f"os.kill(os.getpid(), {int(signal.SIGSEGV)})\n"
+def read_by(monkeypatch, tmp_path, code, **limits):
+    """The records of a file whose reader is this code."""
+    (tmp_path / "contrada_reads.py").write_text(
+        "import json, os, sys, time\n"
+        "print(json.dumps(['change', ['subscribe', 'a', 'a', 'size > 1']]), flush=True)\n" + code
     )
-    run = changes.subprocess.run
+    run = apart.subprocess.run
 
     def other(command, **options):
-        return run([command[0], str(tmp_path / "contrada_dies.py")], **options)
+        return run([command[0], str(tmp_path / "contrada_reads.py")], **options)
 
-    monkeypatch.setattr(changes.subprocess, "run", other)
-    kept, bad = read_apart(b"", "x.parquet")
+    monkeypatch.setattr(apart.subprocess, "run", other)
+    for name, value in limits.items():
+        monkeypatch.setenv(variable(name), str(value))
+    limit.cache_clear()
+    try:
+        kept, bad = read_apart(b"", "x.parquet")
+    finally:
+        limit.cache_clear()
     assert kept == Change("subscribe", "a", "a", "size > 1")
-    assert "signal 11" in bad.reason
+    assert (bad.source, bad.unit) == ("x.parquet", "file")
+    return bad.reason
+
+
+def test_a_process_that_dies_is_a_rejection_and_what_it_read_is_kept(tmp_path, monkeypatch):
+    assert "signal 11" in read_by(monkeypatch, tmp_path, f"os.kill(os.getpid(), {int(signal.SIGSEGV)})\n")
+
+
+def test_a_process_that_takes_too_long_is_stopped(tmp_path, monkeypatch):
+    half = "sys.stdout.write('[\"change\", [')\nsys.stdout.flush()\ntime.sleep(600)\n"
+    reason = read_by(monkeypatch, tmp_path, half, reader_seconds=2)
+    assert "the limit is 2 seconds" in reason
+    assert "CONTRADA_MAX_READER_SECONDS" in reason
+
+
+def test_a_process_that_takes_too_much_memory_is_a_rejection(tmp_path, monkeypatch):
+    code = "from contrada.pipeline.apart import limit_memory\nlimit_memory()\nbytearray(3 << 30)\n"
+    reason = read_by(monkeypatch, tmp_path, code, reader_memory=2 << 30)
+    assert "MemoryError" in reason
+    assert "CONTRADA_MAX_READER_MEMORY" in reason
+
+
+def test_a_file_that_needs_too_much_memory_names_the_limit(tmp_path, monkeypatch):
+    table = rows(2).append_column("large", pa.array([bytes(40 << 20)] * 2))
+    monkeypatch.setenv("CONTRADA_MAX_READER_MEMORY", str(250 << 20))
+    bad = read_apart(parquet_of(table), "x.parquet")[-1]
+    assert "CONTRADA_MAX_READER_MEMORY" in bad.reason
 
 
 def test_a_driver_goes_on_after_bad_files_and_starts_again(tmp_path, monkeypatch):

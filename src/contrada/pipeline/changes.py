@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +21,7 @@ from contrada.language.records import SUFFIXES, Rejected, json_records, lines, o
 from contrada.matching import ForwardingTable
 from contrada.matching.asked import asked_predicate
 from contrada.pipeline import manifests
+from contrada.pipeline.apart import run_apart
 from contrada.pipeline.place import Place
 from contrada.pipeline.reasons import plain_text, reason_of
 
@@ -124,22 +123,16 @@ def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
     """Return the records of a Parquet or Arrow file, read in another process.
 
     The C++ readers of these formats may end the process that they run in when a file is damaged. A driver that ended
-    so would end again at every start.
+    so would end again at every start. The process has the limits `reader_seconds` and `reader_memory`.
     """
-    command = [sys.executable, "-m", "contrada.pipeline.change_files", source]
-    path = os.pathsep.join(filter(None, sys.path))
-    run = subprocess.run(
-        command, input=data, capture_output=True, check=False, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    run = run_apart("contrada.pipeline.change_files", [source], data)
     records: list[Change | Rejected] = []
-    for line in run.stdout.decode(errors="replace").splitlines():
-        kind, fields = json.loads(line)
-        records.append(Change(*fields) if kind == "change" else Rejected(*fields))
-    if run.returncode:
-        last = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        how = f"signal {-run.returncode}" if run.returncode < 0 else last or f"exit code {run.returncode}"
-        reason = f"the file cannot be read from here on: the process that read it ended ({how})"
+    for line in run.output.decode(errors="replace").splitlines():
+        with suppress(ValueError):  # a line that was cut when the process was stopped
+            kind, fields = json.loads(line)
+            records.append(Change(*fields) if kind == "change" else Rejected(*fields))
+    if run.failure is not None:
+        reason = f"the file cannot be read from here on: {run.failure}"
         records.append(Rejected(source, "file", 0, reason, ""))
     return records
 
