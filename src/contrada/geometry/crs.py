@@ -187,21 +187,20 @@ def _of_object(value: Any, to_wkt: Any) -> Crs:
     return _of_text(text) if isinstance(text, str) else _refuse(value)
 
 
+# By byte: 1 for an opening bracket, -1 for a closing one. Bytes of UTF-8 beyond ASCII are never brackets.
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"[({")], _STEPS[list(b"])}")] = 1, -1
+
+
 def nesting_of(text: str | bytes) -> int:
     """The depth of brackets in WKT or JSON, at most: those within quoted text count as well.
 
     >>> nesting_of('A[B["c"], D[E[]]]')
     3
     """
-    opening, closing = ("[({", "])}") if isinstance(text, str) else (b"[({", b"])}")
-    depth = deepest = 0
-    for character in text:
-        if character in opening:
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in closing:
-            depth -= 1
-    return deepest
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    depths = np.cumsum(_STEPS[np.frombuffer(data, np.uint8)], dtype=np.int64)
+    return max(0, int(depths.max(initial=0)))
 
 
 def _mapping(text: str) -> Mapping[Any, Any]:

@@ -2,16 +2,19 @@
 
 A Parquet file of 1 MB can hold gigabytes: pages are compressed, and a long value stands once in a dictionary that a
 million rows refer to. The first is checked against the limit `expansion` before anything is decompressed; values with
-a dictionary are read as that, and decoded a few rows at a time.
+a dictionary are read as that, and decoded a few rows at a time. Values that share prefixes, and long ones of fixed
+length, are read a few rows at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from contrada.errors import FormatError
+from contrada.language.parquet_pages import ColumnPages, column_pages, row_groups
 from contrada.limits import check_limit
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 1 << 26  # of the decoded values of one batch
 FREE_BYTES = 1 << 26  # any file may expand to this
-ROW_BYTES = 32  # that a row takes at least, even one of nulls: this bounds the rows of a small file
+ROW_BYTES = 64  # that a row takes at least, even one of nulls: this bounds the rows of a small file
 
 
 def check_expansion(name: str, expanded: int, size: int) -> None:
@@ -33,34 +36,86 @@ def check_expansion(name: str, expanded: int, size: int) -> None:
         check_limit("expansion", expanded // max(size, 1), name)
 
 
-def open_parquet(source: Any, rows: int, size: int, memory_map: bool = False) -> Any:
-    """Return the `ParquetFile` of `size` bytes from which batches of `rows` rows can be read without harm.
+class Parquet(NamedTuple):
+    """A Parquet file, and how many rows of it are read and given at once: fewer are read where values may be long."""
 
-    Text and bytes come as dictionaries where they have one and a batch of them could take too much room.
+    file: Any
+    rows: int
+    most: int
+
+    def batches(self, **options: Any) -> Iterator[Any]:
+        """Give record batches as `ParquetFile.iter_batches` does, joined where few rows are read at once."""
+        kept: list[Any] = []
+        for batch in self.file.iter_batches(self.rows, **options):
+            kept.append(batch)
+            if sum(each.num_rows for each in kept) >= self.most or sum(each.nbytes for each in kept) >= BATCH_BYTES:
+                yield _joined(kept)
+                kept = []
+        if kept:
+            yield _joined(kept)
+
+
+def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None = None) -> Parquet:
+    """Open a path or stream of `size` bytes for reading in batches of `most` rows, all or those of `span`: first, stop.
+
+    Text and bytes come as dictionaries where they have one and a batch of them could take too much room. All sizes are
+    those that the pages themselves declare, since the footer may lie.
     """
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(source, memory_map=memory_map)
-    about = file.metadata
-    groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    expanded = sum(group.total_byte_size + ROW_BYTES * group.num_rows for group in groups)
-    check_expansion("the Parquet file", expanded, size)
-    heavy = {path for group in groups for path in _heavy_columns(group, rows)} - _extension_columns(file)
-    if not heavy:
-        return file
-    if hasattr(source, "seek"):
-        source.seek(0)
-    return pq.ParquetFile(source, memory_map=memory_map, metadata=about, read_dictionary=sorted(heavy))
+    is_path = not hasattr(source, "seek")
+    file = pq.ParquetFile(source, memory_map=is_path)
+    groups = list(row_groups(file.metadata, span))
+    lengths = _fixed_lengths(file)
+    if is_path:
+        with open(source, "rb") as stream:
+            walked = _walk(stream, groups, size, lengths)
+    else:
+        walked = _walk(source, groups, size, lengths)
+    extensions = _extension_columns(file)
+    heavy = {path for path, pages in walked if most * pages.dictionary > BATCH_BYTES} - extensions
+    longest = [*lengths.values(), *(pages.prefixed for _, pages in walked)]
+    longest += [pages.dictionary for path, pages in walked if path in extensions]
+    rows = min(most, max(1, BATCH_BYTES // max(1, *longest, 1)))
+    if heavy:
+        if not is_path:
+            source.seek(0)
+        file = pq.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
+    return Parquet(file, rows, most)
 
 
-def _heavy_columns(group: Any, rows: int) -> Iterator[str]:
-    """The columns of a row group whose values have a dictionary, and may all be as long as the column itself."""
-    for place in range(group.num_columns):
-        column = group.column(place)
-        has_dictionary = column.has_dictionary_page or any("DICTIONARY" in name for name in column.encodings)
-        most = min(rows, column.num_values) * column.total_uncompressed_size
-        if column.physical_type == "BYTE_ARRAY" and has_dictionary and most > BATCH_BYTES:
-            yield column.path_in_schema
+def _walk(stream: BinaryIO, groups: list[Any], size: int, lengths: dict[str, int]) -> list[tuple[str, ColumnPages]]:
+    """Columns of text and bytes, and their pages; more in all pages than the limit `expansion` allows is a LimitError.
+
+    `lengths` has the columns whose values are of one length.
+    """
+    columns = [group.column(k) for group in groups for k in range(group.num_columns)]
+    packed = sum(max(column.total_compressed_size, 0) for column in columns)
+    if packed > 2 * size + FREE_BYTES // 64:  # a walk through columns that share their pages could take hours
+        raise FormatError(f"the Parquet footer lists {packed:,} bytes of columns in a file of {size:,} bytes")
+    total = sum(ROW_BYTES * group.num_rows for group in groups)
+    total += sum(column.num_values * lengths.get(column.path_in_schema, 0) for column in columns)
+
+    def add(count: int) -> None:
+        nonlocal total
+        total += count
+        check_expansion("the Parquet file", total, size)
+
+    add(0)
+    walked = [(column, column_pages(stream, column, add)) for column in columns]
+    return [(column.path_in_schema, pages) for column, pages in walked if column.physical_type == "BYTE_ARRAY"]
+
+
+def _fixed_lengths(file: Any) -> dict[str, int]:
+    """The columns whose values all have one length, and that length: these are never read as dictionaries."""
+    columns = (file.schema.column(k) for k in range(len(file.schema)))
+    return {column.path: column.length for column in columns if column.physical_type == "FIXED_LEN_BYTE_ARRAY"}
+
+
+def _joined(batches: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _extension_columns(file: Any) -> set[str]:

@@ -11,8 +11,9 @@ import msgspec
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import guarded, unreadable_reason
-from contrada.language.bounded import Expansion, open_parquet
+from contrada.language.bounded import Expansion, check_expansion, open_parquet
 from contrada.language.gisfiles import gis_batches
+from contrada.language.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
 from contrada.language.parquet_geometry import parquet_schema
 from contrada.language.records import Opened, Read, Rejected
 from contrada.language.rows import attributes_of, check_table, rows_of
@@ -42,15 +43,16 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     seekable.seek(0)
     expansion = Expansion("the file", size)
     if format == "parquet":
-        file = open_parquet(seekable, BATCH, size)
-        schema = parquet_schema(file)
-        is_marked = not schema.equals(file.schema_arrow, check_metadata=True)
-        for batch in file.iter_batches(BATCH):
+        opened = open_parquet(seekable, BATCH, size)
+        schema = parquet_schema(opened.file)
+        is_marked = not schema.equals(opened.file.schema_arrow, check_metadata=True)
+        for batch in opened.batches():
             for part in expansion.slices(batch):
                 table = pa.Table.from_batches([part])
                 yield table.cast(schema) if is_marked else table.replace_schema_metadata(schema.metadata)
         return
     is_file = seekable.read(6) == b"ARROW1"
+    check_expansion("the file", (ipc_file_bytes if is_file else ipc_stream_bytes)(seekable), size)
     seekable.seek(0)
     reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
     batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader

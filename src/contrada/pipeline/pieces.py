@@ -142,13 +142,14 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
 
     size = os.path.getsize(piece.path)
     expansion = Expansion("the file", size)
-    with open_parquet(piece.path, BATCH, size, memory_map=True) as file:
+    opened = open_parquet(piece.path, BATCH, size, (piece.start, piece.stop))
+    with opened.file as file:
         before = 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             skipped = min(max(piece.start - before, 0), rows)
             before += rows
-            for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False) if skipped < rows else ():
+            for batch in opened.batches(row_groups=[group], use_threads=False) if skipped < rows else ():
                 if skipped < batch.num_rows:
                     yield from expansion.slices(batch.slice(skipped))
                 skipped = max(skipped - batch.num_rows, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -125,13 +126,13 @@ def _parquet(part: Part, layer: str | None) -> list[Surveyed]:
 
     with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
-        name, crs = _geometry_of(file, schema)
+        name, crs = _geometry_of(file, schema, part.path)
         others = _plain_schema(schema, name)
         credit = _credit({key.decode(errors="replace"): value for key, value in (schema.metadata or {}).items()})
         return [_described(part, others, rows=file.metadata.num_rows, geometry=name, crs=crs, credit=credit)]
 
 
-def _geometry_of(file: Any, schema: Any) -> tuple[str, str | None]:
+def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
     """The geometry column of a Parquet file, and the CRS that it is in."""
     from contrada.language.parquet_geometry import parquet_schema
     from contrada.language.rows import geometry_columns
@@ -140,7 +141,7 @@ def _geometry_of(file: Any, schema: Any) -> tuple[str, str | None]:
     if named.primary is not None:
         return named.primary, named.crs[named.primary]
     name = usual_geometry(schema)
-    return name, _crs_of_first(file, name)
+    return name, _crs_of_first(path, name)
 
 
 def usual_geometry(schema: Any) -> str:
@@ -156,14 +157,19 @@ def usual_geometry(schema: Any) -> str:
     raise FormatError(f"no column holds geometry; there are {', '.join(schema.names) or 'none'}")
 
 
-def _crs_of_first(file: Any, name: str) -> Crs | None:
+def _crs_of_first(path: str, name: str) -> Crs | None:
     """The CRS that the first value of a WKB column names by its SRID."""
     from contrada.geometry.named import wkb_srids
+    from contrada.language.bounded import Expansion, open_parquet
 
-    for batch in file.iter_batches(100, columns=[name]):
-        values = check_column(batch.column(0), f"column {name!r}").drop_null()
-        if len(values):
-            return known_srid(int(wkb_srids(values)[0]))
+    size = os.path.getsize(path)
+    opened, expansion = open_parquet(path, 100, size), Expansion("the file", size)
+    with opened.file:
+        for batch in opened.batches(columns=[name]):
+            for part in expansion.slices(batch):
+                values = check_column(part.column(0), f"column {name!r}").drop_null()
+                if len(values):
+                    return known_srid(int(wkb_srids(values)[0]))
     return None
 
 

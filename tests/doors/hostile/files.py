@@ -435,6 +435,29 @@ def _bomb_of_wkb() -> bytes:
     return parquet_of(pa.table({"geometry": array}), compression="zstd")
 
 
+def _lying_footer() -> bytes:
+    """Twelve pages of 100 MB of zeros, and a footer that says 10 bytes for each."""
+    size = 100_000_000
+    whole = pa.Array.from_buffers(
+        pa.large_binary(), 1, [None, pa.array([0, size]).buffers()[1], pa.py_buffer(bytes(size))]
+    )
+    made = pa.table({f"data{k}": whole for k in range(12)})
+    data = parquet_of(made, compression="zstd", use_dictionary=False, write_statistics=False)
+    about = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    for true in {about.total_byte_size, *(about.column(k).total_uncompressed_size for k in range(12))}:
+        data = data.replace(_varint(true), b"\x94" + b"\x80" * (len(_varint(true)) - 2) + b"\x00")
+    return data
+
+
+def _varint(number: int) -> bytes:
+    """A number as Thrift writes it."""
+    number, made = 2 * number, bytearray()
+    while number >= 128:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])
+
+
 @cache
 def parquet_corpus() -> dict[str, Any]:
     """Parquet files."""
@@ -458,6 +481,12 @@ def parquet_corpus() -> dict[str, Any]:
         "bomb of text": partial(_bomb, 1, 400_000),
         "bomb of columns": partial(_bomb, 200, 8_000),
         "bomb of regions": _bomb_of_wkb,
+        "footer that lies": _lying_footer,
+        "bomb of prefixes": partial(lambda: parquet_of(
+            pa.table({"kind": ["x" * 50_000] * 8_000}), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY",
+            compression="zstd", data_page_size=1 << 30)),
+        "bomb of fixed length": partial(lambda: parquet_of(
+            pa.table({"data": pa.array([bytes(100_000)] * 5_000, pa.binary(100_000))}), compression="zstd")),
         "bomb of nulls": partial(lambda: parquet_of(pa.table({"a": pa.nulls(50_000_000, pa.int64())}))),
         "many columns": partial(lambda: parquet_of(pa.table({f"c{k}": [1] for k in range(4_000)}))),
         "deep geo": partial(
@@ -477,10 +506,14 @@ def parquet_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def feather(table: pa.Table) -> bytes:
+def feather(table: pa.Table, compression: str | None = None) -> bytes:
     """A table as an Arrow file."""
+    return _written(pa.ipc.new_file, table, compression)
+
+
+def _written(new: Callable[..., Any], table: pa.Table, compression: str | None) -> bytes:
     sink = io.BytesIO()
-    with pa.ipc.new_file(sink, table.schema) as writer:
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write(table)
     return sink.getvalue()
 
@@ -514,12 +547,17 @@ def arrow_file_corpus() -> dict[str, Any]:
         "file with geo": feather(tables["geoparquet"]),
         "text not utf-8": ipc(pa.table({"kind": not_text, "filter": not_text})),
         "name not utf-8": renamed,
+        "file, zstd": feather(tables["every type"], "zstd"),
+        "file, lz4": feather(tables["every type"], "lz4"),
+        "zstd": _written(pa.ipc.new_stream, tables["every type"], "zstd"),
         "magic alone": b"ARROW1\0\0ARROW1",
         "unfinished": ipc(tables["every type"])[:-100],
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
         "empty": b"",
         "dictionary out of range": ipc(pa.table({"kind": pa.DictionaryArray.from_arrays(
             pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
+        "file of zeros": partial(lambda: feather(_zeros(), "zstd")),
+        "stream of zeros": partial(lambda: _written(pa.ipc.new_stream, _zeros(), "zstd")),
         "bomb of nulls": partial(lambda: ipc(pa.table({"a": pa.nulls(100_000_000)}))),
         "bomb of no columns": partial(_rows_without_columns),
         "many columns": partial(lambda: ipc(pa.table({f"c{k}": [1] for k in range(3_000)}))),
@@ -530,6 +568,12 @@ def arrow_file_corpus() -> dict[str, Any]:
             for form in FORMS[:6]
         },
     }  # fmt: skip
+
+
+def _zeros() -> pa.Table:
+    """Twelve columns that share 100 MB of zeros; written and read back, each takes its own."""
+    whole = pa.array(np.zeros(12_500_000))
+    return pa.table({f"a{k}": whole for k in range(12)})
 
 
 def _rows_without_columns() -> bytes:

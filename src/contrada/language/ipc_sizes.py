@@ -1,0 +1,156 @@
+"""How many bytes the messages of an Arrow file or stream become, found before anything is decompressed.
+
+A compressed buffer begins with its length when decompressed, in 8 bytes; Arrow allocates that and refuses a buffer that
+holds more. The metadata that say where buffers are is a FlatBuffer. This module reads the few fields that it needs.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from contrada.errors import FormatError
+
+_DICTIONARY, _BATCH = 2, 3  # of the union MessageHeader
+_TAIL = 10  # bytes: the length of the footer, and "ARROW1"
+_CONTINUATION = b"\xff\xff\xff\xff"
+ReadAt = Callable[[int, int], bytes]  # of a place and a length
+
+
+class Table:
+    """A table of a FlatBuffer; places outside of the buffer are a FormatError."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+        self._fields = at - self._number("<i", at)
+        self._size = self._number("<H", self._fields)
+
+    @classmethod
+    def root(cls, data: bytes) -> Table:
+        """The outermost table of a buffer."""
+        first = cls.__new__(cls)
+        first._data = data
+        return cls(data, first._number("<I", 0))
+
+    def number(self, field: int, kind: str) -> int:
+        """A field of this format of `struct`, 0 where it is left out."""
+        at = self._place(field)
+        return self._number(kind, at) if at else 0
+
+    def table(self, field: int) -> Table | None:
+        """A field that is a table."""
+        at = self._place(field)
+        return Table(self._data, at + self._number("<I", at)) if at else None
+
+    def structs(self, field: int, kind: str) -> Iterator[tuple[int, ...]]:
+        """A field that is a vector of structs of this format."""
+        at = self._place(field)
+        if not at:
+            return
+        at += self._number("<I", at)
+        count, size = self._number("<I", at), struct.calcsize(kind)
+        if at + 4 + count * size > len(self._data):
+            raise FormatError("the Arrow metadata are damaged: a vector is longer than they are")
+        yield from struct.iter_unpack(kind, self._data[at + 4 : at + 4 + count * size])
+
+    def _place(self, field: int) -> int:
+        entry = 4 + 2 * field
+        offset = self._number("<H", self._fields + entry) if entry < self._size else 0
+        return self._at + offset if offset else 0
+
+    def _number(self, kind: str, at: int) -> int:
+        try:
+            if at < 0:
+                raise FormatError("the Arrow metadata are damaged: a place lies before their begin")
+            return int(struct.unpack_from(kind, self._data, at)[0])
+        except struct.error as error:
+            raise FormatError(f"the Arrow metadata are damaged: {error}") from None
+
+
+def ipc_stream_bytes(stream: BinaryIO) -> int:
+    """Return how many bytes all messages of an Arrow stream become; a damaged message ends it, as it ends reading.
+
+    >>> import pyarrow as pa
+    >>> sink, table = io.BytesIO(), pa.table({"a": [7] * 1000})
+    >>> with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    ...     writer.write_table(table)
+    >>> len(sink.getvalue()) < 1000 < 8000 <= ipc_stream_bytes(sink)
+    True
+    """
+    import pyarrow as pa
+
+    stream.seek(0)
+    reader, total = pa.ipc.MessageReader.open_stream(stream), 0
+    while True:
+        try:
+            message = reader.read_next_message()
+        except Exception:  # of many kinds; the reader of batches stops here too, and says why
+            return total
+        total += _message_bytes(message.metadata.to_pybytes(), _reading(message.body))
+
+
+def _reading(body: Any) -> ReadAt:
+    """Read from the body of a message that is in memory."""
+    import pyarrow as pa
+
+    whole = pa.py_buffer(b"") if body is None else body
+    return lambda at, length: bytes(memoryview(whole)[at : at + length])
+
+
+def ipc_file_bytes(stream: BinaryIO) -> int:
+    """Return how many bytes all messages become that the footer of an Arrow file lists.
+
+    >>> import pyarrow as pa
+    >>> sink, table = io.BytesIO(), pa.table({"a": [7] * 1000})
+    >>> with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    ...     writer.write_table(table)
+    >>> len(sink.getvalue()) < 1000 < 8000 <= ipc_file_bytes(sink)
+    True
+    """
+    size = stream.seek(0, io.SEEK_END)
+    read = _reading_from(stream)
+    length = int.from_bytes(read(max(0, size - _TAIL), 4), "little", signed=True)
+    if not 0 < length <= size - _TAIL:
+        raise FormatError(f"the Arrow file is damaged: its footer has {length} bytes")
+    footer, total = Table.root(read(size - _TAIL - length, length)), 0
+    for field in (2, 3):  # dictionaries and record batches
+        for at, metadata, body in footer.structs(field, "<qi4xq"):
+            total += _block_bytes(read, at, metadata, body)
+    return total
+
+
+def _reading_from(stream: BinaryIO) -> ReadAt:
+    def read(at: int, length: int) -> bytes:
+        if at < 0 or length < 0:
+            raise FormatError(f"the Arrow file is damaged: {length} bytes from byte {at} on")
+        stream.seek(at)
+        return stream.read(length)
+
+    return read
+
+
+def _block_bytes(read: ReadAt, at: int, length: int, body: int) -> int:
+    """How many bytes the message at a place of a file becomes."""
+    head = read(at, length)
+    start = 8 if head[:4] == _CONTINUATION else 4
+    return _message_bytes(head[start:], lambda place, count: read(at + length + place, count), body)
+
+
+def _message_bytes(metadata: bytes, read: ReadAt, body: int = 0) -> int:
+    """How many bytes the buffers of a message become; those that are not compressed count as they are."""
+    message = Table.root(metadata)
+    kind, batch = message.number(1, "<B"), message.table(2)
+    if batch is not None and kind == _DICTIONARY:
+        batch = batch.table(1)
+    if batch is None or kind not in (_DICTIONARY, _BATCH):
+        return 0
+    is_compressed = batch.table(3) is not None
+    total = 0
+    for at, length in batch.structs(2, "<qq"):
+        declared = length
+        if is_compressed and length >= 8:
+            declared = int.from_bytes(read(at, 8), "little", signed=True)
+        total += max(declared, length, 0)
+    return max(total, body)

@@ -1,0 +1,167 @@
+"""Small files that become large: compressed Arrow, and Parquet whose footer lies, are refused before they are read."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contrada.errors import FormatError, LimitError
+from contrada.language.bounded import open_parquet
+from contrada.language.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
+from contrada.language.parquet_pages import column_pages
+from contrada.language.rowfiles import read_batches
+
+ZEROS = pa.py_buffer(bytes(100_000_000))
+ENDS = pa.array([0, 100_000_000]).buffers()[1]
+LONG = pa.table({"a": pa.Array.from_buffers(pa.large_binary(), 1, [None, ENDS, ZEROS])})
+SMALL = pa.table(
+    {
+        "text": ["some", "text", None] * 1000,
+        "number": np.arange(3000.0),
+        "kind": pa.array(["a", "b", "c"] * 1000).dictionary_encode(),
+        "fixed": pa.array([b"abcd"] * 3000, pa.binary(4)),
+        "list": [["x", "y"], [], None] * 1000,
+    }
+)
+
+
+@pytest.fixture
+def pool():
+    """A pool of memory that counts what is allocated once it is set."""
+    before = pa.default_memory_pool()
+    yield pa.proxy_memory_pool(before)
+    pa.set_memory_pool(before)
+
+
+def arrow(table, compression, new):
+    sink = io.BytesIO()
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def parquet(table, **options):
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def varint(number, length=0):
+    """A number as Thrift writes it; padded with zeros that change nothing."""
+    number, made = number << 1, bytearray()
+    while number >= 128:
+        made.append(number & 127 | 128)
+        number >>= 7
+    made.append(number)
+    while len(made) < length:
+        made[-1] |= 128
+        made.append(0)
+    return bytes(made)
+
+
+def lying(data, size):
+    """The Parquet file with a footer that says `size` bytes for all that is more than 1,000."""
+    about = pq.ParquetFile(io.BytesIO(data)).metadata
+    start = len(data) - 8 - about.serialized_size
+    head, footer = data[:start], data[start:]
+    for group in map(about.row_group, range(about.num_row_groups)):
+        sizes = {group.total_byte_size, *(group.column(k).total_uncompressed_size for k in range(group.num_columns))}
+        for true in sizes:
+            if true > 1000:
+                footer = footer.replace(varint(true), varint(size, len(varint(true))))
+    return head + footer
+
+
+def rows(data, format):
+    return pa.concat_tables(read_batches(io.BytesIO(data), format))
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_arrow_files_are_read_whole(new, compression):
+    found = rows(arrow(SMALL, compression, new), "arrow")
+    assert found.to_pylist() == SMALL.to_pylist()
+
+
+@pytest.mark.parametrize(("new", "count"), [(pa.ipc.new_stream, ipc_stream_bytes), (pa.ipc.new_file, ipc_file_bytes)])
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_what_buffers_become_is_known_before(new, count, compression):
+    plain, packed = (count(io.BytesIO(arrow(SMALL, each, new))) for each in (None, compression))
+    assert plain == pytest.approx(packed, rel=0.01)  # padding differs
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+def test_arrow_is_refused_before_it_is_decompressed(new, pool):
+    data = arrow(LONG, "zstd", new)
+    pa.set_memory_pool(pool)
+    with pytest.raises(LimitError, match="CONTRADA_MAX_EXPANSION"):
+        rows(data, "arrow")
+    assert pool.max_memory() < 50_000_000
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200, 2000])
+def test_damaged_arrow_files_are_refused(cut):
+    data = arrow(SMALL, "zstd", pa.ipc.new_file)
+    with pytest.raises(FormatError):
+        rows(data[:-cut], "arrow")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "zstd", "data_page_version": "2.0"},
+        {"use_dictionary": False, "data_page_size": 100},
+        {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY", "number": "BYTE_STREAM_SPLIT"}},
+        {"row_group_size": 100, "write_page_checksum": True},
+    ],
+)
+def test_parquet_files_are_read_whole(options):
+    found = rows(parquet(SMALL, **options), "parquet")
+    assert found.to_pylist() == SMALL.to_pylist()
+
+
+def test_pages_say_what_the_footer_says():
+    data = parquet(SMALL, data_page_size=1000, row_group_size=1000, compression="zstd", use_dictionary=False)
+    about, stream = pq.ParquetFile(io.BytesIO(data)).metadata, io.BytesIO(data)
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            found = column_pages(stream, column, lambda count: None)
+            assert abs(found.bytes - column.total_uncompressed_size) <= 100 * 20  # headers, of at most 20 pages
+
+
+def test_a_footer_that_lies_is_not_believed(pool):
+    data = lying(parquet(LONG, compression="zstd", use_dictionary=False), 10)
+    assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).total_byte_size == 10
+    pa.set_memory_pool(pool)
+    with pytest.raises(LimitError, match=r"the Parquet file has .*CONTRADA_MAX_EXPANSION"):
+        rows(data, "parquet")
+    assert pool.max_memory() < 50_000_000
+
+
+def test_a_footer_that_hides_a_dictionary_is_not_believed():
+    long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3000, np.int32)), ["x" * 100_000])
+    data = lying(parquet(pa.table({"a": long.cast(pa.string())}), compression="zstd"), 10)
+    opened = open_parquet(io.BytesIO(data), 8192, len(data))
+    assert pa.types.is_dictionary(next(opened.batches()).schema.field("a").type)
+
+
+def test_values_that_share_prefixes_are_read_few_at_a_time():
+    table = pa.table({"a": ["x" * 100_000] * 300})
+    data = parquet(table, use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY", data_page_size=1 << 28)
+    opened = open_parquet(io.BytesIO(data), 8192, len(data))
+    assert opened.rows < 1000
+    assert sum(batch.num_rows for batch in opened.batches()) == 300
+
+
+def test_long_values_of_one_length_are_read_few_at_a_time():
+    data = parquet(pa.table({"a": pa.array([bytes(1_000_000)] * 50, pa.binary(1_000_000))}))
+    assert open_parquet(io.BytesIO(data), 8192, len(data)).rows < 100
+
+
+def test_columns_that_share_their_pages_are_refused():
+    data = parquet(pa.table({"a": ["x" * 5_000_000]}), compression="none", use_dictionary=False)
+    with pytest.raises(FormatError, match=r"the Parquet footer lists"):
+        open_parquet(io.BytesIO(data), 8192, len(data) // 10)
