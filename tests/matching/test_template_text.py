@@ -1,11 +1,17 @@
 """Templates in CQL2: bound to columns they ask what each row's own text asks, also with several filters for a row."""
 
+import io
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
 from contrada.language import parse, to_json
+from contrada.language.subscriptions import read_subscription_table
+from contrada.matching.building import TableBuilder
 
 ROWS = 60
 TEMPLATES = [
@@ -150,3 +156,32 @@ def test_templates_fail_with_their_reason():
     with pytest.raises(ct.FilterError, match="is a column of a template: use subscribe_many"):
         table.subscribe("a", "severity >= $least")
     assert len(table) == 0
+
+
+LONG = "%a" * 40_000
+
+
+def test_a_long_pattern_of_a_column_names_its_row():
+    table = ct.ForwardingTable()
+    with pytest.raises(ct.LimitError, match=r"row 2: .*'kind'.*CONTRADA_MAX_PATTERN_BYTES"):
+        table.subscribe_many(pa.table({"p": ["a%", "b", LONG]}), parse("kind LIKE $p"))
+    assert len(table) == 0
+    table.subscribe_many(pa.table({"p": ["a%", "b", LONG]}), parse("kind = $p"))
+    assert len(table) == 3, "the limit is for patterns alone"
+
+
+@pytest.mark.parametrize("asked", ["kind LIKE $p", "NOT kind LIKE $p", "CASEI(kind) CONTAINS CASEI($p)"])
+def test_rows_with_long_patterns_are_rejected_and_the_rest_go_on(asked, tmp_path):
+    rows = pa.table({"key": ["x", "y", "z"], "p": ["flood", LONG, "storm"]})
+    builder = TableBuilder(parse(asked))
+    (bad,) = builder.add(rows)
+    assert (bad.row, bad.key) == (1, "y")
+    assert "CONTRADA_MAX_PATTERN_BYTES" in bad.reason
+    assert len(builder.table) == 2
+    pq.write_table(rows, tmp_path / "s.parquet")
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+    for source, number in ((tmp_path / "s.parquet", 1), (io.BytesIO(lines.encode()), 2)):  # rows from 0, lines from 1
+        found = read_subscription_table(source, parse(asked))
+        (bad,) = found.rejected
+        assert (bad.number, "CONTRADA_MAX_PATTERN_BYTES" in bad.reason) == (number, True)
+        assert found.table.column("key").to_pylist() == ["x", "z"]

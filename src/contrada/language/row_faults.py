@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from contrada.errors import FormatError
+from contrada.errors import FormatError, LimitError
 from contrada.geometry.arrow_checks import bad_texts
 from contrada.geometry.mixed import is_geometry, parts_of
+from contrada.limits import check_limit, limit
 
 Reasons = dict[int, str]  # by row
 NAMES = ("key", "subscriber")
 
 
-def row_faults(table: Any, kinds: dict[str, type]) -> Reasons:
+def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = ()) -> Reasons:
     """Why rows of an Arrow table cannot be subscriptions of a template that asks for all columns but the names.
 
     A geometry column holds regions or points; `kinds` says which, and is told of those whose first rows are seen here.
+    `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
 
     >>> import pyarrow as pa
     >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
@@ -27,6 +30,8 @@ def row_faults(table: Any, kinds: dict[str, type]) -> Reasons:
     for name in table.column_names:
         column = table.column(name)
         _name_faults(name, column, reasons) if name in NAMES else _value_faults(name, column, reasons, kinds)
+        if name in patterns:
+            _pattern_faults(name, column, reasons)
     if "key" in table.column_names:
         _repeated_keys(table.column("key"), reasons)
     return reasons
@@ -53,6 +58,21 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
         if kinds.setdefault(name, type(part.column)) is not type(part.column):
             for row in part.rows.tolist():
                 reasons.setdefault(row, f"column {name!r}: of regions and points the first row's kind alone is taken")
+
+
+def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
+    """Note rows whose pattern is longer than the limit `pattern_bytes`; columns that are no text are refused later."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return
+    lengths = np.asarray(pc.binary_length(column).fill_null(0))
+    for row in np.flatnonzero(lengths > limit("pattern_bytes")).tolist():
+        try:
+            check_limit("pattern_bytes", int(lengths[row]), "the pattern")
+        except LimitError as error:
+            reasons.setdefault(row, f"column {name!r}: {error}")
 
 
 def _name_faults(name: str, column: Any, reasons: Reasons) -> None:

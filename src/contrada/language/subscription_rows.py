@@ -41,7 +41,7 @@ class _Rows(Sequence[tuple[str, str, int]]):
 
 
 def whole_table(
-    source: Source, format: str | None, columns: list[str], key: str, subscriber: str
+    source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
 ) -> SubscriptionTable | None:
     """The rows of one Parquet or Arrow file for a template with these columns; None if it is anything else."""
     files = files_of(source)
@@ -50,10 +50,10 @@ def whole_table(
     with opened(files[0], format) as ready:
         if ready.format not in ROWS:
             return None
-        return _sifted_file(ready, columns, {"key": key, "subscriber": subscriber})
+        return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
 
 
-def _sifted_file(ready: Opened, columns: list[str], names: dict[str, str]) -> SubscriptionTable:
+def _sifted_file(ready: Opened, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
     import pyarrow as pa
 
     read = _read_tables(ready, {*columns, *names.values()})
@@ -64,7 +64,7 @@ def _sifted_file(ready: Opened, columns: list[str], names: dict[str, str]) -> Su
     chosen |= {name: table.column(own) for name, own in names.items() if own in table.column_names}
     whole = pa.table(chosen)
     places = np.concatenate(read.places)
-    reasons = row_faults(whole, {})
+    reasons = row_faults(whole, {}, patterns)
     rejected = read.rejected
     rejected += [
         Rejected(ready.name, "row", int(places[row]), reason, row_text(table, row)) for row, reason in reasons.items()

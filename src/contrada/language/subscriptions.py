@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from contrada.doors import input_errors, reason_of
-from contrada.errors import FormatError
+from contrada.errors import FormatError, LimitError
 from contrada.geometry import Point, Region
 from contrada.language.columns import column_of, misfits
 from contrada.language.reading import read_messages
 from contrada.language.records import Opened, Read, Rejected, Source, files_of, json_records, opened, until_damage
 from contrada.language.subscription_rows import SubscriptionTable, whole_table
 from contrada.model import Constraint, Filter, Predicate
+from contrada.model.constraint import check_pattern, is_pattern
 from contrada.model.filter import as_predicate
 
 __all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
@@ -97,6 +98,19 @@ def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
     return list(dict.fromkeys(column.name for constraint in constraints for column in constraint.columns))
 
 
+def pattern_columns(template: Constraint | Filter | Predicate) -> set[str]:
+    """Return the columns of a template that hold patterns of LIKE and CONTAINS: their length is limited.
+
+    >>> from contrada import Column
+    >>> pattern_columns(Filter([Constraint("name", "like", Column("pattern"))]))
+    {'pattern'}
+    """
+    constraints = (constraint for part in as_predicate(template) for constraint in part)
+    return {
+        column.name for constraint in constraints if is_pattern(constraint.operator) for column in constraint.columns
+    }
+
+
 def read_subscription_table(
     source: Source,
     template: Constraint | Filter | Predicate,
@@ -112,12 +126,13 @@ def read_subscription_table(
     """The rows of a GeoJSON collection, GeoParquet, Parquet or any other format, as a template is bound to them.
 
     `key` and `subscriber` name the attributes that hold these; a table without them has no such columns. A row is
-    rejected if a column of the template has no value there, a bad one, or one of another kind than the rows before;
+    rejected if a column of the template has no value there, a bad one, one of another kind than the rows before, or a
+    pattern that is too long;
     if it has no key where others have; and if its key was there before.
     """
     wanted = [*template_columns(template), "key", "subscriber"]
     if crs is None and to_crs is None and buffer is None and not times:
-        found = whole_table(source, format, template_columns(template), key, subscriber)
+        found = whole_table(source, format, template_columns(template), pattern_columns(template), key, subscriber)
         if found is not None:
             return found
     rows: list[tuple[Read, dict[str, Any]]] = []
@@ -129,12 +144,12 @@ def read_subscription_table(
         values = {**item.message, "key": item.message.get(key), "subscriber": item.message.get(subscriber)}
         rows.append((item, {name: values.get(name) for name in wanted}))
     names = [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
-    kept = _sifted(rows, [*template_columns(template), *names], rejected)
+    kept = _sifted(rows, [*template_columns(template), *names], pattern_columns(template), rejected)
     return _table_of(kept, [*template_columns(template), *names], rejected)
 
 
 def _sifted(
-    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
+    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], patterns: set[str], rejected: list[Rejected]
 ) -> list[tuple[Read, dict[str, Any]]]:
     """The rows that have all columns, of one kind each, and a key of their own; the others are rejected."""
     kinds: dict[str, str] = {}
@@ -146,6 +161,8 @@ def _sifted(
             for name, kind in found.items():
                 if kinds.get(name, kind) != kind:
                     raise FormatError(f"column {name!r}: {kind}, where rows before have {kinds[name]}")
+            for name in patterns:
+                _check_pattern(name, row[name])
             if "key" in found and row["key"] in keys:
                 raise FormatError(f"the key {row['key']!r} was there before")
         except FormatError as error:
@@ -155,6 +172,13 @@ def _sifted(
         keys.add(row["key"])
         kept.append((item, row))
     return kept
+
+
+def _check_pattern(name: str, value: Any) -> None:
+    try:
+        check_pattern("like", value)
+    except LimitError as error:
+        raise FormatError(f"column {name!r}: {error}") from error
 
 
 def _kind_of(name: str, value: Any) -> str:

@@ -12,7 +12,7 @@ from contrada.geometry import Rejection
 from contrada.geometry.arrow_checks import check_column
 from contrada.language.row_faults import row_faults
 from contrada.language.rows import attributes_of, values_of
-from contrada.language.subscriptions import template_columns
+from contrada.language.subscriptions import pattern_columns, template_columns
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
@@ -79,8 +79,10 @@ class TableBuilder:
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         import pyarrow as pa
 
+        assert self._template is not None
+
         try:
-            reasons = row_faults(rows, self._kinds)
+            reasons = row_faults(rows, self._kinds, pattern_columns(self._template))
         except CrsError:  # of one column: in halves each row is of its own
             half = len(numbers) // 2
             first = self._add_bound(rows.slice(0, half), numbers[:half])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import FilterError
+from contrada.errors import FilterError, LimitError
 from contrada.geometry.arrow_checks import bad_texts
 from contrada.index.constants import distinct_scalars, distinct_texts
 from contrada.index.raw import (
@@ -24,7 +24,7 @@ from contrada.index.raw import (
     Raw,
     raw_of_tests,
 )
-from contrada.model.constraint import Constraint
+from contrada.model.constraint import Constraint, check_pattern
 from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, SET, TEXT, Place, Test
 from contrada.model.operators import SETS, TEXTUAL, Column, exact_operands, test_of
 from contrada.model.text import encode_text, fold
@@ -197,10 +197,11 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, Raw]
     operator, tests = str(constraint.operator), []
     for code, text in enumerate(encoded.dictionary.to_pylist()):
         try:
+            check_pattern(operator, text)
             tests.append(test_of(operator, text, constraint.casei, constraint.accenti))
-        except FilterError as error:
+        except (FilterError, LimitError) as error:
             row = int(np.argmax(codes == code))
-            raise FilterError(f"row {row}: constraint on {constraint.attribute!r}: {error}") from error
+            raise type(error)(f"row {row}: constraint on {constraint.attribute!r}: {error}") from error
     return _gathered(constraint.attribute, tests, codes)
 
 
@@ -251,5 +252,5 @@ def _bound(constraint: Constraint, values: dict[str, Any], row: int) -> Constrai
         return Constraint(
             constraint.attribute, constraint.operator, value, casei=constraint.casei, accenti=constraint.accenti
         )
-    except FilterError as error:
-        raise FilterError(f"row {row}: {error}") from error
+    except (FilterError, LimitError) as error:
+        raise type(error)(f"row {row}: {error}") from error

@@ -183,11 +183,26 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
     some = operand[0] if type(operand) is tuple else operand
     if is_folded and not isinstance(some, str | Column):
         raise FilterError("casei and accenti are for text")
-    if name.endswith(("like", "contains")) and not isinstance(operand, Column):
-        check_limit("pattern_bytes", len(encode_text(operand)), "the pattern")
+    check_pattern(name, operand)
     if name.endswith("like") and not isinstance(operand, Column):
         operand = parse_like(operand, escape).to_text()
     return name, operand
+
+
+def is_pattern(operator: object) -> bool:
+    """Return True for the operators LIKE and CONTAINS, and their negations."""
+    return isinstance(operator, str) and operator.endswith(("like", "contains"))
+
+
+def check_pattern(operator: str, value: Any) -> None:
+    """Raise LimitError for a pattern of LIKE or CONTAINS that is too long; other operators and columns pass.
+
+    >>> check_pattern("like", "%a" * 40_000)
+    Traceback (most recent call last):
+    contrada.errors.LimitError: the pattern has 80,000 bytes in a LIKE pattern; the limit is 65,536 ...
+    """
+    if is_pattern(operator) and isinstance(value, str):
+        check_limit("pattern_bytes", len(encode_text(value)), "the pattern")
 
 
 def _made(attribute: str, operator: Any, value: Any, casei: bool, accenti: bool) -> Constraint:
