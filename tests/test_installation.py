@@ -4,10 +4,14 @@ import json
 import shlex
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from contrada import installation
+from contrada.errors import ContradaError, FormatError
+from contrada.language.gisfiles import gis_batches
+from contrada.pipeline.survey import require_pyogrio
 
 
 class Distribution:
@@ -83,3 +87,20 @@ def test_not_installed_at_all(monkeypatch):
     monkeypatch.setattr(metadata, "distribution", none)
     monkeypatch.setattr(metadata, "requires", none)
     assert installation.install_command("spark").endswith("-e '.[spark]'  (in a clone of the repository)")
+
+
+def test_gis_files_without_pyogrio_advise_what_works(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyogrio", None)
+    (tmp_path / "a.gpkg").touch()
+    with (tmp_path / "a.gpkg").open("rb") as stream, pytest.raises(FormatError) as found:
+        next(gis_batches(stream, 10))
+    assert installation.install_command("spark") in str(found.value)
+    with pytest.raises(ContradaError) as found:
+        require_pyogrio()
+    assert installation.install_command("spark") in str(found.value)
+
+
+def test_no_other_module_advises_pip():
+    source = Path(installation.__file__).parent
+    advising = {path.name for path in source.rglob("*.py") if "pip install" in path.read_text(encoding="utf-8")}
+    assert advising == {"installation.py", "doctor.py"}  # the latter for requirements of the core, by their names

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from contrada.errors import FormatError
+from contrada.installation import missing
 
 GEOMETRY = "geometry"
 
@@ -21,7 +22,7 @@ def gis_batches(stream: BinaryIO, rows: int) -> Iterator[Any]:
         import pyogrio
         from pyogrio.raw import open_arrow
     except ImportError as error:
-        raise FormatError("GeoPackage, Shapefile and FlatGeobuf are read by pyogrio: pip install pyogrio") from error
+        raise FormatError(missing("GeoPackage, Shapefile and FlatGeobuf are read by pyogrio", "spark")) from error
 
     path = getattr(stream, "name", None)
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
