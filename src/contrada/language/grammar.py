@@ -224,6 +224,10 @@ def _literal(text: str, start: int, end: int) -> Value:
         raise Fault((start, end), str(error)) from error
 
 
+# A parser that meets what it does not expect has gone on a little: a copy reads again what came since it was made.
+TOKENS_BETWEEN_COPIES = 1000
+
+
 @cache
 def _parser() -> Lark:
     from lark import Lark
@@ -241,24 +245,28 @@ def syntax_of(text: str) -> Node:
     """
     from lark import UnexpectedToken
 
-    parsing = _parser().parse_interactive()
-    token = end = Scanned("$END", "", len(text), len(text))
+    parsing: Any = _parser().parse_interactive()
+    end = Scanned("$END", "", len(text), len(text))
+    copy, fed = parsing.copy(deepcopy_values=False), list[Scanned]()
     try:
-        for token in tokens(text):
-            parsing.feed_token(token)  # type: ignore[arg-type]  # of a token it needs the type alone
-        token = end
-        node: Node = parsing.feed_token(end)  # type: ignore[arg-type]
+        for number, token in enumerate(tokens(text)):
+            if number and number % TOKENS_BETWEEN_COPIES == 0:
+                copy, fed = parsing.copy(deepcopy_values=False), []
+            fed.append(token)
+            parsing.feed_token(token)  # of a token it needs the type alone
+        fed.append(end)
+        node: Node = parsing.feed_token(end)
     except UnexpectedToken:
-        raise _unexpected(text, token) from None
+        *before, token = fed
+        for one in before:
+            copy.feed_token(one)
+        raise _unexpected(text, token, copy) from None
     return node
 
 
-def _unexpected(text: str, token: Scanned) -> Fault:
-    """What was found, and what could stand there: read again up to there, since the parser has gone on a little."""
-    parsing = _parser().parse_interactive()
-    for before in tokens(text[: token.start]):
-        parsing.feed_token(before)  # type: ignore[arg-type]
-    accepted: set[str] = parsing.accepts() - UNTOLD  # type: ignore[no-untyped-call]
+def _unexpected(text: str, token: Scanned, parsing: Any) -> Fault:
+    """What was found, and what could stand there, told by a parser that has read up to there and no further."""
+    accepted: set[str] = parsing.accepts() - UNTOLD
     if "NUMBER" in accepted:
         accepted -= {"NULL"}  # which compares with nothing
     expected = tuple(sorted({WORDS.get(name, name) for name in accepted}))
