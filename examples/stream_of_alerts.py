@@ -39,14 +39,12 @@ subscriptions = spark.createDataFrame(
 # %% The stream: lines of JSON in, Parquet out
 def run() -> None:
     """Match what has come since the last time."""
-    lines = spark.readStream.text(str(home / "alerts")).selectExpr("_metadata.file_name AS message_id", "value")
     stream = pipeline.match_stream(
-        lines,
+        pipeline.MessageFiles(spark, home / "alerts"),
         subscriptions,
         home / "changes",
         sink=home / "output",
         checkpoint=home / "checkpoint",
-        decoding=pipeline.Decoding(ids=("id",)),
         trigger={"availableNow": True},  # leave it out, and the stream runs until it is stopped
         progress=lambda progress: print(progress.line()),
     )

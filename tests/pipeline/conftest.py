@@ -48,3 +48,21 @@ def spark(tmp_path_factory):
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def stream_command(spark, monkeypatch):
+    """Runs `contrada stream` on the session of the tests, which it must not stop."""
+    from typer.testing import CliRunner
+
+    from contrada.cli import spark_running
+    from contrada.cli.main import app
+
+    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+    def command(*arguments):
+        return CliRunner().invoke(app, ["stream", *map(str, arguments)])
+
+    return command

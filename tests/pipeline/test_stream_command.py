@@ -1,15 +1,10 @@
 """`contrada stream` on files: lines and Parquet in, Parquet and lines out, progress, metrics, errors."""
 
 import json
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
-
-from contrada.cli import spark_running
-from contrada.cli.main import app
 
 SUBSCRIPTIONS = [
     {"key": "k1", "subscriber": "ops", "filter": "level >= 3"},
@@ -19,16 +14,8 @@ SUBSCRIPTIONS = [
 
 
 @pytest.fixture
-def run(spark, monkeypatch):
-    """Runs the command on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-
-    def command(*arguments):
-        return CliRunner().invoke(app, ["stream", *map(str, arguments)])
-
-    return command
+def run(stream_command):
+    return stream_command
 
 
 def write(path, rows):

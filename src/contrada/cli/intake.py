@@ -15,11 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Rejection
-from contrada.language.records import ROWS, Opened, Rejected, files_of, opened, suffix_format, unpacked
+from contrada.language.records import IDENTIFIERS, ROWS, Opened, Rejected, files_of, opened, suffix_format, unpacked
 
 FULL = 2048  # messages in a batch
 PATIENCE = 0.005  # seconds without input after which the messages that are there are handed on
-IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")
 Place = tuple[str, str, int]  # source, unit, number
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from contrada.cli.flow import Counts, Plan, concluded
-from contrada.cli.intake import IDENTIFIERS, Batch, Intake, Reading
+from contrada.cli.intake import Batch, Intake, Reading
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
@@ -25,7 +25,7 @@ from contrada.cli.spark_asked import Parts, Whole, asked
 from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.spark_tables import Subscribed, Wanted
 from contrada.errors import ContradaError
-from contrada.language.records import SUFFIXES, Rejected, files_of
+from contrada.language.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.attribute_census import asked_census

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import typer
 
 from contrada.cli.ending import FAILED
-from contrada.cli.intake import IDENTIFIERS
 from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError
 from contrada.language.records import Rejected
-from contrada.pipeline.edge import quoted
+from contrada.pipeline.message_files import MessageFiles
 from contrada.pipeline.place import Place
 from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
 from contrada.pipeline.stream_progress import Progress
-from contrada.pipeline.versioned import FILE, Decoding
+from contrada.pipeline.versioned import Decoding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +97,7 @@ def _told(item: Rejected) -> None:
     typer.echo(f"rejected subscription: {item}", err=True)
 
 
-def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None]:
+def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame | MessageFiles, Decoding | None]:
     """Messages as they come, and how their texts are read, if they are texts."""
     options = {"times": plan.times} if plan.times else {}
     if plan.messages.startswith(KAFKA):
@@ -108,16 +106,9 @@ def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Decoding | None
     if plan.messages.startswith(RATE):
         rate = spark.readStream.format("rate").option("rowsPerSecond", plan.messages.removeprefix(RATE)).load()
         return rate.selectExpr("value AS message_id", "value", "timestamp"), None
-    if "://" not in plan.messages:
-        if not os.path.isdir(plan.messages):
-            raise ContradaError(f"{plan.messages} is no directory")
-        plan = plan._replace(messages=os.path.abspath(plan.messages))  # Java may have begun in another directory
-    files: Any = spark.readStream if plan.files is None else spark.readStream.option("maxFilesPerTrigger", plan.files)
-    if plan.format == "parquet":
-        return _parquet(spark, files, plan), None
-    place = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
-    lines = files.text(plan.messages).where("trim(value) <> ''").selectExpr(place, "value")
-    return lines, Decoding(IDENTIFIERS if plan.id is None else (plan.id,), plan.id is not None, options)
+    most: dict[str, Any] = {} if plan.files is None else {"maxFilesPerTrigger": plan.files}
+    files = MessageFiles(spark, plan.messages, plan.format, id=plan.id, **most)
+    return files, None if files.decoding is None else files.decoding._replace(options=options)
 
 
 def _kafka(spark: SparkSession, plan: Plan) -> DataFrame:
@@ -136,24 +127,6 @@ def _kafka(spark: SparkSession, plan: Plan) -> DataFrame:
         ) from error
     # Unique, and the same when a batch is replayed: whoever reads the matches can tell copies by it.
     return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
-
-
-def _parquet(spark: SparkSession, files: Any, plan: Plan) -> DataFrame:
-    """Rows of Parquet files, which have the columns of those that are there already."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        schema = spark.read.parquet(plan.messages).schema
-    except AnalysisException as error:
-        raise ContradaError(f"{plan.messages}: no Parquet file here tells the columns yet") from error
-    frame: DataFrame = files.schema(schema).parquet(plan.messages)
-    usual = ("message_id", *IDENTIFIERS)
-    names = [plan.id] if plan.id is not None else [name for name in usual if name in schema.names]
-    if not names or names[0] not in schema.names:
-        raise ContradaError(f"no column identifies the messages: name it with --id; there are {schema.names}")
-    own = [] if names[0] == "message_id" else [f"{quoted(names[0])} AS message_id"]
-    # Files that come later may be in other systems: each message says which file it is from.
-    return frame.selectExpr(*own, "*", f"_metadata.file_path AS {FILE}")
 
 
 def _sink(plan: Plan) -> Any:

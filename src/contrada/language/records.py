@@ -27,6 +27,7 @@ SUFFIXES = {
     ".cap": "cap", ".parquet": "parquet", ".geoparquet": "parquet", ".arrow": "arrow", ".arrows": "arrow",
     ".feather": "arrow", ".csv": "csv", ".gpkg": "gis", ".shp": "gis", ".fgb": "gis",
 }  # fmt: skip
+IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # attributes that identify a message, the first it has
 SEPARATOR = b"\x1e"  # RFC 8142
 LONGEST = 1 << 28  # bytes in a line
 PEEKED = 1 << 16

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.dataset import Dataset, read_dataset
     from contrada.pipeline.ingesting import Ingested, ingest
     from contrada.pipeline.matching import Matched, match
+    from contrada.pipeline.message_files import MessageFiles
     from contrada.pipeline.partitions import PartitionedArtifact
     from contrada.pipeline.report import write_report
     from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
@@ -37,6 +38,7 @@ __all__ = [
     "Ingested",
     "KafkaSink",
     "Matched",
+    "MessageFiles",
     "ParquetSink",
     "PartitionedArtifact",
     "SimplifiedSubscriptions",
@@ -63,6 +65,7 @@ _HOMES = {
     "Ingested": "ingesting",
     "KafkaSink": "sinks",
     "Matched": "matching",
+    "MessageFiles": "message_files",
     "ParquetSink": "sinks",
     "PartitionedArtifact": "partitions",
     "SimplifiedSubscriptions": "simplifying",

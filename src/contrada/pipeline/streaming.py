@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
 from contrada.matching import ForwardingTable
@@ -17,11 +17,18 @@ from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.changes import Changes, ChangeTable, DirectoryChanges
 from contrada.pipeline.compiling import Compiled, compile
 from contrada.pipeline.edge import attribute_columns, name_type
+from contrada.pipeline.file_damage import Damage
+from contrada.pipeline.java_errors import spark_errors
 from contrada.pipeline.matching import ID, By
+from contrada.pipeline.message_files import MessageFiles
+from contrada.pipeline.outcome import path_of
 from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.place import Place
+from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.sinks import Batch, CallSink, ParquetSink, Sink
+from contrada.pipeline.source_log import files_of_batch
 from contrada.pipeline.stream_progress import Progress, progress_of
-from contrada.pipeline.systems import frame_systems
+from contrada.pipeline.systems import declared_systems, frame_systems
 from contrada.pipeline.versioned import FILE, Decoding, Work, compact_version, match_version
 from contrada.pipeline.versions import Version, Versions, checkpoint_place
 
@@ -72,7 +79,7 @@ class Stream:
 
 
 def match_stream(
-    messages: DataFrame,
+    messages: DataFrame | MessageFiles,
     subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
     changes: str | os.PathLike[str] | Changes | None = None,
     *,
@@ -87,15 +94,20 @@ def match_stream(
 ) -> Stream:
     """Match a streaming DataFrame against subscriptions, and begin to write the answers to a sink.
 
-    `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`.
+    `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`. They may
+    be `MessageFiles`, of which a damaged one is rejected; one of Spark's own file source ends the stream.
     `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
     directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
     function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
     `continuous`. `progress` is told of every batch.
     """
-    _check(messages, by, decoding, subscriptions, template)
     _check_trigger(trigger)
     place = checkpoint_place(os.fspath(checkpoint))
+    files = None
+    if isinstance(messages, MessageFiles):
+        files, decoding = messages, messages.decoding if decoding is None else decoding
+        messages = files.stream(place)
+    _check(messages, by, decoding, subscriptions, template)
     session = messages.sparkSession
     taken = _sink_of(sink)
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
@@ -114,7 +126,7 @@ def match_stream(
     versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
     if decoding is None:
         check(set(versions.current.attributes))
-    batches = _Batches(versions, taken, by, decoding, progress)
+    batches = _Batches(versions, taken, by, decoding, progress, None if files is None else (files, place))
     writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
     if trigger:
         writer = writer.trigger(**trigger)
@@ -174,6 +186,18 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
     return artifact
 
 
+class _Counted(NamedTuple):
+    """The answers of a batch, how many there are, and what its tasks say of their messages."""
+
+    answers: DataFrame
+    read: int
+    matches: int
+    rejected: int
+    censuses: list[str]
+    files: list[list[str]]
+    damage: Mapping[str, str]  # files that are rejected, with reasons; each counts as one message that is rejected
+
+
 class _Batches:
     """What runs for every batch, in the driver."""
 
@@ -184,8 +208,10 @@ class _Batches:
         by: By,
         decoding: Decoding | None,
         told: Callable[[Progress], None] | None,
+        files: tuple[MessageFiles, Place] | None = None,  # with the checkpoint, which says what files a batch has
     ) -> None:
         self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
+        self._files = files
         self.last: tuple[Batch, float] | None = None
         self.census = Census()
         self.query: StreamingQuery | None = None
@@ -200,20 +226,19 @@ class _Batches:
         began = time.perf_counter()
         self.versions.committed(number)  # Spark begins a batch when those before it are committed
         version = self.versions.of_batch(number)
-        answers = self._answers(messages, version).persist()
+        counted = self._counted(messages, number, version)
+        answers, lost = counted.answers, len(counted.damage)
         try:
-            sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason"), f.collect_list("census")
-            *total, censuses = answers.select(*sums).collect()[0]
-            read, matches, rejected = (int(value or 0) for value in total)
-            batch = Batch(number, version.number, version.subscriptions, read, matches, rejected)
+            counts = counted.read + lost, counted.matches, counted.rejected + lost
+            batch = Batch(number, version.number, version.subscriptions, *counts)
             named = f.lit(version.number).cast("bigint").alias("version")
             good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
             bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
             self.versions.check_driver()
-            self._sink.write(good, bad, batch)
+            self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
             answers.unpersist()
-        for text in censuses:
+        for text in counted.censuses:
             self.census.merge(text)
         self.last = (batch, time.perf_counter() - began)
         if self._told is not None:
@@ -222,39 +247,89 @@ class _Batches:
             assert report is not None
             self._told(report)
 
-    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
-        """What comes of every message: lists of matches, rejections, and how many there were."""
-        from pyspark.sql.types import ArrayType, StructType
+    def _counted(self, messages: DataFrame, number: int, version: Version) -> _Counted:
+        """The answers of a batch. Damaged files are looked for when it fails, or when files of it gave no rows."""
+        if self._files is None:
+            return self._count(messages, version)
+        files, checkpoint = self._files
+        uris = files_of_batch(checkpoint, number)
+        damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
+        try:
+            counted = self._count(messages, version)
+        except spark_errors():
+            found = damage.sorted(uris)
+            if not found.damage:
+                raise
+        else:
+            seen = {path_of(uri) for some in counted.files for uri in some}
+            unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
+            if unread is not None:
+                return counted._replace(damage=unread)
+            counted.answers.unpersist()
+            found = damage.sorted(uris)
+        frame = damage.read(found)
+        return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
 
-        has_files = FILE in messages.columns
+    def _count(self, messages: DataFrame, version: Version) -> _Counted:
+        from pyspark.sql import functions as f
+
+        answers = self._answers(messages, version).persist()
+        sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
+        try:
+            *total, censuses, files = answers.select(
+                *sums, f.collect_list("census"), f.collect_list("files")
+            ).collect()[0]
+        except BaseException:
+            answers.unpersist()
+            raise
+        read, matches, rejected = (int(value or 0) for value in total)
+        return _Counted(answers, read, matches, rejected, censuses, files, {})
+
+    def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
+        """The columns that tasks get: an id, then attributes or a text, then the file; and the names of attributes."""
+        file = [FILE] if FILE in messages.columns else []
         if self._decoding is None:
             columns = attribute_columns(messages, version.attributes)
-            own = [*columns.values(), *([FILE] if has_files else [])]
-            sent = messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own))))
-            ids = messages.select(ID).schema
-        else:
-            columns = {}
-            # As bytes: text that is not UTF-8 is the fault of one message, and Arrow takes no such text.
-            sent = messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"))
-            ids = StructType().add(ID, "string")
+            own = [*columns.values(), *file]
+            return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
+        # As bytes: text that is not UTF-8 is the fault of one message, and Arrow takes no such text.
+        return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
+
+    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
+        """What comes of every message: lists of matches, rejections, and how many there were."""
+        from pyspark.sql.types import ArrayType, StringType, StructType
+
+        has_files = FILE in messages.columns
+        sent, columns = self._sent(messages, version)
+        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
         found = StructType().add("subscriber", name_type(version.artifact.subscriber_type))
         if self._by == "subscription":
             found = found.add("key", name_type(version.artifact.key_type))
         schema = ids.add("found", ArrayType(found)).add("reason", "string").add("raw", "string")
-        schema = schema.add("messages", "long").add("census", "string")
+        schema = schema.add("messages", "long").add("census", "string").add("files", ArrayType(StringType()))
         schema[ID].nullable = True
         place = self.versions.place.where
         work = Work(
             version._replace(state=None),
             place,
             self._by,
-            tuple(columns),
+            columns,
             self._decoding,
             self.versions.retired,
-            frame_systems(messages, columns),
+            # Of files that may be damaged a task reads the systems, where C++ code can end nothing but a worker.
+            declared_systems(messages, columns) if has_files else frame_systems(messages, columns),
+            has_files,
             has_files and self._decoding is None,
         )
         return sent.mapInArrow(partial(match_version, work=work), schema)
+
+
+def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:
+    """Rejections, and one for each damaged file: it has no id, and its reason begins with the path."""
+    if not damage:
+        return rejected
+    rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
+    return rejected.union(rejected.sparkSession.createDataFrame(rows, rejected.schema))
 
 
 __all__ = ["ChangeTable", "Stream", "match_stream"]

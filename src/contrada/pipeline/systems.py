@@ -47,13 +47,18 @@ def with_systems(frame: DataFrame, systems: Mapping[str, Crs | None]) -> DataFra
 
 def frame_systems(frame: DataFrame, names: Collection[str]) -> Systems:
     """The CRS of the attributes that a frame has, those without one left out; two for one column are a CrsError."""
+    own = [field.name for field in frame.schema if field.name in names and field.dataType.typeName() in GEOMETRY]
+    return {**declared_systems(frame, names), **_of_plan(frame, own)}
+
+
+def declared_systems(frame: DataFrame, names: Collection[str]) -> Systems:
+    """The CRS of the attributes whose fields name one."""
     found: Systems = {}
     for name, metadata in _declared(frame.schema):
         if name in names and CRS in metadata:
             known = _of_metadata(name, metadata[CRS])
             found |= {} if known is None else {name: known}
-    own = [field.name for field in frame.schema if field.name in names and field.dataType.typeName() in GEOMETRY]
-    return {**found, **_of_plan(frame, own)}
+    return found
 
 
 def _of_metadata(column: str, value: Any) -> Crs | None:

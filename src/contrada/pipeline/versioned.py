@@ -24,8 +24,8 @@ from contrada.pipeline.tables import Opened, cache_home, open_copy, remove_copy
 from contrada.pipeline.versions import Version, segment
 
 By = Literal["subscription", "subscriber"]
-COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census"]
-FILE = "__file"  # the column with the path of the Parquet file that a message comes from
+COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census", "files"]
+FILE = "__file"  # the column with the URI of the file that a message comes from
 RAW_LENGTH = 10_000  # characters of a bad message that are kept
 
 
@@ -51,7 +51,8 @@ class Work(NamedTuple):
     decoding: Decoding | None  # if there is one column of texts instead
     retired: tuple[str, ...]  # tables that are no longer needed
     systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
-    has_files: bool = False  # the last column is FILE, and the files say which systems their columns are in
+    has_files: bool = False  # the last column is FILE: the task reports the files that it saw
+    has_systems: bool = False  # these files say which systems their columns are in
 
 
 class Ready(NamedTuple):
@@ -122,6 +123,7 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
     """Batches of an id and attributes, or of an id and a text, to batches of what came of them."""
     naming: Naming | None = None
     size = FIRST_SLICE
+    files: dict[str, None] = {}
     for batch in batches:
         if naming is None:
             ready = ready_table(work.version, work.place)
@@ -129,6 +131,8 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
             census = Census(ready.opened.table.asked_kinds())
             for digest in work.retired:
                 remove_copy(digest, cache_home() / "tables")
+        if work.has_files:
+            files.update(dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist()))
         slices = _decoded if work.decoding is not None else _columns
         start = 0
         while start < batch.num_rows:
@@ -139,7 +143,7 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
             start += count
             size = answer.next_size
     if naming is not None:
-        yield _census_batch(naming, ids, census)
+        yield _last_batch(naming, ids, census, list(files))
 
 
 def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
@@ -160,7 +164,7 @@ def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> 
 
 def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
     """The systems of the columns of messages, which are from one file."""
-    if not work.has_files:
+    if not work.has_systems:
         return work.systems
     own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
     declared = {name: crs for name, crs in work.systems.items() if name not in own}
@@ -168,8 +172,8 @@ def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
 
 
 def _of_one_file(batch: Any, work: Work) -> int:
-    """How many of the first messages of a batch are from one file."""
-    if not work.has_files:
+    """How many of the first messages of a batch are from one file, if systems depend on it."""
+    if not work.has_systems:
         return int(batch.num_rows)
     files = batch.column(batch.num_columns - 1).to_pylist()
     return next((row for row, file in enumerate(files) if file != files[0]), len(files))
@@ -234,7 +238,7 @@ def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> I
             nulls[1] if texts is None else texts,
             pa.array([messages] * count, pa.int64()),
         ]
-        return pa.record_batch([ids.take(rows), *given, nulls[1]], COLUMNS)
+        return pa.record_batch([ids.take(rows), *given, nulls[1], pa.nulls(count, pa.list_(pa.string()))], COLUMNS)
 
     yield batch(pa.nulls(1, pa.int64()), messages=answer.asked)
     for owners, lists in naming.lists(answer.messages, answer.rows):
@@ -245,12 +249,13 @@ def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> I
         yield batch(pa.array(rows, pa.int64()), None, reasons, pa.array([raw.get(row) for row in rows], pa.string()))
 
 
-def _census_batch(naming: Naming, ids: Any, census: Census) -> Any:
-    """The last batch of a task: which attributes its messages had."""
+def _last_batch(naming: Naming, ids: Any, census: Census, files: list[str]) -> Any:
+    """The last batch of a task: which attributes its messages had, and which files they came from."""
     import pyarrow as pa
 
     nothing = [pa.nulls(1, naming.list_type), *(pa.nulls(1, pa.string()) for _ in range(2)), pa.array([0], pa.int64())]
-    return pa.record_batch([pa.nulls(1, ids.type), *nothing, pa.array([census.to_json()], pa.string())], COLUMNS)
+    told = pa.array([census.to_json()], pa.string()), pa.array([files], pa.list_(pa.string()))
+    return pa.record_batch([pa.nulls(1, ids.type), *nothing, *told], COLUMNS)
 
 
 def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
