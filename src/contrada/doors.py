@@ -8,9 +8,9 @@ mean a mistake in this package, which a door must not hide.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from contrada.errors import ContradaError, FormatError
 
@@ -48,6 +48,25 @@ def reason_of(error: BaseException) -> str:
     text = " ".join(str(error).split()) or "no details"
     text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
     return f"{text} ({type(error).__name__})"
+
+
+def plain_dict(value: Mapping[Any, Any], kind: type[ContradaError] = FormatError) -> dict[Any, Any]:
+    """Return a dict as it is, and another mapping as a dict of its items; one whose `items` fails is a `kind`.
+
+    Subclasses of dict may raise in any method, or say one thing by `len` and another by `items`.
+
+    >>> from collections import UserDict
+    >>> plain_dict(UserDict(size=3))
+    {'size': 3}
+    """
+    if type(value) is dict:
+        return value
+    try:
+        return dict(value.items())
+    except ContradaError:
+        raise
+    except Exception as error:  # of any kind: this is code of the caller
+        raise kind(f"the items of a {type(value).__name__} cannot be read: {reason_of(error)}") from error
 
 
 def door(kind: type[ContradaError] = FormatError) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -297,3 +297,31 @@ def test_values_of_added_types_stay_what_they_are():
     finally:
         types._TYPES.clear()
         types._TYPES.update(known)
+
+
+class Contradicting(dict):
+    """A dict whose items are others than its own, or cannot be read."""
+
+    def __init__(self, items):
+        super().__init__(severity=1, kind="storm")
+        self.found = items
+
+    def __len__(self):
+        return 1000
+
+    def items(self):
+        return self.found()
+
+
+@pytest.mark.parametrize("wrap", [lambda message: message, lambda message: {"a": message}])
+def test_mappings_that_contradict_themselves(wrap):
+    table = ForwardingTable()
+    table.subscribe("ops", "severity >= 3 OR a.severity >= 3", key="k")
+    good = wrap(Contradicting(lambda: [("severity", 4)]))
+    assert list(table.match(good)) == ["ops"]
+    assert table.explain(good, "k").truth is True
+    for bad in (lambda: 1 // 0, lambda: [("a", 1, 2)], lambda: None):
+        message = wrap(Contradicting(bad))
+        with pytest.raises(FormatError, match="items of a Contradicting"):
+            table.match(message)
+        assert [item.row for item in table.match_many([{}, message]).rejected] == [1]

@@ -1,9 +1,11 @@
 """`contrada match --spark` gives what `contrada match` gives: for every format, with bad rows, by subscriber."""
 
+import gzip
 import json
 import sys
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -172,3 +174,36 @@ def test_what_cannot_be(run, files):
     assert "files, not standard input" in run("-", asked[1], "--spark", "--output", files / "x").stderr
     named = run(*asked, "--id", "nothing", "--output", files / "x")
     assert "no column 'nothing'" in named.stderr
+
+
+def test_gis_and_packed_files_sound_and_damaged(run, files):
+    """One run over a directory: sound files are matched, of damaged ones the rejections are those without Spark."""
+    pyogrio = pytest.importorskip("pyogrio")
+    place = files / "mixed"
+    place.mkdir()
+    areas = pa.array([ct.Region.box(k, k, k + 4, k + 4).to_wkb() for k in range(3)])
+    rows = pa.table({"id": ["x", "y", "z"], "level": [1, 2, 3], "area": areas})
+    for name in ("sound.gpkg", "sound.shp", "sound.fgb"):
+        pyogrio.write_arrow(rows, place / name, geometry_name="area", geometry_type="Polygon", crs="EPSG:4326")
+    sound = (place / "sound.gpkg").read_bytes()
+    (place / "cut.gpkg").write_bytes(sound[: len(sound) // 2])
+    (place / "zeros.gpkg").write_bytes(sound[:4096] + bytes(len(sound) - 4096))
+    (place / "rubbish.shp").write_bytes(b"\x00\x00\x27\x0a" + bytes(96))
+    lines = gzip.compress(b'{"id": "d", "level": 3}\n' * 3)
+    (place / "sound.ndjson.gz").write_bytes(lines)
+    (place / "cut.ndjson.gz").write_bytes(lines[:-9])
+    (place / "plain.ndjson.gz").write_bytes(b'{"id": "d", "level": 3}\n')
+    asked = [place, files / "subscriptions.ndjson"]
+    plain = run(*asked, "--reject", files / "plain.ndjson", "--output", files / "plain.csv")
+    found = run(*asked, "--spark", "--reject", files / "bad.ndjson", "--output", files / "out")
+    assert plain.exit_code == found.exit_code == 0, found.output
+    expected = pacsv.read_csv(files / "plain.csv").to_pylist()
+    got = pq.read_table(files / "out").to_pylist()
+    assert len(expected) >= 9  # of sound files alone
+    assert sorted(map(str, got)) == sorted(map(str, expected))
+    reasons = [
+        sorted((item["what"], item["reason"]) for item in map(json.loads, path.read_text().splitlines()))
+        for path in (files / "bad.ndjson", files / "plain.ndjson")
+    ]
+    assert reasons[0] == reasons[1]
+    assert len(reasons[0]) >= 5

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contrada.doors import plain_dict
 from contrada.errors import CrsError
 from contrada.limits import check_limit, limit
 
@@ -161,6 +162,7 @@ def _codes(authority: str) -> frozenset[str]:
 
 def _of_mapping(value: Mapping[Any, Any]) -> Crs:
     """The system of PROJJSON; one that is nothing but an id is what the id names."""
+    value = plain_dict(value, CrsError)
     named = value.get("id")
     if isinstance(named, Mapping) and {"authority", "code"} <= named.keys() and "type" not in value:
         return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")

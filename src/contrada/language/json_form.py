@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from contrada.doors import plain_dict
 from contrada.errors import ContradaError, FilterError
 from contrada.geometry import Point, Region, RelationSet
 from contrada.language.nodes import Attribute, Fault, Node, Operation, Pointer, Value
@@ -39,6 +40,7 @@ def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Nod
         return Operation("array", items, path, path)
     if not isinstance(value, Mapping):
         raise Fault(path, f"{type(value).__name__} is no JSON")
+    value = plain_dict(value)
     if "op" in value:
         return _operation(value, path, depth)
     for key, read in _READERS.items():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from contrada.doors import input_errors, reason_of
+from contrada.doors import input_errors, plain_dict, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry import Point, Region
 from contrada.geometry.crs import Crs
@@ -47,16 +47,19 @@ def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
     >>> read_message(message, {"wind.speed", "at"}.__contains__)
     {'wind.speed': 12, 'at': Point(1.0, 2.0)}
     """
-    if type(message) is not dict and not isinstance(message, Mapping):
-        raise not_a_message(message)
-    if PLAIN.issuperset(map(type, message.values())):
-        return message
-    if is_feature(message):
+    if type(message) is not dict:
+        if not isinstance(message, Mapping):
+            raise not_a_message(message)
+        message = plain_dict(message)
+    plain: dict[str, Any] = message
+    if PLAIN.issuperset(map(type, plain.values())):
+        return plain
+    if is_feature(plain):
         raise FormatError(
             "this message is a GeoJSON Feature, whose attributes are its properties: pass contrada.message_of(feature)"
         )
     found: dict[str, Any] = {}
-    _collect(message, "", 0, is_asked, found)
+    _collect(plain, "", 0, is_asked, found)
     return found
 
 
@@ -74,8 +77,10 @@ def not_a_message(value: Any) -> FormatError:
 
 def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, found: dict[str, Any]) -> None:
     """Add the attributes of a mapping, and of mappings in it."""
-    for name, value in members.items():
+    for name, value in plain_dict(members).items():
         full = f"{prefix}{name}"
+        if isinstance(value, Mapping) and not (has_types() and types_accepting(value)):
+            value = plain_dict(value)
         if isinstance(value, Mapping) and not is_value(value):
             check_limit("nesting", depth + 2, f"attribute {full[:60]!r}")
             _collect(value, full + ".", depth + 1, is_asked, found)

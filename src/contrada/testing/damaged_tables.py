@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from functools import cache
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,32 @@ ROWS = 40  # messages that are matched
 _OPERATORS: tuple[ct.Relation | ct.RelationSet, ...] = (
     ct.RelationSet.S_INTERSECTS, ct.Relation.DISJOINT, ct.Relation.CONTAINS, ct.Relation.INSIDE
 )  # fmt: skip
+
+
+class Network(ct.ValueType):
+    """IPv4 addresses and networks that hold them, for tables with constraints of a type that was added."""
+
+    name, operators = "damaged network", ("in network",)
+
+    def accepts(self, value: Any) -> bool:
+        """True for addresses."""
+        return isinstance(value, IPv4Address)
+
+    def takes(self, operator: str, operand: Any) -> bool:
+        """True for networks."""
+        return isinstance(operand, IPv4Network)
+
+    def holds(self, operator: str, operand: Any, value: Any) -> bool:
+        """Whether a network holds an address."""
+        return value in operand
+
+    def dump(self, operand: Any) -> str:
+        """Return a network as text."""
+        return str(operand)
+
+    def load(self, dumped: Any) -> IPv4Network:
+        """Return the network of a text; other text is a ValueError, as a user's type would raise it."""
+        return IPv4Network(dumped)
 
 
 def table_case(number: int) -> None:
@@ -79,8 +106,11 @@ def column_case(number: int) -> None:
 
 
 def _damage_one(folder: Path, rng: np.random.Generator) -> None:
-    """Change one file of a directory; large files and the header as often as small ones."""
+    """Change one file of a directory: large files as often as small ones, the header in one case of ten."""
     files = sorted(folder.iterdir())
+    headers = [file for file in files if file.suffix == ".json"]
+    if headers and rng.random() < 0.1:  # constraints of added types stand there
+        files = headers
     file = files[int(rng.integers(0, len(files)))]
     data = file.read_bytes()
     if rng.random() < 0.8 and len(data) > 128 and file.suffix == ".npy":  # behind what NumPy begins with
@@ -111,7 +141,13 @@ def _messages() -> Any:
 @cache
 def _shapes() -> list[dict[str, Any]]:
     circle = ct.Region([(5 + 4 * np.cos(t), 5 + 3 * np.sin(t)) for t in np.linspace(0, 6.2, 90)])
-    return [{"area": circle, "size": 2.0, "name": "abc"}, {"area": ct.Point(2, 2), "size": 0}, {"name": "a"}, {}]
+    address = IPv4Address(1 << 28 | 5)
+    return [
+        {"area": circle, "size": 2.0, "name": "abc", "source": address},
+        {"area": ct.Point(2, 2), "size": 0, "source": "no address"},
+        {"name": "a", "source": IPv4Address(7)},
+        {},
+    ]
 
 
 @cache
@@ -126,6 +162,7 @@ def good_table(which: int) -> tuple[Path, list[Any]]:
     if which == 0:
         for k, text in enumerate(FILTERS * 3):
             table.subscribe(f"s{k % 17}" if k % 2 else k % 5, text, f"k{k}" if k % 3 else k)
+        _subscribe_networks(table)
     elif which == 1:
         rings = [[(x + r * np.cos(t), y + r * np.sin(t)) for t in np.linspace(0, 6.2, n)] for x, y, r, n in _circles()]
         for k, ring in enumerate(rings):
@@ -148,6 +185,19 @@ def good_table(which: int) -> tuple[Path, list[Any]]:
     place = Path(_folder().name) / f"table{which}"
     table.save(place)
     return place, answers(ct.ForwardingTable.open(place))
+
+
+def _subscribe_networks(table: ct.ForwardingTable) -> None:
+    """Add filters with a constraint of an added type: alone, beside a region and beside a number."""
+    ct.register_type(Network())
+    for k in range(30):
+        own = ct.Constraint("source", "in network", IPv4Network((k % 4 << 28, 4 + k % 5)))
+        beside = (
+            (),
+            (ct.Constraint("area", _OPERATORS[0], ct.Region.box(0, 0, 1 + k, 3)),),
+            (ct.Constraint("size", ">", k % 5),),
+        )[k % 3]
+        table.subscribe(f"net{k % 7}", ct.Filter([own, *beside]), f"own{k}")
 
 
 def _circles() -> list[tuple[float, float, float, int]]:

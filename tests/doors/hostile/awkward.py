@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,57 @@ class LyingList(list):  # type: ignore[type-arg]
 
     def __len__(self) -> int:
         return 1000
+
+
+class LyingDict(dict):  # type: ignore[type-arg]
+    """A dict one of whose methods lies or raises."""
+
+    def __init__(self, what: str, how: str) -> None:
+        super().__init__({"severity": 4, "kind": "flood"})
+        self.what, self.how = what, how
+
+    def _answer(self, what: str, lie: Any, truth: Any) -> Any:
+        if what != self.what:
+            return truth
+        if self.how == "raises":
+            raise KeyError(what)
+        return lie
+
+    def __len__(self) -> int:
+        length: int = self._answer("len", 1000, super().__len__())
+        return length
+
+    def __iter__(self) -> Any:
+        return self._answer("iter", iter(["no", "such", "name"]), super().__iter__())
+
+    def __contains__(self, name: object) -> bool:
+        found: bool = self._answer("contains", True, super().__contains__(name))
+        return found
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._answer("getitem", object(), super().__getitem__(name))
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Return a value, or lie."""
+        return self._answer("get", [object()], super().get(name, default))
+
+    def keys(self) -> Any:
+        """Return the names, or lie."""
+        return self._answer("keys", ["no", "such", "name", 5], super().keys())
+
+    def values(self) -> Any:
+        """Return the values, or lie."""
+        return self._answer("values", None, super().values())
+
+    def items(self) -> Any:
+        """Return pairs, or lie."""
+        return self._answer("items", [("a", 1, 2), 5], super().items())
+
+
+METHODS = ("len", "iter", "contains", "getitem", "get", "keys", "values", "items")
+LYING: dict[str, Callable[[], Any]] = {
+    f"dict whose {what} {how}": partial(LyingDict, what, how) for what in METHODS for how in ("lies", "raises")
+}
 
 
 class Shape:
@@ -194,6 +246,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "own type": Own,
     "lying text": lambda: LyingText("POLYGON((0 0, 1 0, 0 1, 0 0))"),
     "lying list": lambda: LyingList([1, 2]),
+    **{name: make for name, make in LYING.items() if "items" in name or "len" in name},
     "shape of itself": Shape,
 }
 
@@ -204,5 +257,5 @@ def made(spec: Any) -> Any:
         return [made(each) for each in spec]
     if isinstance(spec, dict):
         return {key: made(each) for key, each in spec.items()}
-    value = VALUES.get(spec) if isinstance(spec, str) else None
+    value = (VALUES.get(spec) or LYING.get(spec)) if isinstance(spec, str) else None
     return spec if value is None else value()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import tempfile
@@ -10,7 +11,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hostile.files import CORPORA, line
+from hostile.gis_files import file_name
 from hostile.language_doors import text_corpus
 from hostile.registry import Door
 
@@ -127,6 +131,9 @@ def match_corpus() -> dict[str, Any]:
         for name, data in corpus().items():
             for use in ("messages", "subscriptions", "template") if not callable(data) else ("messages",):
                 found[f"{format} as {use}: {name}"] = _match_case(format, use, data)
+    for name, packed in packed_files().items():
+        words, files = [name, "s.ndjson", "--reject", "bad.ndjson"], {"s.ndjson": SUBSCRIPTIONS, name: packed}
+        found[f"packed: {name}"] = {"command": ["match"], "words": words, "files": files}
     good = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
     base = ["m.ndjson", "s.ndjson"]
     options = (
@@ -146,13 +153,32 @@ def match_corpus() -> dict[str, Any]:
     return found
 
 
+def packed_files() -> dict[str, bytes]:
+    """Messages that are compressed by gzip and Zstandard, sound and damaged, by the names of their files."""
+    zipped, packed = gzip.compress(MESSAGES, mtime=0), pa.compress(MESSAGES, "zstd", asbytes=True)
+    return {
+        "sound.ndjson.gz": zipped,
+        "two.ndjson.gz": zipped + zipped,
+        "unfinished.ndjson.gz": zipped[:-20],
+        "checksum.ndjson.gz": zipped[:-8] + bytes(8),
+        "flipped.ndjson.gz": zipped[:30] + bytes([zipped[30] ^ 64]) + zipped[31:],
+        "plain.ndjson.gz": MESSAGES,
+        "empty.ndjson.gz": b"",
+        "sound.csv.gz": gzip.compress(CORPORA["csv"]()["good"], mtime=0),
+        "sound.parquet.gz": gzip.compress(CORPORA["parquet"]()["every type"], mtime=0),
+        "sound.ndjson.zst": packed,
+        "unfinished.ndjson.zst": packed[:-9],
+    }
+
+
 def _match_case(format: str, use: str, data: Any) -> Any:
     def case(content: bytes) -> dict[str, Any]:
-        files = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS, f"x.{format}": content}
+        name = file_name(format, content)
+        files = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS, name: content}
         words = {
-            "messages": [f"x.{format}", "s.ndjson", "--messages-format", format, "--reject", "bad.ndjson"],
-            "subscriptions": ["m.ndjson", f"x.{format}", "--subscriptions-format", format],
-            "template": ["m.ndjson", f"x.{format}", "--subscriptions-format", format, *TEMPLATE],
+            "messages": [name, "s.ndjson", "--messages-format", format, "--reject", "bad.ndjson"],
+            "subscriptions": ["m.ndjson", name, "--subscriptions-format", format],
+            "template": ["m.ndjson", name, "--subscriptions-format", format, *TEMPLATE],
         }[use]
         return {"command": ["match"], "words": [*words, "--threads", "1"], "files": files}
 
@@ -173,8 +199,8 @@ def check_corpus() -> dict[str, Any]:
     for format, corpus in CORPORA.items():
         for name, data in corpus().items():
             if not callable(data):
-                words = ["--file", f"x.{format}"]
-                found[f"{format}: {name}"] = {"command": ["check"], "words": words, "files": {f"x.{format}": data}}
+                file = file_name(format, data)
+                found[f"{format}: {name}"] = {"command": ["check"], "words": ["--file", file], "files": {file: data}}
     for k, word in enumerate(ODD):
         found[f"odd {k}"] = {"command": ["check"], "words": [word]}
         found[f"odd file {k}"] = {"command": ["check"], "words": [f"@{word}"]}
@@ -192,8 +218,8 @@ def simplify_corpus() -> dict[str, Any]:
     for format, corpus in CORPORA.items():
         for name, data in corpus().items():
             if not callable(data):
-                words = [f"x.{format}"]
-                found[f"{format}: {name}"] = {"command": ["simplify"], "words": words, "files": {f"x.{format}": data}}
+                file = file_name(format, data)
+                found[f"{format}: {name}"] = {"command": ["simplify"], "words": [file], "files": {file: data}}
     for k, word in enumerate(ODD):
         found[f"odd {k}"] = {"command": ["simplify"], "words": [word]}
         words = ["s.ndjson", "--output", word]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,6 +15,7 @@ from contrada.language.reading import Read, Rejected, read_messages, read_zones
 from contrada.language.subscriptions import read_subscription_table, read_subscriptions
 from hostile.arguments import table
 from hostile.files import CORPORA
+from hostile.gis_files import file_of
 from hostile.registry import Door
 
 ZONES = {("UGC", "CAZ041"): ct.Region([(0.01 * k * k, k) for k in range(60)], crs="OGC:CRS84")}
@@ -32,6 +34,11 @@ def file_doors() -> Iterator[Door]:
     yield Door("message_of", ("message_of",), _message, CORPORA["ndjson"], 2)
 
 
+def _source(format: str, data: bytes) -> Any:
+    """A stream of bytes, or for GIS formats a file: only a sound or damaged file gets as far as GDAL."""
+    return file_of(data) if format == "gis" else contextlib.nullcontext(io.BytesIO(data))
+
+
 def check_rejections(found: list[Any]) -> None:
     """Every rejection has a reason that can be written as a line of UTF-8."""
     for item in islice(found, 1000):
@@ -42,7 +49,8 @@ def check_rejections(found: list[Any]) -> None:
 
 def _messages(format: str, data: bytes, **options: Any) -> object:
     zones = {} if options else {"zones": ZONES}
-    found = list(read_messages(io.BytesIO(data), format, times=["onset"], **options, **zones))
+    with _source(format, data) as source:
+        found = list(read_messages(source, format, times=["onset"], **options, **zones))
     check_rejections(found)
     if options:
         return found
@@ -57,7 +65,8 @@ def _messages(format: str, data: bytes, **options: Any) -> object:
 
 
 def _subscriptions(format: str, data: bytes) -> object:
-    found = list(read_subscriptions(io.BytesIO(data), format))
+    with _source(format, data) as source:
+        found = list(read_subscriptions(source, format))
     check_rejections(found)
     made = ct.ForwardingTable()
     for item in islice((item for item in found if not isinstance(item, Rejected)), MATCHED):
@@ -70,7 +79,8 @@ def _subscriptions(format: str, data: bytes) -> object:
 
 
 def _rows(format: str, data: bytes) -> object:
-    found = read_subscription_table(io.BytesIO(data), TEMPLATE, format)
+    with _source(format, data) as source:
+        found = read_subscription_table(source, TEMPLATE, format)
     check_rejections(found.rejected)
     made = ct.ForwardingTable()
     made.subscribe_many(found.table, TEMPLATE)
@@ -78,7 +88,8 @@ def _rows(format: str, data: bytes) -> object:
 
 
 def _zones(format: str, data: bytes) -> object:
-    return read_zones(io.BytesIO(data), format)
+    with _source(format, data) as source:
+        return read_zones(source, format)
 
 
 def _changes(format: str, data: bytes) -> object:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import contrada as ct
 from hostile.geometries import FORMS, below_limit, geojson, wkb, wkt
 from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, ipc, spoilt_streams
+from hostile.gis_files import gis_files
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
 DEEP = 100_000
@@ -584,9 +585,10 @@ def _rows_without_columns() -> bytes:
 
 @cache
 def gis_corpus() -> dict[str, Any]:
-    """What GDAL may open: GeoJSON, and beginnings of other formats."""
+    """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats."""
     collection = json_corpus()["collection"]
     return {
+        **gis_files(),
         "collection": collection,
         "unfinished": collection[:-40],
         "sqlite": b"SQLite format 3\0" + bytes(200),

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 import contrada as ct
+from hostile.awkward import LYING, made
 from hostile.files import AREA, ROW
 from hostile.geometries import FORMS, below_limit, wkt
 from hostile.registry import Door
@@ -157,7 +158,7 @@ def _match(case: dict[str, Any]) -> object:
     table = ct.ForwardingTable()
     table.subscribe("ops", "severity >= 3", key="old")
     table.subscribe("ops", case.get("filter"), key="new")  # type: ignore[arg-type]
-    message = case.get("message")
+    message = made(case.get("message"))
     found = list(table.match(message)), list(table.match_keys(message)), table.explain(message, "new")
     if isinstance(found[2].truth, bool):
         assert found[2].truth == ("new" in found[1]), "explain and match disagree"
@@ -186,6 +187,8 @@ def match_corpus() -> dict[str, Any]:
         "bytes": {"filter": spatial, "message": {"area": b"\x01\x03", "kind": b"\xff"}},
         "names": {"filter": "\"a b\" = 1 AND \"\" = 2", "message": {"a b": 1, "": 2, "\0": 3}},
         "not text": {"filter": "a = 1", "message": {"a": [1], "b": {"c": None}}},
+        **{name: {"filter": "severity >= 3 AND kind = 'flood'", "message": name} for name in LYING},
+        **{f"{name}, nested": {"filter": "a.severity >= 3", "message": {"a": name}} for name in LYING},
         "list": {"filter": "a = 1", "message": [1]},
         "none": {"filter": "a = 1", "message": None},
         "text": {"filter": "a = 1", "message": "a"},
