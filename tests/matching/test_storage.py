@@ -10,6 +10,7 @@ import pytest
 
 import contrada as ct
 from contrada.errors import TableError
+from contrada.geometry import directories
 from contrada.geometry.directories import checksum, header_checksum
 from contrada.matching.storage import saved_names
 from contrada.testing.damage import run_cases
@@ -228,6 +229,71 @@ def test_a_table_is_replaced_in_one_step_and_leftovers_go(table, tmp_path):
     with pytest.raises(TableError, match="not a saved table"):
         table.save(tmp_path / "photos", replace=True)
     assert (tmp_path / "photos" / "cat.jpg").exists()
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_a_reader_sees_the_old_or_the_new_table(table, tmp_path, monkeypatch, verify, at):
+    """Another process replaces the table when a reader has mapped `at` of its files; both have files of equal sizes."""
+    place = tmp_path / "saved"
+    table.save(place)
+    table.unsubscribe("k1")
+    table.subscribe("other", "S_INTERSECTS(area, POLYGON((0 0, 30 0, 30 30, 0 30, 0 0)))", key="k2000")
+    expected = set(table.match_keys(QUESTION))
+    mapped, map_one = [], directories.map_array
+
+    def swapping(*arguments):
+        mapped.append(arguments)
+        if len(mapped) == at + 1:
+            table.save(place, replace=True)
+        return map_one(*arguments)
+
+    monkeypatch.setattr(directories, "map_array", swapping)
+    opened = ct.ForwardingTable.open(place, verify=verify)
+    assert set(opened.match_keys(QUESTION)) == expected
+    assert "k2000" in expected
+
+
+def test_a_table_that_is_replaced_all_the_time_is_an_error(table, tmp_path, monkeypatch):
+    table.save(tmp_path / "saved")
+    map_arrays = directories.map_arrays
+
+    def swapping(*arguments):
+        table.save(tmp_path / "saved", replace=True)
+        return map_arrays(*arguments)
+
+    monkeypatch.setattr(directories, "map_arrays", swapping)
+    with pytest.raises(TableError, match="was replaced 10 times while it was read"):
+        ct.ForwardingTable.open(tmp_path / "saved")
+
+
+SAVER = """
+import sys, contrada as ct
+tables = []
+for number in (1, 2):
+    table = ct.ForwardingTable()
+    for k in range(50):
+        table.subscribe(f"s{k}", f"size >= {number}", key=f"{number}-{k:02}")
+    tables.append(table)
+print("ready", flush=True)
+for k in range(40):
+    tables[k % 2].save(sys.argv[1], replace=True)
+"""
+
+
+def test_readers_beside_a_process_that_saves(tmp_path):
+    place = tmp_path / "saved"
+    first = ct.ForwardingTable()
+    first.subscribe("s", "size >= 1", key="1-00")
+    first.save(place)
+    saver = subprocess.Popen([sys.executable, "-c", SAVER, str(place)], stdout=subprocess.PIPE, text=True)
+    assert saver.stdout.readline() == "ready\n"
+    while saver.poll() is None:
+        keys = ct.ForwardingTable.open(place, verify=False).match_keys({"size": 5})
+        assert len({key[0] for key in keys}) == 1, "keys of two saves"
+        assert len(keys) in (1, 50)
+    saver.stdout.close()
+    assert saver.returncode == 0
 
 
 def test_a_save_that_is_under_way_is_not_removed_by_another(table, tmp_path):

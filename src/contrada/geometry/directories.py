@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from contrada.errors import ContradaError
 
 HEADER = "header.json"
 CHUNK = 1 << 22
+TRIES = 10  # to read a directory that others replace meanwhile
 LEFT_SECONDS = 3600  # after which a directory without a lock counts as left behind
 
 
@@ -96,6 +97,43 @@ def read_header(kind: Format, source: Path) -> dict[str, Any]:
     if header.get("checksum") != header_checksum(header):
         raise kind.error(f"{source}: {HEADER} is damaged: its checksum differs")
     return header
+
+
+def read_directory(
+    kind: Format, source: Path, verify: bool, wanted: Callable[[str], bool] = lambda name: True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header of a directory and the arrays in it with a name that is wanted, all of one save.
+
+    Another process may replace the directory meanwhile: files are then missing, or of the other save. Reading begins
+    anew if the directory is another one afterwards, so that readers see the old or the new one.
+    """
+    for _ in range(TRIES):
+        before = _identity(source)
+        try:
+            header = read_header(kind, source)
+            described = header.get("arrays")
+            named = (
+                {name: what for name, what in described.items() if wanted(name)}
+                if isinstance(described, dict)
+                else described
+            )
+            arrays = map_arrays(kind, source, {"arrays": named}, verify)
+        except ContradaError:
+            if _identity(source) == before:
+                raise
+        else:
+            if _identity(source) == before:
+                return header, arrays
+    raise kind.error(f"{source} was replaced {TRIES} times while it was read; try again when fewer saves run")
+
+
+def _identity(source: Path) -> tuple[int, ...] | None:
+    """What tells a directory from the one that takes its place; None where there is none."""
+    try:
+        about, header = source.stat(), (source / HEADER).stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino, header.st_ino, header.st_mtime_ns, header.st_size
 
 
 def map_arrays(kind: Format, source: Path, header: Mapping[str, Any], verify: bool) -> dict[str, NDArray[Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from contrada.errors import RegionError
 from contrada.geometry.arrays import Arrays, compact
 from contrada.geometry.crs import Crs
-from contrada.geometry.directories import Format, map_arrays, read_header, save_directory
+from contrada.geometry.directories import Format, read_directory, save_directory
 from contrada.geometry.soundness import check_coordinates, check_regions, require
 
 KIND = Format("contrada.RegionArray", 2, "saved column of regions", RegionError)
@@ -26,8 +26,7 @@ def save_column(arrays: Arrays, crs: Crs | None, directory: str | os.PathLike[st
 def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple[Arrays, Crs | None]:
     """The arrays, mapped, and the CRS; a foreign or damaged directory is a RegionError."""
     source = Path(directory)
-    header = read_header(KIND, source)
-    found = map_arrays(KIND, source, header, verify)
+    header, found = read_directory(KIND, source, verify)
     try:
         arrays = Arrays(*(found[name] for name in Arrays._fields))
         for name, kind in zip(Arrays._fields, _DTYPES, strict=True):

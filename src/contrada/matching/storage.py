@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from contrada.errors import FilterError, TableError
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
-from contrada.geometry.directories import Format, map_arrays, save_directory
+from contrada.geometry.directories import Format, read_directory, save_directory
 from contrada.geometry.directories import read_header as read_kind_header
 from contrada.geometry.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import KINDS as TREE_KINDS
@@ -74,8 +74,7 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
     With `verify` all of it is read against its checksums. Whatever kernels index with is within range either way.
     """
     source = Path(directory)
-    header = read_header(source)
-    arrays = map_arrays(KIND, source, header, verify)
+    header, arrays = read_directory(KIND, source, verify)
     try:
         level = _level_of(header, arrays, verify)
         keys, subscribers = _names_of("keys", arrays), _names_of("subscribers", arrays)
@@ -152,10 +151,8 @@ class SavedNames(NamedTuple):
 def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
     """The names of a saved table as columns, for whoever turns whole answers into names; checksums are not read."""
     source = Path(directory)
-    header = read_header(source)
     wanted = ("keys-", "subscribers-", "subscription_subscriber")
-    named = {name: what for name, what in header["arrays"].items() if name.startswith(wanted)}
-    arrays = map_arrays(KIND, source, {"arrays": named}, verify=False)
+    header, arrays = read_directory(KIND, source, False, lambda name: name.startswith(wanted))
     owners = _first(arrays, "subscription_subscriber", header["rows"])
     return SavedNames(_names_of("keys", arrays), _names_of("subscribers", arrays), owners)
 
