@@ -10,8 +10,9 @@ import pytest
 from contrada.errors import FormatError, LimitError
 from contrada.language.bounded import open_parquet
 from contrada.language.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
-from contrada.language.parquet_pages import column_pages
+from contrada.language.parquet_pages import column_pages, row_groups
 from contrada.language.rowfiles import read_batches
+from contrada.testing.damage import run_cases
 
 ZEROS = pa.py_buffer(bytes(100_000_000))
 ENDS = pa.array([0, 100_000_000]).buffers()[1]
@@ -126,10 +127,15 @@ def test_parquet_files_are_read_whole(options):
 def test_pages_say_what_the_footer_says():
     data = parquet(SMALL, data_page_size=1000, row_group_size=1000, compression="zstd", use_dictionary=False)
     about, stream = pq.ParquetFile(io.BytesIO(data)).metadata, io.BytesIO(data)
-    for group in map(about.row_group, range(about.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            found = column_pages(stream, column, lambda count: None)
+    groups = list(row_groups(stream, len(data)))
+    assert [group.rows for group in groups] == [1000, 1000, 1000]
+    for number, group in enumerate(groups):
+        for place, chunk in enumerate(group.chunks):
+            column = about.row_group(number).column(place)
+            found = column_pages(stream, chunk, lambda count: None)
+            assert chunk.values == column.num_values
             assert abs(found.bytes - column.total_uncompressed_size) <= 100 * 20  # headers, of at most 20 pages
+    assert [group.rows for group in row_groups(stream, len(data), (999, 1001))] == [1000, 1000]
 
 
 def test_a_footer_that_lies_is_not_believed(pool):
@@ -161,7 +167,13 @@ def test_long_values_of_one_length_are_read_few_at_a_time():
     assert open_parquet(io.BytesIO(data), 8192, len(data)).rows < 100
 
 
-def test_columns_that_share_their_pages_are_refused():
-    data = parquet(pa.table({"a": ["x" * 5_000_000]}), compression="none", use_dictionary=False)
-    with pytest.raises(FormatError, match=r"the Parquet footer lists"):
-        open_parquet(io.BytesIO(data), 8192, len(data) // 10)
+def test_a_footer_with_more_bytes_than_the_file_is_refused():
+    """Columns that share their pages are the way to that: walking each of them could take hours."""
+    data = lying(parquet(pa.table({"a": ["x" * 5_000_000]}), compression="none", use_dictionary=False), 100_000_000)
+    with pytest.raises(FormatError, match="the Parquet footer lists"):
+        open_parquet(io.BytesIO(data), 8192, len(data))
+
+
+@pytest.mark.parametrize("case", [2303, 4753])
+def test_metadata_that_end_the_process_in_pyarrow_are_not_asked_for(case):
+    assert list(run_cases("arrow", case, 1)) == []

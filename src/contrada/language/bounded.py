@@ -65,18 +65,17 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
 
     is_path = not hasattr(source, "seek")
     file = pq.ParquetFile(source, memory_map=is_path)
-    groups = list(row_groups(file.metadata, span))
-    lengths = _fixed_lengths(file)
     if is_path:
         with open(source, "rb") as stream:
-            walked = _walk(stream, groups, size, lengths)
+            walked = _walk(stream, file.schema, size, span)
     else:
-        walked = _walk(source, groups, size, lengths)
+        walked = _walk(source, file.schema, size, span)
     extensions = _extension_columns(file)
-    heavy = {path for path, pages in walked if most * pages.dictionary > BATCH_BYTES} - extensions
-    longest = [*lengths.values(), *(pages.prefixed for _, pages in walked)]
-    longest += [pages.dictionary for path, pages in walked if path in extensions]
-    rows = min(most, max(1, BATCH_BYTES // max(1, *longest, 1)))
+    texts = [(leaf, pages) for leaf, pages in walked if leaf.physical_type == "BYTE_ARRAY"]
+    heavy = {leaf.path for leaf, pages in texts if most * pages.dictionary > BATCH_BYTES} - extensions
+    longest = [_fixed_length(leaf) for leaf, _ in walked] + [pages.prefixed for _, pages in walked]
+    longest += [pages.dictionary for leaf, pages in texts if leaf.path in extensions]
+    rows = min(most, max(1, BATCH_BYTES // max(1, 1, *longest)))
     if heavy:
         if not is_path:
             source.seek(0)
@@ -84,17 +83,19 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     return Parquet(file, rows, most)
 
 
-def _walk(stream: BinaryIO, groups: list[Any], size: int, lengths: dict[str, int]) -> list[tuple[str, ColumnPages]]:
-    """Columns of text and bytes, and their pages; more in all pages than the limit `expansion` allows is a LimitError.
+def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None) -> list[tuple[Any, ColumnPages]]:
+    """Columns of row groups, by what the schema says of each, and their pages.
 
-    `lengths` has the columns whose values are of one length.
+    More in all pages than the limit `expansion` allows is a LimitError.
     """
-    columns = [group.column(k) for group in groups for k in range(group.num_columns)]
-    packed = sum(max(column.total_compressed_size, 0) for column in columns)
+    leaves = [schema.column(k) for k in range(len(schema))]
+    groups = list(row_groups(stream, size, span))
+    chunks = [chunk for group in groups for chunk in group.chunks[: len(leaves)]]
+    packed = sum(chunk.bytes for chunk in chunks)
     if packed > 2 * size + FREE_BYTES // 64:  # a walk through columns that share their pages could take hours
         raise FormatError(f"the Parquet footer lists {packed:,} bytes of columns in a file of {size:,} bytes")
-    total = sum(ROW_BYTES * group.num_rows for group in groups)
-    total += sum(column.num_values * lengths.get(column.path_in_schema, 0) for column in columns)
+    total = sum(ROW_BYTES * group.rows for group in groups)
+    total += sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks)
 
     def add(count: int) -> None:
         nonlocal total
@@ -102,14 +103,12 @@ def _walk(stream: BinaryIO, groups: list[Any], size: int, lengths: dict[str, int
         check_expansion("the Parquet file", total, size)
 
     add(0)
-    walked = [(column, column_pages(stream, column, add)) for column in columns]
-    return [(column.path_in_schema, pages) for column, pages in walked if column.physical_type == "BYTE_ARRAY"]
+    return [(leaves[chunk.place], column_pages(stream, chunk, add)) for chunk in chunks]
 
 
-def _fixed_lengths(file: Any) -> dict[str, int]:
-    """The columns whose values all have one length, and that length: these are never read as dictionaries."""
-    columns = (file.schema.column(k) for k in range(len(file.schema)))
-    return {column.path: column.length for column in columns if column.physical_type == "FIXED_LEN_BYTE_ARRAY"}
+def _fixed_length(leaf: Any) -> int:
+    """The length of the values of a column if all have the same: such columns are never read as dictionaries."""
+    return int(leaf.length) if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
 
 
 def _joined(batches: list[Any]) -> Any:

@@ -1,0 +1,113 @@
+"""Structs in Thrift's compact protocol, as Parquet writes them: a value by the number and the type of its field.
+
+Reading follows the C++ library that Arrow reads with, so that both find the same numbers in hostile bytes: a field of
+an unexpected type has another entry, of a repeated field the last one counts, and numbers are cut to their bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contrada.errors import FormatError
+
+TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+MOST_DEPTH = 16  # of structs, lists and maps; Parquet's own take 8
+_BITS = {INT16: 16, INT32: 32, INT64: 64}
+
+Fields = dict[tuple[int, int], Any]  # number and type of a field: an int, bytes, a list or Fields; the rest is None
+
+
+def read_struct(data: bytes, at: int, fields: Fields, depth: int = MOST_DEPTH) -> int:
+    """Read the struct at a place into `fields` and return where it ends; IndexError if the data end before.
+
+    >>> fields = {}
+    >>> read_struct(bytes([0x15, 6, 0x1C, 0x25, 1, 0, 0]), 0, fields), fields
+    (7, {(1, 5): 3, (2, 12): {(2, 5): -1}})
+    """
+    if depth <= 0:
+        raise FormatError("Parquet metadata are nested too deeply")
+    number = 0
+    while byte := data[at]:
+        step, kind = byte >> 4, byte & 15
+        at += 1
+        if step:
+            number += step
+        else:
+            number, at = _signed(data, at, INT16)
+        number = _cut(number, 16)
+        if kind == STRUCT:
+            at = read_struct(data, at, fields.setdefault((number, kind), {}), depth - 1)
+        elif kind > FALSE:  # booleans have their value in the type
+            fields[number, kind], at = _read(data, at, kind, depth - 1)
+    return at + 1
+
+
+def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    """A value and where it ends."""
+    if kind in _BITS:
+        return _signed(data, at, kind)
+    if kind == BINARY:
+        length, at = _varint(data, at)
+        return data[at : at + length], _inside(data, at + length)
+    if kind in (LIST, SET):
+        count, element = data[at] >> 4, data[at] & 15
+        count, at = _varint(data, at + 1) if count == 15 else (count, at + 1)
+        return _read_all(data, at, count, (element,), depth)
+    if kind == STRUCT:
+        fields: Fields = {}
+        return fields, read_struct(data, at, fields, depth)
+    if kind in (TRUE, FALSE, BYTE):
+        return None, _inside(data, at + 1)
+    if kind == DOUBLE:
+        return None, _inside(data, at + 8)
+    if kind == MAP:
+        count, at = _varint(data, at)
+        return _read_all(data, at + 1, count, (data[at] >> 4, data[at] & 15), depth) if count else (None, at)
+    raise FormatError(f"Parquet metadata have a value of unknown type {kind}")
+
+
+def _read_all(data: bytes, at: int, count: int, kinds: tuple[int, ...], depth: int) -> tuple[list[Any], int]:
+    """The elements of a list, or the keys and values of a map, and where they end."""
+    if depth <= 0:
+        raise FormatError("Parquet metadata are nested too deeply")
+    if count > len(data):  # an element takes a byte at least
+        raise IndexError(count)
+    found = []
+    for _ in range(count):
+        for kind in kinds:
+            value, at = _read(data, at, kind, depth - 1)
+            found.append(value)
+    return found, at
+
+
+def _inside(data: bytes, at: int) -> int:
+    """Return `at` if it is no further than the end of the data."""
+    if at > len(data):
+        raise IndexError(at)
+    return at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise FormatError("Parquet metadata have a number of more than 64 bits")
+
+
+def _signed(data: bytes, at: int, kind: int) -> tuple[int, int]:
+    """A number whose lowest bit is its sign, and where it ends."""
+    value, at = _varint(data, at)
+    value &= (1 << (64 if kind == INT64 else 32)) - 1
+    return _cut((value >> 1) ^ -(value & 1), _BITS[kind]), at
+
+
+def _cut(number: int, bits: int) -> int:
+    """The number in so many bits, as C++ has it."""
+    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
