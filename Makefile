@@ -63,10 +63,8 @@ test: java $(READY)  ## the test suite, then a quick pass without compilation th
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
 
-# Properties get four times the examples that they get in `make test`.
-test-all: java $(READY)  ## what takes longer or needs more than Python and Java, and all examples of properties
+test-all: java $(READY)  ## what takes longer or needs more than Python and Java
 	CONTRADA_EFFORT=full $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
-	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m "(hypothesis or effort) and not slow" $(PYTEST_ARGS)
 
 check: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -77,7 +75,9 @@ format: $(READY)  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-verify: $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs
+# Properties get four times the examples that they get in `make test`.
+verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs
+	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m "(hypothesis or effort) and not slow"
 	$(BIN)/python -m contrada.testing.verify
 	$(BIN)/python -m contrada.testing.damage
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000

@@ -1,4 +1,4 @@
-"""How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make test-all`."""
+"""How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make verify`."""
 
 import os
 
@@ -7,5 +7,5 @@ SHARE = 4
 
 
 def examples(count: int) -> int:
-    """The number of examples of a property that `make test-all` gives `count`."""
+    """The number of examples of a property that `make verify` gives `count`."""
     return count if FULL else max(1, count // SHARE)
