@@ -33,6 +33,7 @@ DEFAULTS = MappingProxyType(
         "peer_links": (512, "outgoing connections of one peer"),
         "peer_dials": (300, "outgoing connections of one peer opened in a minute"),
         "waiting_bytes": (1 << 27, "bytes that wait to be sent by one peer"),
+        "output_bytes": (1 << 26, "bytes that wait to be written by one peer"),
         "guests": (1_024, "accepted connections of one peer"),
         "host_guests": (256, "accepted connections from one host"),
         "repair_pairs": (200_000, "pairs of edges whose boxes meet"),

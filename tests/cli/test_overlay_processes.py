@@ -178,3 +178,27 @@ def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
+
+
+def test_a_slow_reader_does_not_keep_a_peer_silent(tmp_path):
+    (tmp_path / "secret").write_text("open sesame")
+    secret = ["--secret-file", str(tmp_path / "secret")]
+    peer = subprocess.Popen(
+        [*COMMAND, "peer", "--subscribe", "price > 0", *secret, *SHARED],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        address = peer.stderr.readline().split()[-1]
+        messages = [{"price": 1, "size": 1, "text": "x" * 50_000}] * 6  # more than a pipe holds
+        keys = publish(tmp_path, address, messages)
+        assert len(keys) == 6, "it answers though nobody reads what it delivers"
+        assert [json.loads(peer.stdout.readline())["key"] for _ in keys] == keys
+        keys = publish(tmp_path, address, messages)
+        peer.terminate()
+        assert peer.wait(60) == 0
+        assert "5 messages were not written" in peer.stderr.read()
+    finally:
+        peer.kill()
+        peer.wait(60)
+        peer.stdout.close()
+        peer.stderr.close()

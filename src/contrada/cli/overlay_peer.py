@@ -7,6 +7,8 @@ import json
 import signal
 import ssl
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from contrada.overlay.serving import PeerServer
 
 DOOR = "Who may come in"
+CLOSING_SECONDS = 2.0  # in which what waits for standard output is still written when a peer ends
 SecretFile = Annotated[
     Path | None, typer.Option(help="A file whose content all peers know.", rich_help_panel=DOOR, show_default=False)
 ]
@@ -41,7 +44,8 @@ Run one peer: every message that matches a subscription is a line of JSON on sta
 The first peer joins nobody and says what all are to have: --dimensions (else what it subscribes to), --degree, \
 --split, --choose, --sketch and --period. The others learn it from whom they join. SIGINT and SIGTERM make a peer \
 leave in order, and so does a standard output that is closed (exit code 141); one that is killed is noticed by its \
-neighbours. The limits on connections, frames and notes are in docs/limitations.md.
+neighbours. Lines wait for a slow reader up to a limit, then are dropped with a complaint on standard error. The \
+limits on output, connections, frames and notes are in docs/limitations.md.
 
 \b
 The first peer, and another:
@@ -99,7 +103,7 @@ def peer(
             rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
         asked = Asked(predicates, space)
         server = PeerServer(
-            listen, asked, space, rules, _print, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
+            listen, asked, space, rules, _lost, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
         )
         asyncio.run(_serve(server, join or []))
 
@@ -129,23 +133,61 @@ def publish(
 
 
 async def _serve(server: PeerServer, contacts: list[str]) -> None:
-    stopped = asyncio.Event()
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with server:
-        typer.echo(f"listening on {server.id}", err=True)
-        server.join(*contacts)
-        waiting = [asyncio.create_task(wait) for wait in (stopped.wait(), server.undelivered())]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in waiting:
-            task.cancel()
-        await server.leave()
+        loop.add_signal_handler(number, stopped.set)
+    with _outlets(server, loop):
+        async with server:
+            typer.echo(f"listening on {server.id}", err=True)
+            server.join(*contacts)
+            waiting = [asyncio.create_task(wait) for wait in (stopped.wait(), server.undelivered())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+            await server.leave()
     if server.fault is not None:  # such as a standard output that nobody reads any more
         raise server.fault
 
 
-def _print(publication: Publication) -> None:
-    typer.echo(json.dumps({"key": publication.key, "message": json.loads(publication.body)}, ensure_ascii=False))
+@contextmanager
+def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Write deliveries and complaints in threads: whoever reads them slowly must not hold up heartbeats."""
+    from contrada.overlay.complaints import Complaints
+    from contrada.overlay.outlet import Outlet, writer_to
+
+    def failed(error: Exception) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(server.fail, error)
+
+    sys.stdout.flush()
+    errors = Outlet(writer_to(sys.stderr.fileno()))
+    complaints = Complaints(lambda text: errors.put(f"contrada overlay: {text}"))
+    output = Outlet(writer_to(sys.stdout.fileno()), failed, complaints)
+
+    def deliver(publication: Publication) -> None:
+        output.put(_line(publication))
+
+    server.complain, server.deliver = complaints, deliver
+    try:
+        yield
+    finally:
+        lost = output.close(CLOSING_SECONDS)
+        if lost and server.fault is None:
+            complaints(f"{lost:,} messages were not written: standard output is not read")
+        complaints.close()
+        errors.close(CLOSING_SECONDS)
+
+
+def _line(publication: Publication) -> str:
+    """A message as a line of JSON; lone surrogates, which UTF-8 has not, are escaped."""
+    line = {"key": publication.key, "message": json.loads(publication.body)}
+    text = json.dumps(line, ensure_ascii=False)
+    return text if text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text) else json.dumps(line)
+
+
+def _lost(publication: Publication) -> None:
+    """Stand where messages are delivered until there is a place to write them."""
+    raise OverlayError(f"message {publication.key} came before there was a place for it")
 
 
 def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:

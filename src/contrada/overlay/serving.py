@@ -18,6 +18,7 @@ from typing import Any
 from contrada.errors import ContradaError, OverlayError
 from contrada.language.messages import message_of
 from contrada.limits import limit, variable
+from contrada.overlay.complaints import Complaints
 from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
@@ -92,8 +93,8 @@ class PeerServer:
         self.space, self.rules, self.deliver = space, rules, deliver
         self.door = Door() if door is None else door
         self.overlay = overlay_name(space, rules)
-        self.complain: Callable[[str], None] = lambda text: print(
-            f"contrada overlay: {text}", file=sys.stderr, flush=True
+        self.complain: Callable[[str], None] = Complaints(
+            lambda text: print(f"contrada overlay: {text}", file=sys.stderr, flush=True)
         )
         self._listen, self._asked, self._advertise = listen, asked, advertise
         self._links: dict[PeerId, Link] = {}
@@ -266,8 +267,12 @@ class PeerServer:
         try:
             self.deliver(publication)
         except Exception as error:  # whatever it is, neighbours must not suffer from it
-            self.fault = error
-            self._undelivered.set()
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Deliver nothing any more; `undelivered` ends."""
+        self.fault = error
+        self._undelivered.set()
 
     async def undelivered(self) -> None:
         """Wait until a message could not be delivered; `fault` says why."""

@@ -1,0 +1,103 @@
+"""Lines that a thread writes, so that a slow reader of them never holds up who has lines to write."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from contrada.limits import limit, variable
+
+
+class Outlet:
+    """A queue of lines before a writer that may block; it holds `output_bytes` (a limit) and drops what is beyond.
+
+    Lines are written in order by a thread of its own. `failed` is called there, once, with the error of a writer that
+    fails: nothing is written afterwards. `complain` is told of lines that are dropped.
+
+    >>> found = []
+    >>> outlet = Outlet(found.append)
+    >>> outlet.put("a"), outlet.put("b"), outlet.close(5.0)
+    (True, True, 0)
+    >>> found
+    [b'a\\n', b'b\\n']
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        failed: Callable[[Exception], object] = lambda error: None,
+        complain: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        self._write, self._failed, self._complain = write, failed, complain
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0  # of lines that are not written yet, the one that is being written among them
+        self._ended = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="contrada-outlet", daemon=True)
+        self._thread.start()
+
+    def put(self, text: str) -> bool:
+        """Let a line wait; False if it is dropped, because too many bytes wait or the writer failed."""
+        line = text.encode("utf-8", "surrogateescape") + b"\n"
+        with self._changed:
+            if self._ended:
+                return False
+            if self._bytes + len(line) <= limit("output_bytes") or not self._bytes:
+                self._lines.append(line)
+                self._bytes += len(line)
+                self._changed.notify_all()
+                return True
+        self._complain(
+            f"messages are dropped: {limit('output_bytes'):,} bytes wait for a reader of the output that is too slow;"
+            f" the limit is {variable('output_bytes')}"
+        )
+        return False
+
+    def close(self, seconds: float) -> int:
+        """Wait up to so many seconds until all is written; returns how many lines were not."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while self._bytes and not self._ended and (left := end - time.monotonic()) > 0:
+                self._changed.wait(left)
+            lost = len(self._lines) + bool(self._bytes and not self._ended)
+            self._ended = True
+            self._lines.clear()
+            self._changed.notify_all()
+            return lost
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines and not self._ended:
+                    self._changed.wait()
+                if self._ended:
+                    return
+                line = self._lines.popleft()
+            try:
+                self._write(line)
+            except Exception as error:  # of any kind: the thread of the caller must know
+                with self._changed:
+                    self._ended, self._bytes = True, 0
+                    self._changed.notify_all()
+                self._failed(error)
+                return
+            with self._changed:
+                self._bytes -= len(line)
+                self._changed.notify_all()
+
+
+def writer_to(descriptor: int) -> Callable[[bytes], None]:
+    """Return a function that writes bytes to an open file, whole.
+
+    It goes past Python's buffers: a thread that blocks in one of these would abort the interpreter at its end.
+    """
+
+    def write(data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+    return write
