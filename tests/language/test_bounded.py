@@ -1,6 +1,7 @@
 """Small files that become large: compressed Arrow, and Parquet whose footer lies, are refused before they are read."""
 
 import io
+import struct
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from contrada.errors import FormatError, LimitError
 from contrada.language.bounded import open_parquet
-from contrada.language.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
+from contrada.language.ipc_sizes import Table, ipc_file_bytes, ipc_stream_bytes
 from contrada.language.parquet_pages import column_pages, row_groups
 from contrada.language.rowfiles import read_batches
 from contrada.testing.damage import run_cases
@@ -100,6 +101,17 @@ def test_arrow_is_refused_before_it_is_decompressed(new, pool):
     with pytest.raises(LimitError, match="CONTRADA_MAX_EXPANSION"):
         rows(data, "arrow")
     assert pool.max_memory() < 50_000_000
+
+
+def test_a_footer_that_lists_a_message_again_and_again_is_refused():
+    data = arrow(pa.table({"a": [1, 2]}), None, pa.ipc.new_file)
+    length = int.from_bytes(data[-10:-6], "little")
+    footer = data[-10 - length : -10]
+    (block,) = Table.root(footer).structs(3, "<qi4xq")
+    longer = footer.replace(struct.pack("<qi4xq", *block), struct.pack("<qi4xq", block[0], len(data) + 1, block[2]))
+    assert longer != footer
+    with pytest.raises(FormatError, match="its footer lists"):
+        ipc_file_bytes(io.BytesIO(data.replace(footer, longer)))
 
 
 @pytest.mark.parametrize("cut", [1, 20, 200, 2000])

@@ -15,6 +15,7 @@ from contrada.errors import FormatError
 
 _DICTIONARY, _BATCH = 2, 3  # of the union MessageHeader
 _TAIL = 10  # bytes: the length of the footer, and "ARROW1"
+_BLOCK = "<qi4xq"  # of a message: where it is, the length of its metadata, the length of its body
 _CONTINUATION = b"\xff\xff\xff\xff"
 ReadAt = Callable[[int, int], bytes]  # of a place and a length
 
@@ -114,11 +115,12 @@ def ipc_file_bytes(stream: BinaryIO) -> int:
     length = int.from_bytes(read(max(0, size - _TAIL), 4), "little", signed=True)
     if not 0 < length <= size - _TAIL:
         raise FormatError(f"the Arrow file is damaged: its footer has {length} bytes")
-    footer, total = Table.root(read(size - _TAIL - length, length)), 0
-    for field in (2, 3):  # dictionaries and record batches
-        for at, metadata, body in footer.structs(field, "<qi4xq"):
-            total += _block_bytes(read, at, metadata, body)
-    return total
+    footer = Table.root(read(size - _TAIL - length, length))
+    blocks = [block for field in (2, 3) for block in footer.structs(field, _BLOCK)]  # dictionaries and record batches
+    listed = sum(metadata for _, metadata, _ in blocks)
+    if listed > size:  # one message that is listed often could take hours
+        raise FormatError(f"the Arrow file is damaged: its footer lists {listed:,} bytes of metadata in {size:,} bytes")
+    return sum(_block_bytes(read, *block) for block in blocks)
 
 
 def _reading_from(stream: BinaryIO) -> ReadAt:
