@@ -15,6 +15,9 @@ import contrada as ct
 from contrada.matching import buffer, names, store
 from contrada.testing.strategies import points, regions, relation_sets
 
+# Tables are saved thousands of times, and each save waits for the disk.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
 values = st.one_of(regions(), points())
 constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), values)
 filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
@@ -61,7 +64,7 @@ class TableMachine(RuleBasedStateMachine):
         super().__init__()
         self.table = ct.ForwardingTable()
         self.model = {}
-        self.directory = TemporaryDirectory()
+        self.directory = TemporaryDirectory(dir=MEMORY)
         self.saved = []
         self.pinned = []
         self.pool = ThreadPoolExecutor(READERS)
@@ -288,4 +291,4 @@ class LongTableMachine(TableMachine):
 
 
 TestLongTable = pytest.mark.slow(LongTableMachine.TestCase)
-TestLongTable.settings = settings(max_examples=examples(500), stateful_step_count=60, deadline=None)
+TestLongTable.settings = settings(max_examples=examples(200), stateful_step_count=60, deadline=None)
