@@ -112,6 +112,7 @@ def test_bad_hosts_are_one_line(host):
         result = run(*arguments)
         assert result.exit_code == 2, result.output
         assert result.stderr.startswith("error: ")
+        assert host.rpartition(":")[0] in result.stderr or "port" in result.stderr
         assert result.stderr.count("\n") == 1, result.stderr
 
 

@@ -1,5 +1,6 @@
 """Lines for a slow reader wait up to a limit and are then dropped with a complaint; complaints are few."""
 
+import io
 import os
 import threading
 
@@ -84,12 +85,19 @@ def test_a_writer_that_fails_is_told_of_once():
 
 def test_more_than_a_pipe_holds_is_written_whole():
     here, there = os.pipe()
-    outlet = Outlet(writer_to(there))
-    outlet.put("x" * 200_000)
-    with os.fdopen(here, "rb") as pipe:
+    with os.fdopen(here, "rb") as pipe, os.fdopen(there, "w") as stream:
+        outlet = Outlet(writer_to(stream))
+        outlet.put("x" * 200_000)
         assert pipe.read(200_001) == b"x" * 200_000 + b"\n"
-    outlet.close(60)
-    os.close(there)
+        outlet.close(60)
+
+
+def test_a_stream_that_is_no_file_of_the_system_is_written_to():
+    stream = io.StringIO()
+    outlet = Outlet(writer_to(stream))
+    outlet.put("Köln")
+    assert outlet.close(60) == 0
+    assert stream.getvalue() == "Köln\n"
 
 
 def test_complaints_of_many_kinds_are_bounded():

@@ -159,10 +159,9 @@ def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[No
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(server.fail, error)
 
-    sys.stdout.flush()
-    errors = Outlet(writer_to(sys.stderr.fileno()))
+    errors = Outlet(writer_to(sys.stderr))
     complaints = Complaints(lambda text: errors.put(f"contrada overlay: {text}"))
-    output = Outlet(writer_to(sys.stdout.fileno()), failed, complaints)
+    output = Outlet(writer_to(sys.stdout), failed, complaints)
 
     def deliver(publication: Publication) -> None:
         output.put(_line(publication))

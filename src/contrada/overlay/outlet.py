@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TextIO
 
 from contrada.limits import limit, variable
 
@@ -89,11 +90,17 @@ class Outlet:
                 self._changed.notify_all()
 
 
-def writer_to(descriptor: int) -> Callable[[bytes], None]:
-    """Return a function that writes bytes to an open file, whole.
+def writer_to(stream: TextIO) -> Callable[[bytes], None]:
+    """Return a function that writes bytes, whole, to where a stream of text goes.
 
-    It goes past Python's buffers: a thread that blocks in one of these would abort the interpreter at its end.
+    It goes past Python's buffers where the stream is an open file of the system: a thread that blocks in one of these
+    would abort the interpreter at its end.
     """
+    stream.flush()
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, OSError):  # a stream in memory, or of a notebook
+        return lambda data: _write_text(stream, data)
 
     def write(data: bytes) -> None:
         left = memoryview(data)
@@ -101,3 +108,8 @@ def writer_to(descriptor: int) -> Callable[[bytes], None]:
             left = left[os.write(descriptor, left) :]
 
     return write
+
+
+def _write_text(stream: TextIO, data: bytes) -> None:
+    stream.write(data.decode("utf-8", "surrogateescape"))
+    stream.flush()
