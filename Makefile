@@ -81,6 +81,7 @@ verify: java $(READY)  ## a million pairs of regions against the oracles, thousa
 	$(BIN)/python -m contrada.testing.verify
 	$(BIN)/python -m contrada.testing.damage
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000
+	PYTHONPATH=tests/doors $(BIN)/python -m hostile --commands --inputs 0 --step 20
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
 	for name in relate growth match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done

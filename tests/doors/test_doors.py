@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.language import records
+from hostile import processes
 from hostile.__main__ import mutation_inputs
 from hostile.doors import DOORS, uncovered
 from hostile.known import is_known, stale
+from hostile.processes import run_command
 from hostile.runner import Pool, failed, told
 from hostile.worker import Input
 
@@ -114,6 +116,30 @@ def test_mutations(pool):
 @given(st.sampled_from(CONTENT), st.randoms(use_true_random=False))
 def test_any_mutation(pool, name, rng):
     complain([pool.one(Input(name, case=DOORS[name].drawn(rng)))])
+
+
+COMMANDS = [
+    Input("contrada match", "json as messages: deep crs"),
+    Input("contrada match", "parquet as messages: footer that lies"),
+    Input("contrada match", "gis as messages: geopackage, damaged 1"),
+    Input("contrada match", "packed: flipped.ndjson.gz"),
+    Input("contrada check", "from a file: nots deep"),
+    Input("contrada simplify", "arrow: file, zstd"),
+]
+
+
+@pytest.mark.parametrize("one", COMMANDS, ids=lambda one: one.label)
+def test_commands_in_processes_of_their_own_are_watched(one):
+    complain([run_command(one)])
+
+
+def test_a_command_that_takes_too_long_or_too_much_is_noticed(monkeypatch):
+    one = Input("contrada match", "standard input")
+    assert run_command(one).outcome == "answer"
+    monkeypatch.setattr(processes, "allowance", lambda: processes.Allowance(-5.0, 0))
+    assert run_command(one).outcome == "time"
+    monkeypatch.setattr(processes, "allowance", lambda: processes.Allowance(60.0, -1 << 30))
+    assert run_command(one).outcome == "memory"
 
 
 @pytest.mark.parametrize(

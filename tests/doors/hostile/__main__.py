@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from hostile import processes
 from hostile.doors import DOORS
 from hostile.known import is_known
 from hostile.runner import Pool, failed, told
@@ -47,9 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return replay(Path(options.replay))
     doors = [name for name in DOORS if not options.doors or any(part in name for part in options.doors)]
     doors = [name for name in doors if not any(part in name for part in options.skip)]
+    if options.commands:
+        doors = [name for name in doors if name in processes.DOORS]
     began = time.perf_counter()
     inputs = list(corpus_inputs(doors, not options.large, not options.small))[:: options.step]
     inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
+    if options.commands:
+        allowed = processes.allowance()
+        print(f"commands take {allowed.seconds:.1f} s and {allowed.memory >> 20} MiB for good small inputs", flush=True)
+        results = processes.run_commands(inputs, lines_of_progress(len(inputs)))
+        return report(results, time.perf_counter() - began)
     with Pool(options.jobs) as pool:
         results = pool.run(inputs, lines_of_progress(len(inputs)))
     return report(results, time.perf_counter() - began)
@@ -67,6 +75,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--step", type=int, default=1, help="only every so many-th input of the corpus")
     parser.add_argument(
         "--skip", nargs="+", default=[], metavar="TEXT", help="no doors whose name contains one of these"
+    )
+    parser.add_argument(
+        "--commands", action="store_true", help="commands alone, each input in a process of its own; see processes.py"
     )
     parser.add_argument("--replay", metavar="FILE", help="drive an input that failed, in this process")
     return parser.parse_args(arguments)

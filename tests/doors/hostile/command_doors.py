@@ -80,18 +80,12 @@ def _run(case: dict[str, Any]) -> object:
     """Run a command in a directory with the files of the case."""
     from typer.testing import CliRunner
 
-    command = [str(word) for word in case.get("command", [])]
-    words = command + [_word(word) for word in _listed(case.get("words"))]
+    words = words_of(case)
     home = os.getcwd()
     folder = tempfile.mkdtemp(dir=home)
     os.chdir(folder)
     try:
-        files = case.get("files")
-        for name, data in (files if isinstance(files, dict) else {}).items():
-            if isinstance(data, bytes) and name and "/" not in name and "\0" not in name:
-                Path(name).write_bytes(data)
-        Path("taken").mkdir()
-        Path("taken/file").touch()
+        write_files(case, Path("."))
         result = CliRunner().invoke(_app(), words, input=_bytes(case.get("stdin")))
     finally:
         os.chdir(home)
@@ -102,6 +96,22 @@ def _run(case: dict[str, Any]) -> object:
     assert result.exit_code in EXITS, f"exit code {result.exit_code}"
     assert b"Traceback (most recent" not in result.stderr_bytes, result.stderr_bytes[-2000:]
     return result.exit_code
+
+
+def words_of(case: dict[str, Any]) -> list[str]:
+    """The words of a case, as a shell would pass them."""
+    command = [str(word) for word in case.get("command", [])]
+    return command + [_word(word) for word in _listed(case.get("words"))]
+
+
+def write_files(case: dict[str, Any], folder: Path) -> None:
+    """Write the files of a case, and a directory that is in the way."""
+    files = case.get("files")
+    for name, data in (files if isinstance(files, dict) else {}).items():
+        if isinstance(data, bytes) and name and "/" not in name and "\0" not in name:
+            (folder / name).write_bytes(data)
+    (folder / "taken").mkdir()
+    (folder / "taken" / "file").touch()
 
 
 def _listed(value: Any) -> list[Any]:

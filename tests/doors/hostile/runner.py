@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from hostile.worker import CRASH, GOOD, MOST_SECONDS, TIME, Input, Result, serve
+from hostile.worker import CRASH, GOOD, MADE, MOST_SECONDS, TIME, Input, Result, serve
 
 HERE = Path(__file__).parent.parent
 ROOT = HERE.parent.parent
@@ -75,9 +75,10 @@ class Worker:
         try:
             while self.connection.poll():
                 result = self.connection.recv()
-                self.pending.popleft()
                 self._mark()
-                yield result
+                if result != MADE:
+                    self.pending.popleft()
+                    yield result
         except (EOFError, ConnectionError, OSError):
             yield from self._died()
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ ANSWER, REFUSED, OTHER, CRASH, TIME, MEMORY = OUTCOMES = (
     "answer", "refused", "other error", "crash", "time", "memory",
 )  # fmt: skip
 GOOD = (ANSWER, REFUSED)
+MADE = "made"  # what a worker says when it begins to drive an input: making it takes no time of the door
 
 
 class Input(NamedTuple):
@@ -67,7 +69,7 @@ def serve(connection: Connection, log: str) -> None:
     try:
         while (batch := connection.recv()) is not None:
             for one in batch:
-                connection.send(run(one))
+                connection.send(run(one, lambda: connection.send(MADE)))
     except (EOFError, BrokenPipeError):
         pass
     finally:
@@ -111,11 +113,12 @@ def _reset_peak() -> None:
         pass
 
 
-def run(one: Input) -> Result:
-    """Drive a door with an input and judge what comes."""
+def run(one: Input, made: Callable[[], object] = lambda: None) -> Result:
+    """Drive a door with an input and judge what comes; `made` is called when the input is there."""
     from hostile.doors import DOORS
 
     door, case = DOORS[one.door], one.made()
+    made()
     _reset_peak()
     before, wall, cpu = _status("VmRSS:"), time.perf_counter(), time.process_time()
     try:

@@ -1,0 +1,129 @@
+"""Commands in processes of their own, as people run them, watched for time and memory.
+
+A command may take 5 s of processors and 1 GB more than it takes for two good lines: that covers the start of Python,
+imports and the loading of compiled kernels, which are measured first (`allowance`).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hostile.command_doors import EXITS, MESSAGES, SUBSCRIPTIONS, words_of, write_files
+from hostile.worker import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
+
+DOORS = ("contrada match", "contrada check", "contrada simplify")
+HANG_SECONDS = 300.0  # of a process, however little of a processor it got
+ADDRESSES = 16 << 30  # bytes that a process may reserve, so that no input can take the whole machine
+GOOD_FILES = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
+GOOD_CASES: tuple[dict[str, Any], ...] = (
+    {"command": ["match"], "words": ["m.ndjson", "s.ndjson"], "files": GOOD_FILES},
+    {"command": ["check"], "words": ["--file", "s.ndjson"], "files": GOOD_FILES},
+    {"command": ["simplify"], "words": ["s.ndjson"], "files": GOOD_FILES},
+)
+
+
+class Ended(NamedTuple):
+    """How a process ended: exit code or negative signal, seconds of processors, bytes at its peak, its errors."""
+
+    code: int
+    seconds: float
+    memory: int
+    errors: bytes
+
+
+class Allowance(NamedTuple):
+    """What commands take for good small inputs."""
+
+    seconds: float
+    memory: int
+
+
+@cache
+def allowance() -> Allowance:
+    """Measure good small inputs: of each command once to fill caches, then the most of another run."""
+    for case in GOOD_CASES:
+        ended = run_process(case, 600.0)
+        assert ended.code in (0, 1), ended.errors.decode(errors="replace")
+    again = [run_process(case, 600.0) for case in GOOD_CASES]
+    return Allowance(max(ended.seconds for ended in again), max(ended.memory for ended in again))
+
+
+def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
+    """Run a command in a directory with the files of a case; more than so many seconds of processors end it."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(most_seconds) + 1, int(most_seconds) + 2))
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+
+    with tempfile.TemporaryDirectory(prefix="contrada-doors-") as folder, tempfile.TemporaryFile() as errors:
+        write_files(case, Path(folder))
+        given = Path(folder) / ".stdin"
+        data = case.get("stdin")
+        given.write_bytes(data if isinstance(data, bytes) else b"")
+        command = [sys.executable, "-m", "contrada.cli.main", *words_of(case)]
+        with given.open("rb") as stdin:
+            child = subprocess.Popen(
+                command, cwd=folder, stdin=stdin, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=limit
+            )
+        status, usage = _waited(child.pid)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        return Ended(child.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, errors.read())
+
+
+def _waited(pid: int) -> tuple[int, resource.struct_rusage]:
+    """Wait for a process, and end it if it hangs."""
+    began = time.monotonic()
+    while True:
+        found, status, usage = os.wait4(pid, os.WNOHANG)
+        if found:
+            return status, usage
+        if time.monotonic() - began > HANG_SECONDS:
+            os.kill(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
+            return status, usage
+        time.sleep(0.02)
+
+
+def run_command(one: Input) -> Result:
+    """Run a command with an input and judge how it ended."""
+    allowed = allowance()
+    ended = run_process(one.made(), allowed.seconds + MOST_SECONDS)
+    seconds, memory = ended.seconds - allowed.seconds, ended.memory - allowed.memory
+    outcome, detail = _judged(ended, seconds, memory)
+    return Result(one, outcome, detail, max(0.0, seconds), max(0, memory) / (1 << 20))
+
+
+def _judged(ended: Ended, seconds: float, memory: int) -> tuple[str, str]:
+    errors = ended.errors[-2000:].decode(errors="replace")
+    if seconds > MOST_SECONDS or ended.code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return TIME, f"{seconds:.1f} s beyond the start, exit code {ended.code}"
+    if memory > MOST_MEMORY:
+        return MEMORY, f"{memory >> 20} MiB beyond the start"
+    if ended.code < 0:
+        return CRASH, f"signal {-ended.code}: {errors}"
+    if ended.code not in EXITS or b"Traceback (most recent" in ended.errors:
+        return OTHER, f"exit code {ended.code}: {errors}"
+    return (ANSWER, "") if ended.code == 0 else (REFUSED, "")
+
+
+def run_commands(
+    inputs: Iterable[Input], progress: Callable[[int, Result], None] = lambda done, result: None
+) -> list[Result]:
+    """Run all inputs, one process after another; what takes too long is run again before it counts."""
+    results: list[Result] = []
+    for one in inputs:
+        result = run_command(one)
+        results.append(run_command(one) if result.outcome == TIME else result)
+        progress(len(results), results[-1])
+    return results
