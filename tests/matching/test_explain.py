@@ -266,3 +266,15 @@ def test_explanations_agree_with_matches_and_with_plain_evaluation(predicate, me
     assert (explanation.filters[explanation.nearest].truth is True) == (explanation.truth is True)
     assert len(str(explanation).splitlines()) == 1 + sum(1 + len(part.constraints) for part in explanation.filters)
     assert json.loads(json.dumps(explanation.to_dict(), allow_nan=False))["truth"] is explanation.truth
+
+
+def test_values_that_python_cannot_print():
+    table = ct.ForwardingTable()
+    table.subscribe("ops", "size = 1", key="k")
+    deep = 1
+    for _ in range(50_000):
+        deep = [deep]
+    for value in (deep, [10**5000]):
+        found = table.explain({"size": value}, "k")
+        assert "a list that cannot be printed" in str(found)
+        assert "a list that cannot be printed" in json.dumps(found.to_dict())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -209,7 +209,7 @@ def shown_value(value: Any, width: int) -> str:
             return shortened(printed_value(value), width)
         except ValueError:  # Python does not print so many digits
             return "a very long number"
-    return shortened(str(value) if isinstance(value, np.generic) else repr(value), width)
+    return shortened(str(value) if isinstance(value, np.generic) else _text_of(value, repr), width)
 
 
 def plain_value(value: Any) -> Any:
@@ -230,7 +230,15 @@ def plain_value(value: Any) -> Any:
         return float(value)
     if isinstance(value, date | np.datetime64) and scalar_of(value) is not None:
         return printed_value(value).removeprefix("TIMESTAMP('").removesuffix("')")
-    return str(value)
+    return _text_of(value, str)
+
+
+def _text_of(value: Any, how: Callable[[Any], str]) -> str:
+    """The text of a value that nothing asks about; lists within lists may be deeper than Python can print."""
+    try:
+        return how(value)
+    except (RecursionError, ValueError):  # ValueError: a number in it has more digits than Python prints
+        return f"a {type(value).__name__} that cannot be printed"
 
 
 def shortened(text: str, width: int) -> str:
