@@ -242,3 +242,18 @@ def test_different_crs_do_not_meet():
     assert ct.relate(here, ct.Region.box(0, 0, 1, 1, crs="OGC:CRS84")) is ct.Relation.COVERED_BY
     with pytest.raises(ct.CrsError, match="unknown coordinate reference system"):
         ct.relate(here, ct.Region.box(0, 0, 1, 1, crs="EPSG:nonsense"))
+
+
+@pytest.mark.parametrize("count", [3, 5, 39, 40, 41, 300])
+def test_the_beginning_of_a_region_is_shown(count):
+    angles = np.linspace(0, 6, count)
+    shapes = [
+        ct.Region(np.column_stack([np.cos(angles), np.sin(angles)])),
+        ct.Region(np.column_stack([np.round(9000 * np.cos(angles)), np.round(9000 * np.sin(angles))])),
+        ct.Region.from_shapely(shapely.MultiPolygon([shapely.box(3 * k, 0, 3 * k + 1, 1) for k in range(count)])),
+        ct.Region.from_shapely(shapely.box(-1, -1, 900, 2) - shapely.MultiPolygon(
+            [shapely.box(3 * k, 0, 3 * k + 1, 1) for k in range(count)])),
+    ]  # fmt: skip
+    for shape in shapes:
+        text = shape.to_wkt()
+        assert repr(shape) == f"<Region {text if len(text) <= 80 else text[:77] + '...'}>"

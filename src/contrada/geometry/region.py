@@ -208,7 +208,9 @@ class Region:
         return Region.from_column, (self.column,)
 
     def __repr__(self) -> str:
-        text = self.to_wkt()
+        # What is shown of a long region must not take the time of all its vertices: 4,000 of them take 8 ms.
+        some = [(shell[:40], tuple(hole[:40] for hole in holes[:8])) for shell, holes in self.parts[:8]]
+        text = interchange.polygons_to_wkt(some)
         return f"<Region {text if len(text) <= 80 else text[:77] + '...'}>"
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 1 << 26  # of the decoded values of one batch
 FREE_BYTES = 1 << 26  # any file may expand to this
-ROW_BYTES = 64  # that a row takes at least, even one of nulls: this bounds the rows of a small file
+ROW_BYTES = 256  # that a row takes at least in Python, even one of nulls: this bounds the rows of a small file
 
 
 def check_expansion(name: str, expanded: int, size: int) -> None:

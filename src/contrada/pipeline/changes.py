@@ -15,7 +15,6 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
 from contrada.errors import FormatError
-from contrada.geometry import Region
 from contrada.language.decoding import decode
 from contrada.language.reading import read_messages
 from contrada.language.records import SUFFIXES, Rejected, json_records, lines, opened
@@ -203,7 +202,7 @@ def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
 def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
     """Return the change of a record, or why there is none; `raw` is its text, which a row has not."""
     if raw is None:
-        raw = plain_text(json.dumps(value, default=_brief, ensure_ascii=False))
+        raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
     try:
         if not isinstance(value, Mapping):
             raise FormatError("a change is an object with the members action, key, subscriber and filter")
@@ -225,13 +224,6 @@ def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = N
         return Change(action, key, subscriber, asked if action == "subscribe" else None, source, unit, number, raw)
     except Exception as error:  # of a record, whatever it is: the next one may be good
         return Rejected(source, unit, number, reason_of(error), raw)
-
-
-def _brief(value: Any) -> str:
-    """Return the text of a value that JSON has no form for; regions by their boxes, since no change needs more."""
-    if not isinstance(value, Region):
-        return str(value)
-    return f"region in BBOX({', '.join(map(str, value.bounds))})"
 
 
 def named_as(change: Change, key_type: str, subscriber_type: str) -> Change:
