@@ -42,6 +42,8 @@ class Damage:
         self, files: MessageFiles, session: SparkSession, chosen: Callable[[DataFrame], DataFrame] = lambda frame: frame
     ) -> None:
         self._files, self._session, self._chosen = files, session, chosen
+        state: Any = session
+        self._settings = state._jsparkSession.sessionState().newHadoopConf()  # some milliseconds, so once
 
     def unread(self, uris: Sequence[str]) -> dict[str, str] | None:
         """Why files gave no rows to a batch that Spark read: gone, or empty; None if one of them has rows after all.
@@ -150,9 +152,8 @@ class Damage:
     def _opened(self, uri: str) -> tuple[Any, Any]:
         """The Hadoop file system of a file, and its path there."""
         jvm: Any = self._session._jvm
-        state: Any = self._session
         path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-        return path.getFileSystem(state._jsparkSession.sessionState().newHadoopConf()), path
+        return path.getFileSystem(self._settings), path
 
 
 def _named(error: Exception, group: Sequence[str]) -> str:
