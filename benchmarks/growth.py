@@ -1,10 +1,11 @@
 """How reading and relating grow with the vertices of shapes made to be slow, beside Shapely in the same run.
 
-    python benchmarks/growth.py [--quick] [--only reading,relating] [--seed 7] [--write-docs]
+    python benchmarks/growth.py [--quick] [--only reading,relating,column,points] [--seed 7] [--write-docs]
 
 Shapes are those of contrada.testing.families.shapes: fans, stars, spirals, slivers, combs. Each is measured at n, 2n,
-4n and 8n vertices; the exponent e of the fitted time c * n ** e is what the bar speaks of. Times are those of the
-processor, the least of a few runs, so that a busy machine does not bend the curve. Writes build/bench/growth.json.
+4n and 8n vertices; the exponent e of the fitted time c * n ** e is what the bar speaks of. Columns grow with the shape:
+n / 4 slivers or points, so that comparing all pairs would have the exponent 2. Times are those of the processor, the
+least of a few runs, so that a busy machine does not bend the curve. Writes build/bench/growth.json.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from report import Report, Row
 from timing import say
 
 import contrada as ct
-from contrada.testing.families.shapes import HOSTILE
-from contrada.testing.oracle import NAMES, shapely_codes
+from contrada.testing.families.shapes import HOSTILE, slivers
+from contrada.testing.oracle import NAMES, shapely_codes, shapely_point_codes
 
 READING = "Growth: reading shapes made to be slow (parse and validate)"
 RELATING = "Growth: relating such a shape to itself"
+COLUMN = "Growth: relating such a shape to a column of slivers, a quarter as many as it has vertices"
+POINTS = "Growth: relating such a shape to a column of points, a quarter as many as it has vertices"
 HIGHEST = 1.35  # exponent; n log n is fitted by 1.1 over these sizes
 PATIENCE = 1.0  # seconds; a peer that took longer is not asked for larger sizes
 
@@ -51,6 +54,42 @@ def relating_calls(shape: Any) -> Calls:
         lambda: ct.relate(region, region),
         lambda: shapely_codes(shapes, shapes),
         lambda ours, theirs: NAMES[ours] == NAMES[theirs[0]],
+    )
+
+
+def across(shape: Any, places: Any) -> Any:
+    """Move and scale places, slivers or points, so that they lie all over the box of a shape."""
+    flat = places.reshape(-1, 2)
+    low, high = np.reshape(shape.bounds, (2, 2))
+    return (places - flat.min(axis=0)) / np.ptp(flat, axis=0) * (high - low) + low
+
+
+def column_calls(shape: Any) -> Calls:
+    """Our relations of the shape to slivers all over it, Shapely's, and whether they are equal."""
+    region = ct.Region.from_wkb(shapely.to_wkb(shape))
+    others = shapely.polygons(across(shape, slivers(shapely.get_num_coordinates(shape))))
+    column = ct.RegionArray.from_shapely(others)
+    shapes = np.full(len(others), shape, dtype=object)
+    shapely.prepare(shape)
+    return (
+        lambda: ct.relate(region, column, threads=1),
+        lambda: shapely_codes(shapes, others),
+        lambda ours, theirs: bool((ours == theirs).all()),
+    )
+
+
+def point_calls(shape: Any) -> Calls:
+    """Our relations of points all over the shape to it, Shapely's, and whether they are equal."""
+    region = ct.Region.from_wkb(shapely.to_wkb(shape))
+    count = shapely.get_num_coordinates(shape) // 4
+    points = across(shape, np.random.default_rng(count).random((count, 2)))
+    column = ct.PointArray(points)
+    shapes = np.full(count, shape, dtype=object)
+    shapely.prepare(shape)
+    return (
+        lambda: ct.relate(column, region, threads=1),
+        lambda: shapely_point_codes(points, shapes),
+        lambda ours, theirs: bool((ours == theirs).all()),
     )
 
 
@@ -91,6 +130,8 @@ def measure(section: str, calls_of: Callable[[Any], Calls], report: Report) -> I
 SECTIONS = {
     "reading": partial(measure, READING, reading_calls),
     "relating": partial(measure, RELATING, relating_calls),
+    "column": partial(measure, COLUMN, column_calls),
+    "points": partial(measure, POINTS, point_calls),
 }
 
 if __name__ == "__main__":

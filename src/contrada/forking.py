@@ -15,8 +15,8 @@ import weakref
 from typing import Any, Protocol
 
 # Ranks, outermost first: who holds a lock takes further ones of higher ranks only.
-OPENING, UPDATING, LEARNING, SAMPLING = range(4)
-_locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(4))
+OPENING, UPDATING, LEARNING, SAMPLING, BUILDING = range(5)
+_locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(5))
 _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []
 

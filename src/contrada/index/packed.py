@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
+from contrada.index.edge_trees import EdgeTrees
 from contrada.index.memory import room, settled
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
@@ -32,8 +33,8 @@ class PackedTree:
     """Constraints on one attribute against regions, or against points; answers which a message satisfies."""
 
     __slots__ = (
-        "_items", "_local", "_table", "column", "disjoint_map", "first_row", "is_points", "lists", "masks",
-        "node_masks", "nodes", "offsets", "rows", "union",
+        "_edge_trees", "_items", "_local", "_table", "column", "disjoint_map", "first_row", "is_points", "lists",
+        "masks", "node_masks", "nodes", "offsets", "rows", "union",
     )  # fmt: skip
 
     def __init__(self, column: RegionArray | PointArray, masks: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
@@ -65,6 +66,7 @@ class PackedTree:
         self.first_row = int(self.rows.min(initial=0)) if len(self.disjoint_map) else 0
         self._table: NDArray[np.int64] | None = None
         self._local = threading.local()
+        self._edge_trees = EdgeTrees(items)
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays but the bit map, in the order in which kernels take them (kernels/search.py)."""
@@ -75,7 +77,8 @@ class PackedTree:
     def _addresses(self) -> NDArray[np.int64]:
         """The table of addresses by which kernels know this tree."""
         numbers = [number for array in self._arrays() for number in (array.ctypes.data, len(array))]
-        self._table = table = frozen(np.array([*numbers, self._items[8], self.is_points], np.int64))
+        trees = self._edge_trees.places.ctypes.data, self._edge_trees.spent.ctypes.data
+        self._table = table = frozen(np.array([*numbers, self._items[8], self.is_points, *trees], np.int64))
         return table
 
     def __len__(self) -> int:
@@ -85,7 +88,8 @@ class PackedTree:
     def nbytes(self) -> int:
         """Bytes of all arrays but the coordinates; arrays that serve twice count once."""
         arrays = [*self._arrays()[1:], self.disjoint_map]
-        return sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
+        own = sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
+        return own + self._edge_trees.nbytes
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
         """Rows of the constraints that a message's value satisfies, sorted."""
@@ -101,6 +105,8 @@ class PackedTree:
         """Call a kernel for one of the messages, and sort what it finds."""
         table = self._addresses() if self._table is None else self._table
         match(*message, table, which, 0, *scratch.room)
+        if self._edge_trees.spent.item(-1):
+            self._edge_trees.build_wanted()
         count: int = scratch.ends.item(0)
         if count == 0:
             return _NO_ROWS
@@ -132,6 +138,8 @@ class PackedTree:
             answer = found[: scratch.ends[done - 1]]
             answers.append(answer if done == len(order) else answer.copy())
             start = done
+            if self._edge_trees.spent.item(-1):
+                self._edge_trees.build_wanted()
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, found[:0]])
 
     def check(self) -> None:

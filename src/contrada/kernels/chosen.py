@@ -3,12 +3,21 @@
 import numpy as np
 
 from contrada.jit import entry, kernel
-from contrada.kernels.chains import fill_chain
+from contrada.kernels.chains import SPENT, fill_chain
 from contrada.kernels.contacts import Column, make_work
+from contrada.kernels.edge_tree import ZERO, EdgeTree, build_tree
 from contrada.kernels.few import FEW
 from contrada.kernels.grid import build_grid, grid_size
 from contrada.kernels.nodes import STOPS, UNTIL_SETTLED, is_decided
-from contrada.kernels.relate import RELATION, box_bits, few_bits, gridded_bits, most_rings, relate_bits
+from contrada.kernels.relate import (
+    RELATION,
+    box_bits,
+    build_after,
+    few_bits,
+    gridded_bits,
+    most_rings,
+    relate_bits,
+)
 
 MANY = 100  # regions for which a grid pays off even where a message has few vertices
 
@@ -43,6 +52,8 @@ def relate_chosen(
     grid = build_grid(a.xy, a.rings, a0, a1 if size > 0 else a0, a_bounds, i, size)  # of no cells: without rings
     if size > 0 and a_chains[0] < 0:
         fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none
+    left = build_after(a, a0, a1, a_chains[0])
     for k in range(len(chosen)):
         j = chosen[k]
         bits = box_bits(a_bounds, i, b_bounds, j)
@@ -54,9 +65,12 @@ def relate_chosen(
             out[k] = RELATION[bits & 15]
             continue
         if size > 0:
+            if left < 0 and tree.leaves == 0:
+                tree = build_tree(a.xy, a.rings, a0, a1, a_bounds, i)
             bits = gridded_bits(
-                a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, stops, work
+                a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work
             )
+            left -= work.found[SPENT, 0]
         elif few:
             bits = few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work)
         else:

@@ -23,6 +23,8 @@ from contrada.kernels.orientation import orient
 from contrada.kernels.rings import IN, locate
 
 FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
+FEW_VERTICES = np.int64(8)
+MOST_LOOKS = 1024  # edges that are looked at to tell whether a box lies wholly inside or outside a region
 
 
 @inlined_kernel
@@ -59,9 +61,13 @@ def touches_box(xy, i, lx, ly, hx, hy):
 
 @kernel
 def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
-    """Edges of a listed in a few cells whose boxes meet the given box; -1 if there is no room for them."""
+    """Edges of a listed in a few cells whose boxes meet the given box; -1 if there is no room for them.
+
+    Stops with -1 too if there are more edges to look at than may be compared (is_spent).
+    """
     count = 0
     looks = 0
+    most = found[SPENT, 1] - found[SPENT, 0]
     for row in range(r0, r1 + 1):
         for cell in range(row * grid.size + c0, row * grid.size + c1 + 1):
             if grid.labels[cell] != 0:
@@ -71,6 +77,9 @@ def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
                 i = grid.edges[link]
                 link = grid.links[link]
                 looks += 1
+                if looks > most:
+                    found[SPENT, 0] += looks
+                    return -1
                 if touches_box(a.xy, i, lx, ly, hx, hy):
                     if count == FOUND_FLOOR:
                         found[SPENT, 0] += looks
@@ -155,6 +164,7 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
     if (c1 - c0 + 1) * (r1 - r0 + 1) > FEW_CELLS:
         return UNDECIDED
     label = 0
+    looks = 0
     for cell_row in range(r0, r1 + 1):
         for cell in range(cell_row * grid.size + c0, cell_row * grid.size + c1 + 1):
             if grid.labels[cell] != 0:
@@ -164,6 +174,9 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
             while link >= 0:
                 i = grid.edges[link]
                 link = grid.links[link]
+                looks += 1
+                if looks > MOST_LOOKS:
+                    return UNDECIDED
                 if touches_box(a.xy, i, lx, ly, hx, hy) and not is_beside(
                     a.xy[i, 0], a.xy[i, 1], a.xy[i + 1, 0], a.xy[i + 1, 1], bounds, row
                 ):
@@ -175,14 +188,14 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
 
 
 @inlined_kernel
-def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, stops, work):
+def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, is_treed, bits, stops, work):
     """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
 
-    Stops if that takes too many comparisons (is_spent). If a is a small simple polygon, its edge index stands in
-    work.boxes.
+    Stops if that takes too many comparisons (is_spent): where a tree of a's edges can take over, too many for b alone.
+    If a is a small simple polygon, its edge index stands in work.boxes.
     """
     clear_marks(a1 - a0, b1 - b0, work.marks)
-    begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
+    begin_count(work.found, b.rings[b1] - b.rings[b0] + (FEW_VERTICES if is_treed else a.rings[a1] - a.rings[a0]))
     bits = label_bits(b, b0, b1, grid, bits, stops, work.marks)
     if is_decided(bits, stops):
         return bits
@@ -214,6 +227,8 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, bits, stops, work
             count = -1
             if (c1 - c0 + 1) * (r1 - r0 + 1) <= FEW_CELLS:
                 count = candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, work.found)
+                if count < 0 and is_spent(work.found):
+                    return bits
             if count < 0 and a_base < 0 and a1 - a0 == 1:
                 # Two arrays are passed faster than everything that a contact needs, and contacts are rare.
                 i = first_contact_blocks(j, a.rings[a0], a.rings[a1] - 1, a.xy, b.xy, work.boxes)

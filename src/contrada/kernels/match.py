@@ -7,16 +7,27 @@ looked into no further than what is asked of each needs; their number decides ho
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, STACK, fill_chain
+from contrada.kernels.chains import FOUND, LARGE, NO_INDEX, SPENT, STACK, fill_chain
 from contrada.kernels.contacts import Column, make_work
+from contrada.kernels.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.gate import enter, leave, wait_at
 from contrada.kernels.grid import Grid, build_grid
 from contrada.kernels.gridded import box_bits_gridded, relate_gridded
+from contrada.kernels.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
 from contrada.kernels.nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.packed import MAX_LEVELS, list_bits
 from contrada.kernels.prefetch import prefetch
-from contrada.kernels.relate import RELATION, box_bits, finish, most_rings, relate_bits, vertex_bits
+from contrada.kernels.relate import (
+    RELATION,
+    box_bits,
+    build_after,
+    finish,
+    most_rings,
+    relate_bits,
+    treed_bits,
+    vertex_bits,
+)
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.search import BY_BOXES, Sink, items_at, report, search, tree_at
 
@@ -27,16 +38,15 @@ ROOMS = np.array([40, 120, 1500, 1 << 31])
 SMALL_GRID = np.int64(16)
 LARGE_GRID, MANY = np.int64(64), 2000  # for so many candidates that are larger than its cells it still pays
 A_FEW = 6
+ENDLESS = np.int64(1) << 62
 SOON, SIXTEEN = 4, 16
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
 
 @inlined_kernel
-def base_of(items, c0, c1, item):
-    """The edge index of an item of rings c0..c1."""
-    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
-        return NO_INDEX
+def number_of(items, item):
+    """The number among large items of one of them."""
     low = 0
     high = len(items.large)
     while high - low > 1:
@@ -45,7 +55,15 @@ def base_of(items, c0, c1, item):
             low = middle
         else:
             high = middle
-    return items.bases[low]
+    return low
+
+
+@inlined_kernel
+def base_of(items, c0, c1, item):
+    """The edge index of an item of rings c0..c1."""
+    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
+        return NO_INDEX
+    return items.bases[number_of(items, item)]
 
 
 @kernel
@@ -94,7 +112,7 @@ def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
 
 
 @inlined_kernel
-def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, stops, work):
+def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, tree, stops, work):
     """What relates message region i to an item's region, as far as it matters.
 
     The box comes first: most items are decided by it, and then their coordinates need not come from memory.
@@ -112,10 +130,32 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, 
     base = base_of(items, c0, c1, item)
     if grid.size == 0:
         return ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work)
-    bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, bits, stops, work)
+    bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, tree.leaves > 0, bits, stops, work)
     if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
         return bits
-    return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+    return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, tree, bits, stops, work)
+
+
+@kernel
+def large_candidate_bits(
+    m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, trees, grid, edge_tree, stops, work
+):
+    """The same for an item that is larger than the message; the comparisons are counted, and may build its tree."""
+    number = number_of(items, item)
+    c0 = np.int64(items.regions[item])
+    c1 = np.int64(items.regions[item + 1])
+    vertices = items.column.rings[c1] - items.column.rings[c0]
+    bits = box_bits(m_bounds, i, bounds, item)
+    if bits >= 0 and not is_decided(bits, stops) and has_tree(trees, number):
+        base = items.bases[number]
+        tree = item_tree(trees, number, items, bounds)
+        return treed_bits(
+            m, m0, m1, m_base, m_bounds, i, items.column, c0, c1, base, bounds, item, tree, bits, work
+        )  # fmt: skip
+    bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, edge_tree, stops, work)
+    labels = vertices if grid.size > 0 else 0  # that were looked up
+    spend_on(trees, number, work.found[SPENT, 0] + labels, vertices)
+    return bits
 
 
 @inlined_kernel
@@ -127,32 +167,56 @@ def ask_for_region(items, item):
 
 
 @kernel
-def evaluate(m, m0, m1, m_base, m_bounds, i, items, tree, grid, are_asked_for, candidates, found, sink, count, work):
-    """Relate message region i to every candidate region and report the rows that ask for what holds.
+def evaluate(
+    m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates, start, found, left,
+    sink, count, work,
+):  # fmt: skip
+    """Relate message region i to candidates[start:found] and report the rows that ask for what holds.
 
-    Regions are asked for ahead if told so: if they are small, their boxes decide most of them.
+    Regions are asked for ahead if told so: if they are small, their boxes decide most of them. Stops where more than
+    `left` comparisons are made; returns the number of rows and the first candidate that was not looked at.
     """
-    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
-    for k in range(found):
+    vertices = m.rings[m1] - m.rings[m0]
+    is_few = m1 - m0 == 1 and vertices <= FEW
+    rings = items.column.rings
+    for k in range(start, found):
         item = np.int64(candidates[k])
         if are_asked_for and k + SOON < found:
             ask_for_region(items, np.int64(candidates[k + SOON]))
         stops = stops_of(tree, item)
-        bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, stops, work)
+        work.found[SPENT, 0] = 0
+        size = rings[items.regions[item + 1]] - rings[items.regions[item]]
+        if size > max(vertices, LARGE):
+            bits = large_candidate_bits(
+                m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, trees, grid, edge_tree, stops, work
+            )
+        else:
+            bits = candidate_bits(
+                m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, edge_tree, stops, work
+            )
+            left -= work.found[SPENT, 0]
         count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
-    return count
+        if left < 0:
+            return count, np.int64(k + 1)
+    return count, found
 
 
 @kernel
-def locate_items(m, m0, m1, m_base, c, tree, candidates, found, sink, count, work):
-    """The same where the items are points."""
-    for k in range(found):
+def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found, left, sink, count, work):
+    """The same where the items are points; returns the number of rows and the first candidate not looked at."""
+    work.found[SPENT, 0] = 0
+    for k in range(start, found):
         item = np.int64(candidates[k])
         x = c.xy[item, 0]
         y = c.xy[item, 1]
-        side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
+        if edge_tree.leaves > 0:
+            side = locate_in_tree(x, y, m.xy, edge_tree, work.stack, ZERO)
+        else:
+            side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
         count = report(tree, item, CONTAINS if side == IN else (MEETS if side == ON else DISJOINT), sink, count)
-    return count
+        if work.found[SPENT, 0] > left:
+            return count, np.int64(k + 1)
+    return count, found
 
 
 @inlined_kernel
@@ -194,9 +258,10 @@ def match_regions(
 
     The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
     rows of message order[k]. Returns the first k that was not matched: a message is only tried while there is room for
-    every entry. Without a bit map rows go to out, in no order. With one, which starts as the disjoint_map, rows that
-    match are marked there (words are its bytes, eight at a time) and listed in marked; or, if that has no room at all,
-    there is one message, and its end is the number of marks. candidates and stack have room for every item and level.
+    every entry, and while no large item waits for a tree (item_trees.py). Without a bit map rows go to out, in no
+    order. With one, which starts as the disjoint_map, rows that match are marked there (words are its bytes, eight at
+    a time) and listed in marked; or, if that has no room at all, there is one message, and its end is the number of
+    marks. candidates and stack have room for every item and level.
     """
     enter(gate)
     m = Column(m_xy, m_rings, m_flags, m_boxes)
@@ -209,8 +274,9 @@ def match_regions(
     item_count = np.int64(len(tree.bounds))
     possible = OF_REGION_TO_POINT if items.is_points else BY_BOXES
     used = np.int64(0)
+    trees = item_trees_at(table, items)
     for turn in range(start, len(order)):
-        if not has_room(tree, out, bitmap, marked, used):
+        if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
             leave(gate)
             return turn
         i = order[turn]
@@ -242,15 +308,40 @@ def match_regions(
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
         if grid.size > 0 and m_base < 0:
             fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
-        if items.is_points:
-            count = locate_items(m, m0, m1, m_base, items.column, tree, candidates, found, sink, count, work)
-        else:
-            count = evaluate(
-                m, m0, m1, m_base, m_bounds, i, items, tree, grid, are_asked_for, candidates, found, sink, count, work
-            )
+        edge_tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+        left = build_after(m, m0, m1, m_base)
+        seen = np.int64(0)
+        while seen < found:
+            if items.is_points:
+                count, seen = locate_items(
+                    m, m0, m1, m_base, items.column, tree, edge_tree, candidates, seen, found, left, sink, count, work
+                )
+            else:
+                count, seen = evaluate(
+                    m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates,
+                    seen, found, left, sink, count, work,
+                )  # fmt: skip
+            left = ENDLESS
+            if seen < found:
+                edge_tree = build_tree(m.xy, m.rings, m0, m1, m_bounds, i)
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
     leave(gate)
     return len(order)
+
+
+@kernel
+def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
+    """IN, ON or OUT: the point against the region of an item, through its tree if it has one."""
+    c = items.column
+    if c.rings[c1] - c.rings[c0] <= LARGE:
+        return locate(x, y, c.xy, c.rings, c0, c1, c.boxes, NO_INDEX, stack, found)
+    number = number_of(items, item)
+    if has_tree(trees, number):
+        return locate_in_tree(x, y, c.xy, item_tree(trees, number, items, bounds), stack, ZERO)
+    found[SPENT, 0] = 0
+    side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, items.bases[number], stack, found)
+    spend_on(trees, number, found[SPENT, 0], c.rings[c1] - c.rings[c0])
+    return side
 
 
 @entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
@@ -265,11 +356,12 @@ def match_points(
     starts = np.empty(MAX_LEVELS, np.int64)
     chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
     chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
+    trees = item_trees_at(table, items)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
     possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION
     used = np.int64(0)
     for turn in range(start, len(order)):
-        if not has_room(tree, out, bitmap, marked, used):
+        if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
             return turn
         i = order[turn]
         x = points[i, 0]
@@ -284,8 +376,7 @@ def match_points(
             else:
                 c0 = np.int64(items.regions[item])
                 c1 = np.int64(items.regions[item + 1])
-                base = base_of(items, c0, c1, item)
-                side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, base, chain_stack, chain_found)
+                side = locate_in_item(x, y, items, item, c0, c1, tree.bounds, trees, chain_stack, chain_found)
                 relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
             count = report(tree, item, relation, sink, count)
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)

@@ -9,6 +9,7 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.chains import fill_chain
+from contrada.kernels.edge_tree import ZERO, EdgeTree
 from contrada.kernels.few import FEW
 from contrada.kernels.match import (
     A_FEW,
@@ -131,7 +132,10 @@ def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, wor
     if box_bits(m_bounds, i, checks.bounds, place) < 0:
         return DISJOINT
     stops = STOPS[checks.masks[place]]
-    bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, stops, work)
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none
+    bits = candidate_bits(
+        m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, tree, stops, work
+    )
     return np.int64(RELATION[bits & 15])
 
 

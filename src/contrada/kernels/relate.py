@@ -5,7 +5,8 @@
 3. Without one, every contact lies at an input vertex; the order of the edges around it tells the rest (nodes.py).
 4. A ring without any contact lies wholly inside or outside the other region: one point tells.
 
-Where that takes more than ALLOWED comparisons per vertex (chains.py), a sweep line takes over (swept.py).
+Where that takes more than ALLOWED comparisons per vertex (chains.py), a sweep line takes over (swept.py). One region
+against many gets a tree of its edges (edge_tree.py) once the pairs so far have taken more than building it would.
 """
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 from contrada.kernels.chains import LARGE, NO_INDEX, SPENT, begin_count, chain_size, fill_chain, is_spent
 from contrada.kernels.contacts import Column, clear_marks, half, make_work
+from contrada.kernels.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
 from contrada.kernels.edges import join_edges, scan_edges
 from contrada.kernels.few import FEW, UNDECIDED, relate_few
 from contrada.kernels.grid import build_grid, grid_size
@@ -30,6 +32,7 @@ from contrada.kernels.nodes import (
 )
 from contrada.kernels.rings import IN, ON, locate
 from contrada.kernels.swept import sweep_bits
+from contrada.kernels.treed import is_small, treed_edges_bits, treed_ring_bits, treed_vertex_bits
 
 # Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
 RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
@@ -51,6 +54,7 @@ def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
 @kernel
 def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, stops, work):
     """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
+    work.found[SPENT, 0] += a1 - a0
     for r in range(a0, a1):
         if work.marks[first_mark + r - a0]:
             continue
@@ -78,17 +82,56 @@ def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
 
 
 @kernel
-def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+def finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
+    """The bits after relate_gridded by a tree of a's edges: from all edges of b if it was stopped, and from rings."""
+    was_stopped = is_spent(work.found)
+    begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
+    if was_stopped:
+        bits = treed_edges_bits(tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work)
+    single = a1 - a0 == 1 and b1 - b0 == 1  # see locate_rings
+    if not (is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | B_LEAVES))):
+        bits = treed_ring_bits(tree, a, b, b0, b1, bits, stops, work)
+    if is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | A_LEAVES)):
+        return bits
+    if is_small(b, b0, b1):
+        return treed_vertex_bits(tree, a, b, b0, b1, b_bounds, j, bits, stops, work)
+    return untouched_bits(
+        a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, stops, work
+    )
+
+
+@kernel
+def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
     """The bits after relate_gridded: from rings without contact, or from a sweep if comparisons were too many."""
     if is_decided(bits, stops):
         return bits
-    if not is_spent(work.found):
+    if tree.leaves > 0:
+        bits = finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work)
+    elif not is_spent(work.found):
         bits = locate_rings(
             a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work
         )  # fmt: skip
     if is_spent(work.found) and not is_decided(bits, stops):
         return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
     return bits
+
+
+@inlined_kernel
+def swap_bits(bits):
+    """The bits of b and a, given those of a and b."""
+    return (bits & ~(A_LEAVES | B_LEAVES)) | (bits & A_LEAVES) << 1 | (bits & B_LEAVES) >> 1
+
+
+@kernel
+def treed_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, work):
+    """All bits of the regions of rings a0..a1 of a and b0..b1 of b, of which b's edges stand in a tree."""
+    work.found[SPENT, 0] = 1  # as if a search with a grid was stopped, so that all edges are looked at
+    work.found[SPENT, 1] = 0
+    return swap_bits(
+        finish(
+            b, b0, b1, b_base, b_bounds, j, a, a0, a1, a_base, a_bounds, i, tree, swap_bits(bits), UNTIL_SETTLED, work
+        )
+    )
 
 
 @inlined_kernel
@@ -172,18 +215,25 @@ def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
 
 
 @inlined_kernel
-def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, bits, stops, work):
+def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
     """The bits of a's only region, which is under the grid, and region j of b, as far as the asker wants."""
+    work.found[SPENT, 0] = 0
     whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
     if whole != UNDECIDED:
         return whole
     b0 = np.int64(b_regions[j])
     b1 = np.int64(b_regions[j + 1])
-    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, bits, stops, work)
+    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, tree.leaves > 0, bits, stops, work)
     if is_decided(bits, stops):
         return bits
     i = np.int64(0)
-    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, stops, work)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, tree, bits, stops, work)
+
+
+@inlined_kernel
+def build_after(a, a0, a1, a_base):
+    """The comparisons after which a tree of a region's edges is built; regions without an edge index need none."""
+    return BUILD_AFTER * (a.rings[a1] - a.rings[a0]) if a_base >= 0 else np.int64(1) << 62
 
 
 @kernel
@@ -207,14 +257,19 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
     grid = build_grid(a.xy, a.rings, a0, a1, a_bounds, i, size)
     if a_chains[0] < 0:
         fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+    left = build_after(a, a0, a1, a_chains[0])
     for k in range(start, stop):
         bits = box_bits(a_bounds, i, b_bounds, k)
         if bits < 0:
             out[k] = 0
             continue
+        if left < 0 and tree.leaves == 0:
+            tree = build_tree(a.xy, a.rings, a0, a1, a_bounds, i)
         bits = gridded_bits(
-            a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, bits, UNTIL_SETTLED, work
+            a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, tree, bits, UNTIL_SETTLED, work
         )
+        left -= work.found[SPENT, 0]
         out[k] = RELATION[bits & 15]
 
 

@@ -1,15 +1,13 @@
-"""Points against regions, and measures of regions."""
+"""One point against one region, and measures of regions."""
 
 import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.chains import (
     FANOUT,
-    FOUND,
     FOUND_FLOOR,
     SHIFT,
     SPENT,
-    STACK,
     STACK_FLOOR,
     query_chain,
     ring_of,
@@ -108,25 +106,6 @@ def locate(x, y, xy, rings, r0, r1, boxes, base, stack, found):
     if base >= 0:
         return locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found)
     return locate_scanned(x, y, xy, rings, r0, r1)
-
-
-@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
-def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop, out):
-    """out[k] = relation of point k to region k: inside, meets or disjoint; a single one stands for every k."""
-    stack = np.empty((STACK, 4), np.int64)
-    found = np.empty((FOUND, 2), np.int64)
-    for k in range(start, stop):
-        i = k if len(points) > 1 else 0
-        j = k if len(regions) > 2 else 0
-        x = points[i, 0]
-        y = points[i, 1]
-        if x < bounds[j, 0] or y < bounds[j, 1] or x > bounds[j, 2] or y > bounds[j, 3]:
-            out[k] = 0
-            continue
-        r0 = np.int64(regions[j])
-        r1 = np.int64(regions[j + 1])
-        side = locate(x, y, xy, rings, r0, r1, boxes, chains[j], stack, found)
-        out[k] = 4 if side == IN else (1 if side == ON else 0)
 
 
 @entry("f8[2] i8[1] i4[1]")

@@ -70,5 +70,8 @@ records_at = _viewer("i4", 3)
 blocks_at = _viewer("i4", 4)
 entries_at = _viewer("u8", 2)
 longs_at = _viewer("i8")
+counters_at = _viewer("i8", readonly=False)
+places_at = _viewer("i8", 2)
+tree_nodes_at = _viewer("f8", 12, readonly=False)  # edge_tree.py makes them writable
 ints_at = _viewer("i4")
 bytes_at = _viewer("u1")
