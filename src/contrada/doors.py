@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from contrada.errors import ContradaError, FormatError
@@ -29,11 +29,16 @@ def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ..
     >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
     (False, True, False)
     """
+    return _errors_of(tuple(module for module, _ in _LIBRARY_ERRORS if module in sys.modules), further)
+
+
+@cache  # asked for every bad record of a file
+def _errors_of(loaded: tuple[str, ...], further: tuple[type[BaseException], ...]) -> tuple[type[BaseException], ...]:
     found: list[type[BaseException]] = [*_INPUT_ERRORS, *further]
-    for module, name in _LIBRARY_ERRORS:
-        loaded = sys.modules.get(module)
-        if loaded is not None:
-            found.append(getattr(loaded, name, None) or getattr(loaded.errors, name))
+    for name, kind in _LIBRARY_ERRORS:
+        if name in loaded:
+            module = sys.modules[name]
+            found.append(getattr(module, kind, None) or getattr(module.errors, kind))
     return tuple(found)
 
 

@@ -90,10 +90,10 @@ class Intake:
         from contrada.language.reading import read_messages
 
         for item in read_messages(ready.stream, ready.format, **self._reading.options):
-            place = (ready.name, item.unit, item.number)
             if isinstance(item, Rejected):
-                self._reject(item._replace(source=ready.name))
+                self._reject(item if item.source == ready.name else item._replace(source=ready.name))
                 continue
+            place = (ready.name, item.unit, item.number)
             try:
                 self._ids.append(self._identifier(item.message.get, place))
             except FormatError as error:

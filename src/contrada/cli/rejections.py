@@ -14,6 +14,7 @@ from contrada.language.records import Rejected
 SHOWN = 5  # reasons in a summary
 KEPT = 1000  # reasons that are told apart: memory must not grow with the number of bad rows
 REASON_WIDTH = 160
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every row
 
 
 class Rejections:
@@ -33,13 +34,14 @@ class Rejections:
         what = f"part of a {what}" if item.is_part else what
         self.counts[what] += 1
         reason = (what, _shortened(item.reason))
-        if reason not in self._first and len(self._first) >= KEPT:
+        if len(self._first) >= KEPT and reason not in self._first:
             reason = (what, "other reasons")
-        self._first.setdefault(reason, f"{item.source}, {item.unit} {item.number}")
+        if reason not in self._first:
+            self._first[reason] = f"{item.source}, {item.unit} {item.number}"
         self._reasons[reason] += 1
         if self._file is not None:
             row = {"source": item.source, item.unit: item.number, "what": what, "reason": item.reason, "raw": item.raw}
-            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self._file.write(_encode(row) + "\n")
 
     def close(self) -> None:
         """Close the file."""
