@@ -242,6 +242,18 @@ def test_withdrawing():
     assert index.unsubscribe("all") == ((0,), True)
 
 
+@pytest.mark.parametrize("joined", [" AND ", " OR "])
+def test_very_many_parts_are_covered_by_equal_ones(joined):
+    """Comparing each with each would take minutes; what differs in one part is forwarded too."""
+    parts = [f"name LIKE '%{k}%'" for k in range(2_000)]
+    index = CoveringIndex(withdraw=True)
+    assert index.subscribe("first", joined.join(parts)).forward
+    assert index.subscribe("equal", joined.join(parts)).covered_by == ("first",)
+    assert index.subscribe("other", joined.join([*parts[1:], "name LIKE '%x%'"])).forward
+    assert index.subscribe("wide", "name IS NOT NULL").withdraw == ("first", "other")
+    assert index.unsubscribe("wide").forward == ("first", "other")
+
+
 def test_errors_name_the_key():
     index = CoveringIndex()
     index.subscribe("k", "x > 5")

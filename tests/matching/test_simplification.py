@@ -9,9 +9,21 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import Constraint, Filter, Point, Predicate, Region, RegionArray, Relation, RelationSet, relate, simplify
+from contrada import (
+    Constraint,
+    Filter,
+    Point,
+    Predicate,
+    Region,
+    RegionArray,
+    Relation,
+    RelationSet,
+    parse,
+    relate,
+    simplify,
+)
 from contrada.geometry import composition
-from contrada.matching import redundancy
+from contrada.matching import conjunctions, merges, redundancy
 from contrada.matching.conjunctions import reduced
 from contrada.matching.ground import Ground
 from contrada.matching.redundancy import filter_covers, uncovered
@@ -62,6 +74,44 @@ def test_predicates_of_every_type_say_what_they_said(filters, messages):
     predicate = Predicate(filters)
     edges = [{**message, name: value} for name, value in operands_of(predicate) for message in (*messages[:2], {})]
     assert_same(predicate, simplify(predicate), [*messages, *edges])
+
+
+@settings(max_examples=examples(300))
+@given(
+    st.lists(st.lists(scalars.filters(ATTRIBUTES), min_size=1, max_size=5), min_size=1, max_size=4),
+    st.lists(scalars.messages(ATTRIBUTES), max_size=8),
+)
+def test_filters_too_long_to_be_compared_say_what_they_said(drawn, messages):
+    """Several filters joined by AND, and the limits beyond which no pairs are compared lowered to two."""
+    predicate = Predicate(Filter([constraint for part in parts for constraint in part]) for parts in drawn)
+    edges = [{**message, name: value} for name, value in operands_of(predicate) for message in (*messages[:2], {})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conjunctions, "MOST_COMPARED", 2)
+        patch.setattr(merges, "MOST_COMPARED", 2)
+        patch.setattr(redundancy, "MOST_PAIRS", 2)
+        simpler = simplify(predicate)
+    assert_same(predicate, simpler, [*messages, *edges])
+
+
+MANY = 3_000  # constraints; comparing each with each would take minutes
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (" AND ".join(f"x <> {k}" for k in range(MANY)), f"x NOT IN ({', '.join(map(str, range(MANY)))})"),
+        (" AND ".join(f"x > {k}" for k in range(MANY)), f"x > {MANY - 1}"),
+        (" AND ".join(f"x IN ({k}, {k + 1}, -1)" for k in range(MANY)), "x = -1"),
+        (" OR ".join(f"x = {k}" for k in range(MANY)), f"x IN ({', '.join(map(str, range(MANY)))})"),
+        (" AND ".join(f"name LIKE '%{k}%'" for k in range(MANY)), None),
+        (" AND ".join(f"x{k} = {k}" for k in range(MANY)), None),
+        (" AND ".join(f"overlaps(area, BBOX({k}, 0, {k + 1000}, 1))" for k in range(MANY)), None),
+    ],
+    ids=["not equal", "ranges", "sets", "alternatives", "patterns", "attributes", "regions"],
+)
+def test_very_many_constraints(asked, expected):
+    asked = parse(asked)
+    assert str(simplify(asked)) == (str(asked) if expected is None else expected)
 
 
 @st.composite

@@ -14,6 +14,7 @@ from contrada.matching.asked import Asked, bound_predicate
 from contrada.matching.names import Name, check_name
 from contrada.matching.simplification import simplify
 from contrada.model import Filter
+from contrada.model.implication import MOST_PAIRS
 
 Key = Name
 
@@ -30,7 +31,9 @@ class _Member:
         self.forwarded = False
 
     def covers(self, parts: tuple[Filter, ...]) -> bool:
-        """True if each of some filters is covered by one of this subscription's."""
+        """True if each of some filters is covered by one of this subscription's; of very many, if it is one of them."""
+        if len(self.parts) * len(parts) > MOST_PAIRS:
+            return set(self.parts).issuperset(parts)
         return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
 
 
@@ -174,11 +177,14 @@ class CoveringIndex:
     def _withdraw_under(self, member: _Member) -> list[_Member]:
         """Forwarded subscriptions that a new one covers: from now on its children."""
         found: dict[_Member, None] = {}
+        seen = {member}
         for part in member.parts:
             for number in self._index.covered(Profile(part)):
                 owner = self._owners[number]
-                if owner is not member and owner.forwarded and member.covers(owner.parts):
-                    found[owner] = None
+                if owner not in seen:
+                    seen.add(owner)
+                    if owner.forwarded and member.covers(owner.parts):
+                        found[owner] = None
         for owner in found:
             owner.parents[member] = None
             member.children[owner] = None

@@ -7,7 +7,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from contrada.matching.ground import OTHER, Ground, Term, Terms
-from contrada.model.merging import intersected
+from contrada.model import Constraint
+from contrada.model.merging import folded, intersected, is_mergeable
+
+MOST_COMPARED = 32  # constraints of one filter on one attribute that are compared each with each
 
 
 class Reduced(NamedTuple):
@@ -25,13 +28,59 @@ def learn_filters(ground: Ground, filters: Iterable[Terms]) -> None:
         (first.space, first.item, second.item)
         for terms in filters
         if len(terms) > 1
-        for first, second in combinations(terms, 2)
+        for group in _groups(ground, terms)
+        if len(group) <= MOST_COMPARED
+        for first, second in combinations(group, 2)
         if first.space == second.space != OTHER
     )
 
 
+def _groups(ground: Ground, terms: Terms) -> Iterable[Terms]:
+    """The terms of a filter that may be compared with each other: all of a short one, else those of one attribute."""
+    if len(terms) <= MOST_COMPARED:
+        return [terms]
+    groups: dict[str, list[Term]] = {}
+    for term in terms:
+        groups.setdefault(ground.attribute(term), []).append(term)
+    return map(tuple, groups.values())
+
+
 def reduced(ground: Ground, terms: Terms) -> Reduced:
-    """A filter without what is redundant in it: equal to it for every message."""
+    """A filter without what is redundant in it: equal to it for every message.
+
+    Of an attribute with very many constraints ranges and sets become one; others are then left as they are, since
+    comparing each with each would take hours.
+    """
+    if len(terms) <= MOST_COMPARED:
+        return _reduced(ground, terms)
+    left: list[Term] = []
+    covering = intersected = 0
+    for group in _groups(ground, terms):
+        small = group if len(group) <= MOST_COMPARED else _folded(ground, group)
+        found = _reduced(ground, small) if len(small) <= MOST_COMPARED else Reduced(small)
+        if found.conflict is not None:
+            return Reduced(terms, found.conflict)
+        left += found.terms
+        covering += found.covering
+        intersected += found.intersected + len(group) - len(small)
+    return Reduced(tuple(sorted(left)), None, covering, intersected)
+
+
+def _folded(ground: Ground, terms: Terms) -> Terms:
+    """The terms of one attribute, the ranges and sets of each form made few at once."""
+    forms: dict[tuple[str, int], list[Constraint]] = {}
+    left: list[Term] = []
+    for term in terms:
+        constraint = ground.constraint(term) if term.space == OTHER else None
+        if constraint is not None and is_mergeable(constraint):
+            forms.setdefault(constraint.place, []).append(constraint)
+        else:
+            left.append(term)
+    made = [Term(OTHER, ground.other(one)) for those in forms.values() for one in folded(those)]
+    return tuple(sorted({*left, *made}))
+
+
+def _reduced(ground: Ground, terms: Terms) -> Reduced:
     covering = intersected = 0
     while True:
         conflict = _conflict(ground, terms)

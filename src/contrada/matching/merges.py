@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from contrada.matching.conjunctions import MOST_COMPARED
 from contrada.matching.ground import OTHER, Ground, Term, Terms
 from contrada.model.merging import is_mergeable, united
+from contrada.model.pieces import pieces_of
 
 Slot = tuple[Terms, Hashable]  # what two filters must have in common: all terms but one, and what that one is about
 
 
 def merged(ground: Ground, filters: Sequence[Terms]) -> tuple[list[Terms], list[Terms]]:
-    """The filters that stay as they are and those that became of others, in the order of their first parts."""
+    """The filters that stay as they are and those that became of others, in the order of their first parts.
+
+    Filters with very many constraints stay as they are.
+    """
+    if len(filters) < 2:
+        return list(filters), []
     left: dict[int, Terms] = dict(enumerate(filters))
     made: dict[int, Terms] = {}
     buckets: dict[Slot, list[tuple[int, Term]]] = {}
     for number, terms in enumerate(filters):
+        if len(terms) > MOST_COMPARED:
+            continue
         for slot, term in _slots(ground, terms):
             buckets.setdefault(slot, []).append((number, term))
     for (rest, _), bucket in buckets.items():
@@ -64,9 +73,15 @@ def _united_sets(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tup
     if together is not None:  # true or false is no set of its own
         yield [number for number, _ in naming], Term(OTHER, ground.other(together))
     ranges = [(number, term) for number, term in bucket if ground.others[term.item].operator not in ("=", "in")]
+    tried = MOST_COMPARED
+    if len(ranges) > MOST_COMPARED:  # in order, each has a chance with its neighbour alone
+        ranges.sort(key=lambda one: pieces_of(ground.others[one[1].item].test))
+        tried = 1
+    ranges.reverse()
     while len(ranges) > 1:
-        number, term = ranges.pop(0)
-        for at, (other, another) in enumerate(ranges):
+        number, term = ranges.pop()
+        for at in range(len(ranges) - 1, max(-1, len(ranges) - 1 - tried), -1):
+            other, another = ranges[at]
             pair = united([ground.others[term.item], ground.others[another.item]])
             if pair is not None:
                 del ranges[at]

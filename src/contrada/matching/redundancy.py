@@ -18,6 +18,7 @@ from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.matching.ground import OTHER, Ground, Items, Space, Term, Terms
 from contrada.matching.scalar_heads import ScalarHeads, rank_of
+from contrada.model.implication import MOST_PAIRS
 
 FEW = 12  # filters that are compared each with each
 AT_ONCE = 2_000_000  # pairs of boxes that are looked at together, about
@@ -32,14 +33,22 @@ def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
         for k, first in enumerate(group)
         for j, second in enumerate(group)
         if k != j
+        if are_compared(first, second)
         for one in first
         for other in second
         if one.space == other.space != OTHER and ground.may_cover(one, other)
     )
 
 
+def are_compared(first: Terms, second: Terms) -> bool:
+    """True if two filters are so small that each term of one may be compared with each of the other."""
+    return len(first) * len(second) <= MOST_PAIRS
+
+
 def filter_covers(ground: Ground, first: Terms, second: Terms) -> bool:
     """True if every message that satisfies the second filter satisfies the first."""
+    if not are_compared(first, second):
+        return set(first) <= set(second)
     return all(any(ground.covers(one, other) for other in second) for one in first)
 
 
@@ -137,6 +146,7 @@ class Redundancy:
         self._ground.learn(
             (one.space, one.item, other.item)
             for first, second in pairs
+            if are_compared(self._filters[first], self._filters[second])
             for one in self._filters[first]
             for other in self._filters[second]
             if one.space == other.space != OTHER and self._ground.may_cover(one, other)

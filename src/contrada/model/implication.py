@@ -20,6 +20,8 @@ from contrada.model.forms import PATTERN, TEXT
 from contrada.model.pieces import have_common, lie_in, pieces_of
 from contrada.model.text_implication import text_conflicts, text_covers
 
+MOST_PAIRS = 4096  # constraints of two filters that are compared each with each; beyond, equal ones alone count
+
 
 def covers(first: Constraint, second: Constraint) -> bool:
     """True if every message that satisfies the second satisfies the first.

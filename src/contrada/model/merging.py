@@ -7,7 +7,17 @@ from fractions import Fraction
 
 from contrada.model.constraint import Constraint
 from contrada.model.forms import BACKWARDS, PRESENT, is_text
-from contrada.model.pieces import Piece, intersection, pieces_of, test_of_pieces, union
+from contrada.model.pieces import (
+    BEGIN,
+    END,
+    Piece,
+    gaps_of,
+    intersection,
+    is_point,
+    pieces_of,
+    test_of_pieces,
+    union,
+)
 from contrada.model.restore import constraint_of
 from contrada.model.values import BOOLEAN
 
@@ -40,6 +50,61 @@ def intersected(first: Constraint, second: Constraint) -> Constraint | None:
     if first.place != second.place:
         return None
     return _made(first, intersection(pieces_of(first.test), pieces_of(second.test)))
+
+
+def folded(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Few constraints that say together what many say: all can be merged, and are of one place.
+
+    Sets become the smallest and what it leaves of others, `!=` and `not in` one, ranges the two with the closest ends.
+
+    >>> [str(one) for one in folded([Constraint("x", "!=", k) for k in (3, 1, 2)] + [Constraint("x", ">", 0)])]
+    ['x > 0', 'x NOT IN (1, 2, 3)']
+    """
+    sets: list[Constraint] = []
+    left_out: list[Constraint] = []
+    ranges: list[Constraint] = []
+    others: list[Constraint] = []
+    for constraint in constraints:
+        pieces = pieces_of(constraint.test)
+        if pieces and all(map(is_point, pieces)):
+            sets.append(constraint)
+        elif len(pieces) == 1:
+            ranges.append(constraint)
+        else:
+            (left_out if gaps_of(pieces) is not None else others).append(constraint)
+    return [*_folded_sets(sets), *_folded_ranges(ranges), *_folded_gaps(left_out), *others]
+
+
+def _folded_sets(sets: list[Constraint]) -> list[Constraint]:
+    """One set; or two that have nothing in common, and what comes after them."""
+    if not sets:
+        return []
+    one, *rest = sorted(sets, key=lambda constraint: len(constraint.test.members))
+    for k, other in enumerate(rest):
+        both = intersected(one, other)
+        if both is None:
+            return [one, *rest[k:]]
+        one = both
+    return [one]
+
+
+def _folded_ranges(ranges: list[Constraint]) -> list[Constraint]:
+    """The range that begins last and the one that ends first."""
+    if not ranges:
+        return []
+    low = max(ranges, key=lambda constraint: pieces_of(constraint.test)[0][0])
+    high = min(ranges, key=lambda constraint: pieces_of(constraint.test)[0][1])
+    return [low] if low is high else [low, high]
+
+
+def _folded_gaps(left_out: list[Constraint]) -> list[Constraint]:
+    """All values that are left out in one constraint."""
+    if not left_out:
+        return []
+    points = {point for constraint in left_out for point in gaps_of(pieces_of(constraint.test)) or ()}
+    edges = [BEGIN, *(cut for point in sorted(points) for cut in point), END]
+    made = _made(left_out[0], list(zip(edges[::2], edges[1::2], strict=True)))
+    return left_out if made is None else [made]
 
 
 def united(constraints: Sequence[Constraint]) -> Constraint | None:

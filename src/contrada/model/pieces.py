@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 
 from contrada.model.forms import INTERVAL, NOT, SET, Bound, Operand, Test
@@ -38,19 +40,35 @@ def _cut(bound: Bound | None, closed_above: int, without: Cut) -> Cut:
 
 
 def lie_in(inner: list[Piece], outer: list[Piece]) -> bool:
-    """True if every piece of one lies in a piece of the other."""
-    return all(any(low <= piece[0] and piece[1] <= high for low, high in outer) for piece in inner)
+    """True if every piece of one lies in a piece of the other; both in order."""
+    lows = [low for low, _ in outer]
+    for low, high in inner:
+        k = bisect_right(lows, low) - 1
+        if k < 0 or outer[k][1] < high:
+            return False
+    return True
 
 
 def have_common(first: list[Piece], second: list[Piece]) -> bool:
-    """True if something lies in both."""
-    return any(max(a[0], b[0]) < min(a[1], b[1]) for a in first for b in second)
+    """True if something lies in both; both in order."""
+    return next(_common(first, second), None) is not None
 
 
 def intersection(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """What lies in both, in order."""
-    common = [(max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second]
-    return sorted(piece for piece in common if piece[0] < piece[1])
+    """What lies in both, in order; both in order."""
+    return list(_common(first, second))
+
+
+def _common(first: list[Piece], second: list[Piece]) -> Iterator[Piece]:
+    i = j = 0
+    while i < len(first) and j < len(second):
+        low, high = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
+        if low < high:
+            yield low, high
+        if first[i][1] <= second[j][1]:
+            i += 1
+        else:
+            j += 1
 
 
 def union(pieces: list[Piece]) -> list[Piece]:
@@ -69,7 +87,7 @@ def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
 
     A closed interval, one with one end, a set, or all but a set; there is none for two sides of which one is open.
     """
-    if pieces and all(_is_point(piece) for piece in pieces):
+    if pieces and all(map(is_point, pieces)):
         members = tuple(_operand(low) for low, _ in pieces)
         if len(members) > 1:
             return Test(form, SET, members=members)
@@ -80,8 +98,8 @@ def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
         if (low is None and high is None) or (low is not None and high is not None and has_open_side):
             return None
         return Test(form, INTERVAL, low, high)
-    gaps = [(before[1], after[0]) for before, after in pairwise(pieces)]
-    if len(pieces) < 2 or (pieces[0][0], pieces[-1][1]) != (BEGIN, END) or not all(map(_is_point, gaps)):
+    gaps = gaps_of(pieces)
+    if not gaps:
         return None
     left_out = tuple(_operand(low) for low, _ in gaps)
     if len(left_out) > 1:
@@ -89,7 +107,16 @@ def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
     return Test(form, INTERVAL | NOT, Bound(left_out[0], False), Bound(left_out[0], False))
 
 
-def _is_point(piece: Piece) -> bool:
+def gaps_of(pieces: list[Piece]) -> list[Piece] | None:
+    """The values that pieces leave out, if they leave out values alone and at least one."""
+    gaps = [(before[1], after[0]) for before, after in pairwise(pieces)]
+    if len(pieces) < 2 or (pieces[0][0], pieces[-1][1]) != (BEGIN, END) or not all(map(is_point, gaps)):
+        return None
+    return gaps
+
+
+def is_point(piece: Piece) -> bool:
+    """True for a piece that holds one value."""
     low, high = piece
     return len(low) == len(high) == 3 and low[1] == high[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -29,6 +29,14 @@ def language_doors() -> Iterator[Door]:
 
 def _parse(text: str) -> object:
     return use_asked(ct.parse(text))
+
+
+MANY_OF_ONE: dict[str, Callable[[int], str]] = {
+    "not equal": "a <> {}".format,
+    "likes": "a LIKE '%{}%'".format,
+    "attributes": "a{0} = {0}".format,
+    "regions": lambda k: f"overlaps(a, BBOX({k}, 0, {k + 9000}, 1))",
+}
 
 
 @cache
@@ -67,6 +75,12 @@ def text_corpus() -> dict[str, Any]:
         "one attribute": partial(lambda: " AND ".join(f"a <> {k}" for k in range(60_000))),
         "alternatives of one": partial(lambda: " OR ".join(f"a = {k}" for k in range(60_000))),
         "products": partial(lambda: " AND ".join(f"(a{k} = 1 OR b{k} = 2)" for k in range(20_000))),
+        **{f"{name}, as many as are taken": partial(" AND ".join, map(form, range(9_990)))
+           for name, form in MANY_OF_ONE.items()},
+        "alternatives, as many as are taken": partial(" OR ".join, map("a = {}".format, range(9_990))),
+        "two long filters": partial(
+            lambda: " OR ".join("(" + " AND ".join(f"a LIKE '%{k}{n}%'" for k in range(4_900)) + ")" for n in "xy")
+        ),
         "in": partial(lambda: f"a IN ({', '.join(str(k) for k in range(100_000))})"),
         "not in": partial(lambda: f"a NOT IN ({', '.join(str(k) for k in range(100_000))})"),
         "nots of in": partial(_nots_of_in),
