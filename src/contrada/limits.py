@@ -24,7 +24,7 @@ DEFAULTS = MappingProxyType(
         "vertices": (20_000_000, "vertices in one geometry"),
         "filters": (10_000, "filters"),
         "constraints": (1_000_000, "constraints"),
-        "terms": (10_000, "terms joined by AND and OR"),
+        "terms": (20_000, "terms joined by AND and OR"),
         "filter_nesting": (200, "levels of nesting in a filter"),
         "pattern_bytes": (65_536, "bytes in a LIKE pattern"),
         "expansion": (100, "bytes out of each compressed byte"),

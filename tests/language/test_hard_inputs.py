@@ -94,7 +94,7 @@ LONG = {
     "numbers": lambda n: f"x IN ({', '.join(str(k) for k in range(n))})",
     "texts": lambda n: "x IN (" + ", ".join(f"'name {k}'" for k in range(n)) + ")",
     "text": lambda n: "x = '" + "it''s " * n + "'",
-    "conditions": lambda n: " AND ".join(f"x <> {k}" for k in range(n)),
+    "conditions": lambda n: " AND ".join(f"attribute_of_a_long_name <> {k:016}" for k in range(n // 2)),
     "space": lambda n: "x" + " " * n + "= 1",
 }
 

@@ -33,19 +33,21 @@ def covers(first: Constraint, second: Constraint) -> bool:
     """
     if first.attribute != second.attribute:
         return False
+    if first == second:
+        return True
     if _asks_nothing_of_value(first) or _asks_nothing_of_value(second):
-        return first == second or (first.operator == "is not null" and second.operator != "is null")
+        return first.operator == "is not null" and second.operator != "is null"
     relations = _composed(first, second)
     if relations is not None:
         return relations <= first.relations
     if not are_comparable(first, second):
-        return first == second
+        return False
     if first.test.form == second.test.form < PATTERN:
         return lie_in(pieces_of(second.test), pieces_of(first.test))
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
-    return first == second or text_covers(first, second)
+    return text_covers(first, second)
 
 
 def conflicts(first: Constraint, second: Constraint) -> bool:
