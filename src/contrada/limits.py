@@ -22,6 +22,7 @@ DEFAULTS = MappingProxyType(
         "name_bytes": (4_096, "bytes in a name"),
         "record_bytes": (1 << 28, "bytes in one record"),
         "vertices": (20_000_000, "vertices in one geometry"),
+        "circles": (10_000, "different circles in one block of information"),
         "filters": (10_000, "filters"),
         "constraints": (1_000_000, "constraints"),
         "terms": (20_000, "terms joined by AND and OR"),

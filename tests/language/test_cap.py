@@ -226,6 +226,28 @@ def test_circles_in_alerts_are_united_with_polygons():
     assert message["area"].bounds[2] == 3
 
 
+def test_many_circles_are_read_like_single_ones():
+    texts = [f"{k / 7:.3f},{170 + k / 2:.3f} 10" for k in range(20)]
+    message = only(alert(area("".join(f"<circle>{text}</circle>" for text in texts))))
+    assert message["area"] == united([circle_of(text) for text in texts])
+
+
+def test_a_bad_circle_among_many_is_named():
+    texts = [f"0,{k} 10" for k in range(20)] + ["0,0 1e-300", "0,0 -1"]
+    lost, found = read(alert(area("".join(f"<circle>{text}</circle>" for text in texts))))
+    assert isinstance(lost, Rejected)
+    assert "area 'COUNTY': " in lost.reason
+    assert "area" not in found.message
+
+
+def test_circles_in_an_alert_are_limited():
+    circles = "".join(f"<circle>0,{k / 100} 1</circle>" for k in range(10_001))
+    (rejected,) = read(alert(area(circles)))
+    assert "10,001 different circles" in rejected.reason
+    assert "CONTRADA_MAX_CIRCLES" in rejected.reason
+    assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circle_of("0,0 1")
+
+
 def test_alerts_are_reprojected():
     assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
 

@@ -12,6 +12,7 @@ from contrada.language.cap_areas import Zones, regions_of_area, united
 from contrada.language.spatial import Spatial
 from contrada.language.times import instant_of
 from contrada.language.xmltree import Element, documents
+from contrada.limits import check_limit
 
 NAMESPACES = ("urn:oasis:names:tc:emergency:cap:1.2", "urn:oasis:names:tc:emergency:cap:1.1")
 ALERT_REQUIRED = ("identifier", "sender", "sent", "status", "msgType", "scope")
@@ -117,6 +118,8 @@ def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple
     regions: dict[int, Region] = {}  # each once: areas often name the same zones
     known: dict[str, Region] = {}
     lost: list[str] = []
+    circles = {circle.text for area in areas for circle in area.all("circle")}
+    check_limit("circles", len(circles), "the alert")
     for area in areas:
         try:
             found, unknown = regions_of_area(area, zones, known)
