@@ -19,7 +19,6 @@ R = TypeVar("R")
 
 # RecursionError and NotImplementedError are RuntimeErrors; UnicodeError and ArrowInvalid are ValueErrors.
 _INPUT_ERRORS = (ContradaError, ValueError, ArithmeticError, RuntimeError, MemoryError, SystemError, BufferError)
-_LIBRARY_ERRORS = (("shapely", "ShapelyError"), ("pyarrow", "ArrowException"), ("msgspec", "MsgspecError"))
 LONGEST = 300  # characters of an error of a library that are kept
 
 
@@ -29,14 +28,18 @@ def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ..
     >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
     (False, True, False)
     """
-    return _errors_of(tuple(module for module, _ in _LIBRARY_ERRORS if module in sys.modules), further)
+    loaded = sys.modules
+    return _errors_of("shapely" in loaded, "pyarrow" in loaded, "msgspec" in loaded, further)
 
 
 @cache  # asked for every bad record of a file
-def _errors_of(loaded: tuple[str, ...], further: tuple[type[BaseException], ...]) -> tuple[type[BaseException], ...]:
+def _errors_of(
+    shapely: bool, pyarrow: bool, msgspec: bool, further: tuple[type[BaseException], ...]
+) -> tuple[type[BaseException], ...]:
     found: list[type[BaseException]] = [*_INPUT_ERRORS, *further]
-    for name, kind in _LIBRARY_ERRORS:
-        if name in loaded:
+    kinds = (("shapely", "ShapelyError"), ("pyarrow", "ArrowException"), ("msgspec", "MsgspecError"))
+    for is_loaded, (name, kind) in zip((shapely, pyarrow, msgspec), kinds, strict=True):
+        if is_loaded:
             module = sys.modules[name]
             found.append(getattr(module, kind, None) or getattr(module.errors, kind))
     return tuple(found)

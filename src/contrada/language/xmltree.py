@@ -12,6 +12,7 @@ from contrada.limits import check_limit, limit
 
 JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's codes for what follows a whole document
 PIECE = 1 << 14  # bytes that the parser is given at once: it copies them, and a document may be short
+FIRST = 1 << 9  # bytes that it is given first: the parser copies 16 KB in the time that it reads a short document
 # Broken documents may each have to be read to the end of all: so often in all, and no more.
 PATIENCE = 16
 _ROOT = re.compile(rb"<(?:[\w.-]+:)?alert[\s>]")
@@ -93,16 +94,18 @@ def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
     top = Element("", "")
     stack = [top]
     names: dict[str, str] = {}  # the parser makes a name anew for every element; one copy of each is kept
-    longest = limit("name_bytes")
+    deepest, longest = limit("nesting"), limit("name_bytes")
     ends: list[int] = []  # where the tag begins that closes the root
 
-    def begin(name: str, _: dict[str, str]) -> None:
-        check_limit("nesting", len(stack), "the XML")
+    def begin(name: str, attributes: dict[str, str]) -> None:
+        if len(stack) > deepest:
+            check_limit("nesting", len(stack), "the XML")
         if len(name) > longest:
             check_limit("name_bytes", len(name), f"the XML element {name[:40]}...")
-        namespace, local = (names.setdefault(part, part) for part in name.rpartition(" ")[::2])
-        stack[-1].children.append(Element(namespace, local))
-        stack.append(stack[-1].children[-1])
+        namespace, _, local = name.rpartition(" ")
+        element = Element(names.setdefault(namespace, namespace), names.setdefault(local, local))
+        stack[-1].children.append(element)
+        stack.append(element)
 
     def end(_: str) -> None:
         stack.pop()
@@ -120,8 +123,9 @@ def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     place = 0
     try:
+        parser.Parse(data[:FIRST], False)
         for place in range(0, len(data), PIECE):
-            parser.Parse(data[place : place + PIECE], False)
+            parser.Parse(data[max(place, FIRST) : place + PIECE], False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         if ends:  # the document is whole, what follows it is another
@@ -134,4 +138,6 @@ def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
         return error, 0, place + PIECE
     except (ValueError, LookupError) as error:  # an encoding that nobody knows
         return FormatError(f"XML: {error}"), 0, place + PIECE
+    finally:
+        parser.EndElementHandler = None  # it refers to the parser: without the cycle both are freed at once
     return top.children[0], len(data), len(data)
