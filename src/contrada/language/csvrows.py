@@ -19,6 +19,9 @@ GEOMETRY_NAMES = frozenset(("geometry", "geom", "the_geom", "wkt"))
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,999})\Z", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
 
+_WORDS = {"true": True, "false": False}
+_FIRST = frozenset("-0123456789tf")  # what a number or a boolean begins with
+
 
 def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[str]) -> Iterator[Read | Rejected]:
     """The messages of a CSV file, one to a line; a field cannot go on in the next line.
@@ -34,9 +37,10 @@ def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[st
             if header is None:
                 header = _header(cells)
                 continue
-            if len(cells) != len(header):
-                raise FormatError(f"{len(cells)} fields; the header has {len(header)}")
-            yield Read(name, record.unit, record.number, _message(header, cells, spatial, times))
+            if len(cells) != len(header):  # rejected without an exception, which takes as long as all the rest
+                yield record.rejected(name, f"{len(cells)} fields; the header has {len(header)}")
+                continue
+            yield Read(name, "line", record.number, _message(header, cells, spatial, times))
         except input_errors() as error:
             yield record.rejected(name, reason_of(error))
             if header is None:
@@ -45,7 +49,10 @@ def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[st
 
 def _cells(record: Record) -> list[str]:
     try:
-        return next(csv.reader([record.data.decode()], strict=True))
+        text = record.data.decode()
+        if '"' not in text and "\r" not in text and "\n" not in text and len(text) < csv.field_size_limit():
+            return text.split(",")  # a third of the time that a reader for one line takes
+        return next(csv.reader([text], strict=True))
     except UnicodeDecodeError as error:
         raise FormatError(f"not UTF-8: {error.reason}") from error
     except csv.Error as error:
@@ -77,11 +84,13 @@ def _message(header: list[str], cells: list[str], spatial: Spatial, times: Colle
 def _value(cell: str, is_time: bool) -> Any:
     if is_time:
         return instant_of(cell)
+    if cell[0] not in _FIRST:
+        return cell
     if _INTEGER.match(cell):
         return int(cell)
     if _NUMBER.match(cell):
         return float(cell)
-    return {"true": True, "false": False}.get(cell, cell)
+    return _WORDS.get(cell, cell)
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:

@@ -54,9 +54,10 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
 def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
-            yield _subscription(record.value(), ready.name, record.unit, record.number)
+            found = _subscription(record.value(), ready.name, record.unit, record.number)
         except input_errors() as error:
-            yield record.rejected(ready.name, reason_of(error))
+            found = reason_of(error)
+        yield record.rejected(ready.name, found) if isinstance(found, str) else found
 
 
 def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
@@ -65,25 +66,30 @@ def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
             yield item._replace(source=ready.name)
             continue
         try:
-            yield _subscription(item.message, ready.name, item.unit, item.number)
+            found = _subscription(item.message, ready.name, item.unit, item.number)
         except input_errors() as error:
-            yield Rejected(ready.name, item.unit, item.number, reason_of(error), str(item.message))
+            found = reason_of(error)
+        if isinstance(found, str):
+            yield Rejected(ready.name, item.unit, item.number, found, str(item.message))
+        else:
+            yield found
 
 
-def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription:
-    if not isinstance(value, Mapping):
-        raise FormatError("a subscription is an object with the members key, subscriber and filter")
+def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription | str:
+    """Return the subscription of an object, or the reason why there is none: exceptions are slow for many rows."""
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return "a subscription is an object with the members key, subscriber and filter"
     if value.get("type") == "Feature":
-        raise FormatError("a GeoJSON feature is a subscription only with a template")
+        return "a GeoJSON feature is a subscription only with a template"
     key, asked = value.get("key"), value.get("filter")
     subscriber = key if value.get("subscriber") is None else value["subscriber"]
     if subscriber is None:
-        raise FormatError("a subscription needs a key or a subscriber")
+        return "a subscription needs a key or a subscriber"
     for what, name in (("key", key), ("subscriber", subscriber)):
         if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
-            raise FormatError(f"a {what} is text or an integer, not {name!r}")
+            return f"a {what} is text or an integer, not {name!r}"
     if not isinstance(asked, str | dict) or not asked:
-        raise FormatError("no filter" if not asked else f"a filter is CQL2 text or JSON, not {type(asked).__name__}")
+        return "no filter" if not asked else f"a filter is CQL2 text or JSON, not {type(asked).__name__}"
     return Subscription(source, unit, number, key, subscriber, asked)
 
 
@@ -141,8 +147,10 @@ def read_subscription_table(
         if isinstance(item, Rejected):
             rejected.append(item)
             continue
-        values = {**item.message, "key": item.message.get(key), "subscriber": item.message.get(subscriber)}
-        rows.append((item, {name: values.get(name) for name in wanted}))
+        values = item.message.get
+        row = {name: values(name) for name in wanted}
+        row["key"], row["subscriber"] = values(key), values(subscriber)
+        rows.append((item, row))
     names = [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
     kept = _sifted(rows, [*template_columns(template), *names], pattern_columns(template), rejected)
     return _table_of(kept, [*template_columns(template), *names], rejected)
@@ -156,6 +164,10 @@ def _sifted(
     keys: set[Any] = set()
     kept = []
     for item, row in rows:
+        if columns and row[columns[0]] is None:  # rejected without an exception, which takes longer
+            reason = f"column {columns[0]!r}: no value"
+            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+            continue
         try:
             found = {name: _kind_of(name, row[name]) for name in columns}
             for name, kind in found.items():

@@ -204,12 +204,14 @@ def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = N
     if raw is None:
         raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
     try:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise FormatError("a change is an object with the members action, key, subscriber and filter")
         action = value.get("action") or "subscribe"
         if action not in ACTIONS:
             raise FormatError(f"the action is subscribe or unsubscribe, not {action!r}")
         key: Any = value.get("key")
+        if key is None:  # rejected without an exception, which takes longer than the rest
+            return Rejected(source, unit, number, "a key is text or an integer, not None", raw)
         asked: Any = value.get("filter")
         subscriber: Any = key if value.get("subscriber") is None else value["subscriber"]
         for what, name in (("key", key), ("subscriber", subscriber)):
