@@ -114,7 +114,7 @@ class Intake:
             return value if isinstance(value, str | int) and not isinstance(value, bool) else str(value)
         for name in IDENTIFIERS:
             value = value_of(name)
-            if isinstance(value, str | int) and not isinstance(value, bool):
+            if value is not None and isinstance(value, str | int) and not isinstance(value, bool):
                 return value
         return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
 

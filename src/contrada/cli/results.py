@@ -90,6 +90,8 @@ class Lines:
         lines: list[bytes] = []
         start = 0
         for id, count in zip(ids, counts.tolist(), strict=True):
+            if not count:
+                continue
             head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
             lines += [head + end for end in ends[start : start + count]]
             start += count

@@ -40,8 +40,10 @@ def message_of(
 
 def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
     """The same, for many messages that are read alike."""
-    if not isinstance(value, Mapping):
-        raise FormatError(f"a message is an object, not {_JSON_NAMES.get(type(value), type(value).__name__)}")
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise FormatError(not_an_object(value))
+    if not value:
+        return {}
     if is_cloudevent(value):
         return message_of_cloudevent(value, spatial, times)
     if is_feature(value):
@@ -49,6 +51,15 @@ def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[s
     if value.get("type") == "FeatureCollection" and isinstance(value.get("features"), list):
         raise FormatError("a FeatureCollection is many messages; it is read as a whole file")
     return Attributes(spatial, times).add_all(value).values
+
+
+def not_an_object(value: Any) -> str:
+    """Say why a value that is no mapping is no message.
+
+    >>> not_an_object([])
+    'a message is an object, not an array'
+    """
+    return f"a message is an object, not {_JSON_NAMES.get(type(value), type(value).__name__)}"
 
 
 _JSON_NAMES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}

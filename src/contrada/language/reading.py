@@ -9,7 +9,7 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
-from contrada.language.messages import message_from
+from contrada.language.messages import message_from, not_an_object
 from contrada.language.records import (
     ROWS,
     Opened,
@@ -87,6 +87,9 @@ def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
             value = record.value()
+            if type(value) is not dict and not record.in_collection:  # an exception would take longer than the rest
+                yield record.rejected(ready.name, not_an_object(value))
+                continue
             if record.in_collection and not is_feature(value):
                 raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
             message = message_from(value, reading.spatial, reading.times)
