@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -203,13 +204,13 @@ class FilterIndex:
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (NEAR, FAR)), None)
         is_same = region is not None and region == theirs and (OTHER, theirs, SEVERAL) not in tree.signature
         admitted = COVERED[what.mask] if is_same else EVERYTHING
-        named = [attribute for _, attribute, _ in tree.signature]
+        named = Counter(attribute for _, attribute, _ in tree.signature)
         for point in what.points:
             query: list[float] = []
             for slot in tree.signature:
                 if slot[0] in (EQUAL, RANGE):
                     # A filter that says more of the attribute may be covered by that, and be wider in this slot.
-                    is_asked = slot in asked and named.count(slot[1]) == 1
+                    is_asked = slot in asked and named[slot[1]] == 1
                     query += point[asked[slot] : asked[slot] + 2] if is_asked else (ANYTHING, ANYTHING)
             query += [ANYTHING] * (tree.dimensions - len(query))
             box = what.box if is_same else NOWHERE
