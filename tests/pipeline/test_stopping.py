@@ -165,6 +165,25 @@ def test_other_commands_stop_with_one_line(tmp_path, start, name, delay):
     assert lines == ["interrupted: output that was begun is not whole"]
 
 
+WARNING = """
+import os, signal, time, warnings
+from contrada.cli.spark_running import interruptible
+
+with interruptible("the one line"):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    finally:
+        warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning)
+"""
+
+
+def test_a_warning_after_a_signal_is_not_shown():
+    """PySpark gives one where it stops a context whose Java has ended, on the way out."""
+    ended = subprocess.run([sys.executable, "-c", WARNING], capture_output=True, text=True, timeout=WAIT)
+    assert (ended.returncode, ended.stderr) == (130, "the one line\n")
+
+
 STARTING = """
 import signal
 from pyspark.sql import SparkSession

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -119,8 +120,9 @@ def _end_java() -> None:
 
 
 def _silence_python() -> None:
-    """Let Py4J and threads that end with their connections say nothing."""
+    """Let Py4J, PySpark and threads that end with their connections say nothing."""
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")  # PySpark warns where it stops a context whose Java is gone
     threading.excepthook = lambda given: None
     sys.unraisablehook = lambda given: None
 
