@@ -157,7 +157,7 @@ def _mutated_dict(rng: Random, case: dict[str, Any], others: list[Any]) -> dict[
         made[rng.choice(("", "a", "type", "crs", "\ud800"))] = rng.choice(SCALARS)
     elif way == 1:
         del made[key]
-    elif way == 2:
+    elif way == 2 and others:
         other = rng.choice(others)
         if isinstance(other, dict) and other:
             made[key] = rng.choice(list(other.values()))
