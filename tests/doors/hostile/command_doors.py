@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,8 @@ def write_files(case: dict[str, Any], folder: Path) -> None:
     files = case.get("files")
     for name, data in (files if isinstance(files, dict) else {}).items():
         if isinstance(data, bytes) and name and "/" not in name and "\0" not in name:
-            (folder / name).write_bytes(data)
+            with suppress(UnicodeEncodeError):  # a name that no file can have
+                (folder / name).write_bytes(data)
     (folder / "taken").mkdir()
     (folder / "taken" / "file").touch()
 
