@@ -18,6 +18,7 @@ from contrada.errors import FormatError
 from contrada.language.cap_areas import circle_of, polygon_of, united
 from contrada.language.reading import read_messages, read_zones
 from contrada.language.records import Read, Rejected
+from contrada.limits import limit
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
@@ -246,6 +247,19 @@ def test_circles_in_an_alert_are_limited():
     assert "10,001 different circles" in rejected.reason
     assert "CONTRADA_MAX_CIRCLES" in rejected.reason
     assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circle_of("0,0 1")
+
+
+def test_alerts_in_a_file_are_limited(monkeypatch):
+    monkeypatch.setenv("CONTRADA_MAX_ALERTS", "3")
+    limit.cache_clear()
+    try:
+        *good, rest = read(alert() * 5)
+    finally:
+        monkeypatch.undo()
+        limit.cache_clear()
+    assert [item.number for item in good] == [0, 1, 2]
+    assert "CONTRADA_MAX_ALERTS" in rest.reason
+    assert rest.raw.encode() == alert() * 2, "nothing is lost by it"
 
 
 def test_alerts_are_reprojected():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -198,8 +198,10 @@ class Region:
     @cached_property
     def _canonical(self) -> tuple[bytes, ...]:
         """The rings, each from its least vertex on, in sorted order; the direction is fixed by the interior."""
-        rings = [ring for shell, holes in self.parts for ring in (shell, *holes)]
-        return tuple(sorted(map(_from_least_vertex, rings)))
+        arrays = self.column.arrays
+        first, last = arrays.region_offsets.tolist()
+        ends = arrays.ring_offsets[first : last + 1].tolist()
+        return tuple(sorted(_from_least_vertex(arrays.xy[start:end]) for start, end in pairwise(ends)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Region) and self._canonical == other._canonical
@@ -225,8 +227,12 @@ class Region:
 
 def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
     vertices = ring[:-1]
-    start = int(np.lexsort((vertices[:, 1], vertices[:, 0]))[0])
-    return np.roll(vertices, -start, axis=0).tobytes()
+    if len(vertices) <= 8:  # where Python is quicker
+        points = vertices.tolist()
+        start = points.index(min(points))
+    else:
+        start = int(np.lexsort((vertices[:, 1], vertices[:, 0]))[0])
+    return vertices[start:].tobytes() + vertices[:start].tobytes()
 
 
 def _only(sifted: Sifted) -> RegionArray:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.parsers import expat
 
-from contrada.errors import ContradaError, FormatError
-from contrada.limits import check_limit, limit
+from contrada.errors import ContradaError, FormatError, LimitError
+from contrada.limits import check_limit, limit, variable
 
 JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's codes for what follows a whole document
 PIECE = 1 << 14  # bytes that the parser is given at once: it copies them, and a document may be short
@@ -58,16 +58,18 @@ def documents(data: bytes) -> Iterator[Document]:
     >>> [document.root.name for document in documents(b"<?xml version='1.0'?><a/>  <?xml version='1.0'?><b>x</b>")]
     ['a', 'b']
     """
-    start, left = 0, PATIENCE * len(data) + (1 << 24)
+    start, number, left = 0, 0, PATIENCE * len(data) + (1 << 24)
     view = memoryview(data)
     while start < len(data):
         while start < len(data) and data[start : start + 1].isspace():
             start += 1
         if start == len(data):
             return
-        if left < 0:
-            yield Document(start, len(data), FormatError("too much is broken; the rest is not read"))
+        reason = _reason_to_stop(number, left)
+        if reason is not None:
+            yield Document(start, len(data), reason)
             return
+        number += 1
         root, stop, read = _parse(view[start:])
         end = start + stop
         if isinstance(root, ContradaError):
@@ -76,6 +78,13 @@ def documents(data: bytes) -> Iterator[Document]:
         end = max(end, start + 1)
         yield Document(start, end, root)
         start = end
+
+
+def _reason_to_stop(number: int, left: int) -> ContradaError | None:
+    """Why no further document is read after so many, of which broken ones left so many bytes to be looked at."""
+    if number >= limit("alerts"):
+        return LimitError(f"more than {limit('alerts'):,} documents ({variable('alerts')}); the rest is not read")
+    return FormatError("too much is broken; the rest is not read") if left < 0 else None
 
 
 def _next_beginning(data: bytes, start: int) -> int:

@@ -247,7 +247,8 @@ def shortened(text: str, width: int) -> str:
     >>> shortened("a\\nb", 20), shortened("long, too long", 9)
     ('a\\\\nb', 'long, ...')
     """
-    line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    some = text[: width + 1]  # of a long one no more is shown
+    line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in some)
     return line if len(line) <= width else line[: width - 3] + "..."
 
 

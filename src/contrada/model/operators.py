@@ -42,6 +42,7 @@ from contrada.model.text import (
 )
 from contrada.model.values import (
     BOOLEAN,
+    EXACT_INTEGERS,
     INEXACT,
     KIND_NAMES,
     LARGEST_EXPONENT,
@@ -184,7 +185,7 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
     """The numbers among operands that are too long for a test to tell them apart."""
     found = set()
     for item in value if type(value) is tuple else (value,):
-        if type(item) is float:  # as most are; a double is never too long
+        if type(item) is float or (type(item) is int and -EXACT_INTEGERS <= item <= EXACT_INTEGERS):  # as most are
             continue
         scalar = None if isinstance(item, str) else scalar_of(item)
         if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:

@@ -142,7 +142,14 @@ class Like(NamedTuple):
         >>> parse_like("%a_c").matches("abc abc"), parse_like("%a_c").matches("abcd")
         (True, False)
         """
-        return tokens_match(tokens_of(self), text)
+        shape, literal = self.shape()
+        if literal is None:
+            return tokens_match(tokens_of(self), text)
+        if shape == "contains":
+            return literal in text
+        if shape == "equals":
+            return text == literal
+        return text.startswith(literal) if shape == "prefix" else text.endswith(literal)
 
     def to_text(self) -> str:
         r"""The pattern as text, `%`, `_` and `\` in literals escaped by `\`; parsing it gives the same pattern.
