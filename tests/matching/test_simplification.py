@@ -351,3 +351,18 @@ def test_large_groups_of_every_kind():
             "name": str(rng.choice(["a", "ab", "cab"])),
         }
         assert predicate_holds(simpler, message) == any(all(holds(c, message) is True for c in part) for part in parts)
+
+
+def test_regions_that_all_overlap_are_looked_at_so_often_and_no_more(monkeypatch):
+    sides = [98 if k % 2 else 100 for k in range(40)]  # every second one lies in the one before
+    boxes = [f"S_INTERSECTS(area, BBOX({k}, {k}, {k + side}, {k + side}))" for k, side in enumerate(sides)]
+    asked = parse(" OR ".join(boxes))
+    whole = simplify(asked)
+    assert len(whole.filters) == 20
+    monkeypatch.setattr(redundancy, "MOST", 1)
+    monkeypatch.setattr(redundancy, "AT_ONCE", 40)
+    some = simplify(asked)
+    assert len(whole.filters) < len(some.filters)
+    for k in range(160):
+        message = {"area": Region.box(k, 0.5, k + 1, 1.5)}
+        assert predicate_holds(some, message) is predicate_holds(whole, message)

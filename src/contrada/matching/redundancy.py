@@ -22,6 +22,7 @@ from contrada.model.implication import MOST_PAIRS
 
 FEW = 12  # filters that are compared each with each
 AT_ONCE = 2_000_000  # pairs of boxes that are looked at together, about
+MOST = 10_000_000  # pairs of boxes that meet, in all: 10,000 regions that all overlap have ten times as many, and 20 s
 APART = 1 << Relation.DISJOINT
 
 
@@ -96,6 +97,7 @@ class Redundancy:
         self._ground, self._filters = ground, filters
         self._alive = np.ones(len(filters), bool)
         self._covering = covering_relations()
+        self._left = MOST
         by_space: dict[int, list[tuple[int, int, int]]] = {}
         for number, terms in enumerate(filters):
             for term in terms:
@@ -184,6 +186,8 @@ class Redundancy:
         at_once = max(1, min(512, AT_ONCE // max(1, len(entries.items))))
         for start in range(0, len(heads), at_once):
             chunk = [head for head in heads[start : start + at_once] if self._alive[head[0]]]
+            if self._left < 0:
+                return
             if not chunk:
                 continue
             pairs = self._near_pairs(entries, chunk)
@@ -201,6 +205,7 @@ class Redundancy:
         items = np.array([head.item for _, head in chunk])
         masks = np.array([head.mask for _, head in chunk], np.uint8)
         which, near = space.near(items)
+        self._left -= len(near)
         at, found = entries.under(near)
         which = which[at]
         admitted = self._covering[masks[which], entries.masks[found]]
