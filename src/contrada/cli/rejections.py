@@ -34,10 +34,10 @@ class Rejections:
         what = f"part of a {what}" if item.is_part else what
         self.counts[what] += 1
         reason = (what, _shortened(item.reason))
-        if len(self._first) >= KEPT and reason not in self._first:
-            reason = (what, "other reasons")
         if reason not in self._first:
-            self._first[reason] = f"{item.source}, {item.unit} {item.number}"
+            if len(self._first) >= KEPT:
+                reason = (what, "other reasons")
+            self._first.setdefault(reason, f"{item.source}, {item.unit} {item.number}")
         self._reasons[reason] += 1
         if self._file is not None:
             where = f'"source": {_text(item.source)}, {_text(item.unit)}: {item.number:d}'

@@ -9,6 +9,7 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
+from contrada.language.decoding import decode
 from contrada.language.messages import message_from, not_an_object
 from contrada.language.records import (
     ROWS,
@@ -86,7 +87,7 @@ def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
 def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
-            value = record.value()
+            value = record.value() if record.crs is not None or record.error is not None else decode(record.data)
             if type(value) is not dict and not record.in_collection:  # an exception would take longer than the rest
                 yield record.rejected(ready.name, not_an_object(value))
                 continue

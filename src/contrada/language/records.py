@@ -83,7 +83,10 @@ class Record(NamedTuple):
 
     def rejected(self, source: str, reason: object) -> Rejected:
         """The record with the reason why it is no good."""
-        return Rejected(source, self.unit, self.number, str(reason), self.data.decode("utf-8", "replace"))
+        raw = self.data.decode("utf-8", "replace")  # made by its class it would take twice as long
+        return tuple.__new__(
+            Rejected, (source, self.unit, self.number, str(reason), raw, False)
+        )
 
 
 class Opened(NamedTuple):
@@ -215,13 +218,13 @@ def guess_format(head: bytes) -> str:
 
 def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
     """The items of a file; from where it cannot be read on, one rejection."""
-    unit, number = "line", 0
+    last: Any = None
     try:
         for item in items:
-            place: Any = item
-            unit, number = place.unit, place.number + 1
+            last = item
             yield item
     except input_errors() as error:
+        unit, number = ("line", 0) if last is None else (last.unit, last.number + 1)
         yield Rejected(name, unit, number, f"the file cannot be read from here on: {reason_of(error)}", "")
 
 
