@@ -83,10 +83,9 @@ class Record(NamedTuple):
 
     def rejected(self, source: str, reason: object) -> Rejected:
         """The record with the reason why it is no good."""
-        raw = self.data.decode("utf-8", "replace")  # made by its class it would take twice as long
-        return tuple.__new__(
-            Rejected, (source, self.unit, self.number, str(reason), raw, False)
-        )
+        raw = self.data.decode("utf-8", "replace")
+        values = (source, self.unit, self.number, str(reason), raw, False)
+        return tuple.__new__(Rejected, values)  # made by its class it takes twice as long
 
 
 class Opened(NamedTuple):
