@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
 
 from contrada.amounts import counted
 from contrada.language.records import Rejected
@@ -15,15 +16,15 @@ SHOWN = 5  # reasons in a summary
 KEPT = 1000  # reasons that are told apart: memory must not grow with the number of bad rows
 REASON_WIDTH = 160
 _text = json.encoder.encode_basestring  # an encoder of whole objects takes three times as long for a row
+_known_text = lru_cache(1024)(_text)
 
 
 class Rejections:
     """Rejected messages and subscriptions; `what` is the word for what was rejected."""
 
     def __init__(self, path: Path | None) -> None:
-        # By lines, so that a live stream can be watched; any text can be written.
-        options: Any = {"buffering": 1, "encoding": "utf-8", "errors": "backslashreplace"}
-        self._file: IO[str] | None = None if path is None else path.open("w", **options)
+        # Each line at once, so that a live stream can be watched.
+        self._file: FileIO | None = None if path is None else path.open("wb", buffering=0)
         self._path = path
         self.counts: Counter[str] = Counter()
         self._reasons: Counter[tuple[str, str]] = Counter()
@@ -40,9 +41,11 @@ class Rejections:
             self._first.setdefault(reason, f"{item.source}, {item.unit} {item.number}")
         self._reasons[reason] += 1
         if self._file is not None:
-            where = f'"source": {_text(item.source)}, {_text(item.unit)}: {item.number:d}'
-            why = f'"what": {_text(what)}, "reason": {_text(item.reason)}, "raw": {_text(item.raw)}'
-            self._file.write(f"{{{where}, {why}}}\n")
+            where = f'"source": {_known_text(item.source)}, {_known_text(item.unit)}: {item.number:d}'
+            why = f'"what": {_known_text(what)}, "reason": {_known_text(item.reason)}, "raw": {_text(item.raw)}'
+            line = f"{{{where}, {why}}}\n".encode("utf-8", "backslashreplace")  # any text can be written
+            while line:  # a full device takes a part
+                line = line[self._file.write(line) :]
 
     def close(self) -> None:
         """Close the file."""
