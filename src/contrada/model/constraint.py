@@ -199,7 +199,7 @@ def check_pattern(operator: str, value: Any) -> None:
 
     >>> check_pattern("like", "%a" * 40_000)
     Traceback (most recent call last):
-    contrada.errors.LimitError: the pattern has 80,000 bytes in a LIKE pattern; the limit is 65,536 ...
+    contrada.errors.LimitError: the pattern has 80,000 bytes in a LIKE pattern; the limit is 4,096 ...
     """
     if is_pattern(operator) and isinstance(value, str):
         check_limit("pattern_bytes", len(encode_text(value)), "the pattern")
