@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from report import Report, Row
 from timing import say, take_turns
 
-from contrada.covering import KdTree, Scan, ZCurve, replay
-from contrada.covering.point_index import PointIndex
+from contrada.papers.cover import KdTree, Scan, ZCurve, replay
+from contrada.papers.cover.point_index import PointIndex
 from contrada.testing.covering import rectangle_commands
 
 COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from report import ROOT
 
-from contrada.covering import CompleteGraph, KdTree, Range, RelationGraph, StrictPoset, rectangle_point
+from contrada.papers.cover import CompleteGraph, KdTree, Range, RelationGraph, StrictPoset, rectangle_point
 
 # In the order of their arrival: x from, x to, y from, y to.
 RECTANGLES = {1: (1, 7, 1, 6), 2: (0, 9, 0, 8), 3: (2, 5, 2, 5), 4: (2.5, 4.5, 2.5, 3.5), 5: (5.5, 8.5, 5, 7)}

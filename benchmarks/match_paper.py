@@ -25,8 +25,8 @@ import contrada as ct
 from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.geometry.relate import relate_boxes
-from contrada.index.crtree import ADMITTED, CRTree, Split
 from contrada.index.packed import NO_MASKS, PackedTree
+from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
 from contrada.testing import synthetic
 
 FIGURE = "Figure 4a: scans and trees, random operators (time per message)"

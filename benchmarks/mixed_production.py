@@ -12,7 +12,7 @@ from mixed_work import prepared
 from report import Row
 from timing import take_turns
 
-from contrada.matching.counting import CountingMatcher
+from contrada.papers.spatial.counting import CountingMatcher
 
 SECTION = "Mixed filters, about 100 answers: the table against compiled counting (time per message)"
 

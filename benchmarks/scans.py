@@ -13,7 +13,7 @@ from report import Row
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.geometry.sampled import fill_sampled
+from contrada.papers.spatial.sampled import fill_sampled
 from contrada.testing import synthetic
 
 PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)

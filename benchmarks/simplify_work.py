@@ -15,8 +15,8 @@ from simplify_report import COUNTING, PRINTED_EXAMPLE, TABLE, TIME_TO_SIMPLIFY
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.matching.counting import CountingMatcher
-from contrada.matching.simplification import Simplification, simplified_groups
+from contrada.papers.spatial.counting import CountingMatcher
+from contrada.simplify.simplification import Simplification, simplified_groups
 from contrada.testing import synthetic
 
 Predicates = list[list[ct.Filter]]  # the filters of each

@@ -196,7 +196,7 @@ def workers_with(spark: SparkSession, digest: str) -> str:
     """How many of the Python workers have a table open: "1 of 2"."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from contrada.pipeline import tables
+        from contrada.pipeline import artifact_cache as tables
 
         for _ in batches:
             time.sleep(0.5)  # so that each of the workers gets one

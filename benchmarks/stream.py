@@ -24,7 +24,7 @@ from stream_work import Commits, Feeder, Files
 from timing import say
 
 from contrada import pipeline
-from contrada.pipeline.stream_progress import Progress
+from contrada.pipeline.stream.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ import spark_work
 from match_sets import PolygonSet, read_set, with_operators
 from report import Report
 
-from contrada.testing.district import make_district
+from contrada.demo.district import make_district
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,8 +22,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 
 import contrada as ct
-from contrada.language.reading import Read, Rejected, read_messages
-from contrada.language.subscriptions import read_subscription_table
+from contrada.formats.reading import Read, Rejected, read_messages
+from contrada.formats.subscriptions import read_subscription_table
 
 DATA = Path(__file__).parent / "data"
 METRES = "EPSG:32632"  # UTM zone 32: a buffer needs units of length, and degrees are none

@@ -10,8 +10,8 @@ import pytest
 
 from contrada import installation
 from contrada.errors import ContradaError, FormatError
-from contrada.language.gisfiles import gis_batches
-from contrada.pipeline.survey import require_pyogrio
+from contrada.formats.gis_files import gis_batches
+from contrada.pipeline.ingest.survey import require_pyogrio
 
 
 class Distribution:

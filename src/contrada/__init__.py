@@ -1,6 +1,7 @@
 """Content-based publish/subscribe in which a 2D region is a value like any other."""
 
 from contrada.covering import CoveringIndex
+from contrada.cql2 import parse
 from contrada.errors import (
     ContradaError,
     CrsError,
@@ -13,6 +14,7 @@ from contrada.errors import (
     RegionError,
     UnknownKeyError,
 )
+from contrada.formats.messages import message_of
 from contrada.geometry import (
     Point,
     PointArray,
@@ -22,10 +24,7 @@ from contrada.geometry import (
     RelationSet,
     compose,
     relate,
-    relate_sampled,
 )
-from contrada.language import parse
-from contrada.language.messages import message_of
 from contrada.matching import Explanation, ForwardingTable, Simplification, simplify
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
@@ -62,6 +61,5 @@ __all__ = [
     "parse",
     "register_type",
     "relate",
-    "relate_sampled",
     "simplify",
 ]

@@ -50,7 +50,7 @@ def source_key() -> str:
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in [Path(__file__), *sorted((here / "kernels").glob("*.py"))]:
+    for path in [Path(__file__), *sorted((here / "kernels").rglob("*.py"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for library in ("numba", "llvmlite", "numpy"):
         digest.update(f"{library}={version(library)};".encode())

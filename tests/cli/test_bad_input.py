@@ -9,7 +9,8 @@ from effort import FULL
 from typer.testing import CliRunner
 
 from contrada.cli.main import app
-from contrada.experiments import overlay_figures, overlay_plots
+from contrada.papers.overlay import figures as overlay_figures
+from contrada.papers.overlay import plots as overlay_plots
 
 SUFFIXES = (
     ".ndjson", ".json", ".geojson", ".geojsonseq", ".xml", ".parquet", ".arrow", ".csv", ".gz", ".zst", ".gpkg",

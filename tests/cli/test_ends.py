@@ -77,21 +77,21 @@ def test_an_interrupt_while_the_package_is_imported(module):
 
 # Modules that are imported when the command runs already.
 IMPORTED = {
-    "match": ["contrada.cli.flow", "lark", "numba"],
+    "match": ["contrada.cli.match_run", "lark", "numba"],
     "check": ["lark", "contrada.cli.conflicts"],
-    "simplify": ["contrada.cli.simplifying", "lark"],
+    "simplify": ["contrada.cli.simplify_run", "lark"],
     "stream": ["contrada.pipeline.session", "pyspark"],
     "ingest": ["pyspark"],
     "demo": ["pyspark"],
     "doctor": ["contrada.cli.doctor", "contrada.cli.java"],
-    "overlay simulate": ["contrada.experiments.overlay_run", "numba"],
-    "overlay churn": ["contrada.experiments.overlay_churn"],
-    "overlay evaluate": ["contrada.experiments.overlay_plots"],
-    "overlay show": ["contrada.overlay.drawing", "matplotlib.pyplot"],
+    "overlay simulate": ["contrada.papers.overlay.run", "numba"],
+    "overlay churn": ["contrada.papers.overlay.churn"],
+    "overlay evaluate": ["contrada.papers.overlay.plots"],
+    "overlay show": ["contrada.overlay.simulation.drawing", "matplotlib.pyplot"],
     "overlay peer": ["contrada.overlay.serving", "lark"],
     "overlay publish": ["contrada.overlay.serving", "asyncio"],
-    "experiment cover-tables": ["contrada.experiments.cover_tables"],
-    "experiment cover-figures": ["contrada.experiments.cover_figures"],
+    "experiment cover-tables": ["contrada.papers.cover.tables"],
+    "experiment cover-figures": ["contrada.papers.cover.figures"],
 }
 
 

@@ -18,7 +18,8 @@ import shapely
 from typer.testing import CliRunner
 
 import contrada as ct
-from contrada.cli import intake, rejections
+from contrada.cli import message_reader as intake
+from contrada.cli import rejections
 from contrada.cli.main import app
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}

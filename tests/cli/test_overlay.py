@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from contrada.cli.main import app
 from contrada.overlay.rules import Rules
-from contrada.overlay.trace import TracedSimulator
+from contrada.overlay.simulation.trace import TracedSimulator
 
 
 def run(*arguments, input=None):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import contrada as ct
-from contrada.cli import simplifying
+from contrada.cli import simplify_run as simplifying
 from contrada.cli.main import app
-from contrada.language.subscriptions import read_subscriptions
-from contrada.matching.simplification import RULES, Simplification, simplified_groups, simplify
+from contrada.formats.subscriptions import read_subscriptions
+from contrada.simplify.simplification import RULES, Simplification, simplified_groups, simplify
 from contrada.testing.scalars import predicates
 
 ROWS = [

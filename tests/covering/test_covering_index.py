@@ -14,8 +14,8 @@ from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relat
 from contrada.covering.covering_index import _filed
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.slots import Profile
-from contrada.kernels.candidates import NODES
-from contrada.matching.simplification import conflict_in
+from contrada.kernels.cover.candidates import NODES
+from contrada.simplify.simplification import conflict_in
 from contrada.testing import scalars
 from contrada.testing.plain import predicate_holds
 from contrada.testing.strategies import relation_sets, relations

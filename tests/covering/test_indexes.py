@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from contrada.covering import KdTree, Scan, ZCurve
-from contrada.covering.z_curve import cell_key
 from contrada.errors import ContradaError, CoveringError, KeyInUseError, UnknownKeyError
+from contrada.papers.cover import KdTree, Scan, ZCurve
+from contrada.papers.cover.z_curve import cell_key
 from contrada.testing.covering import INDEXES, covers, rectangle_commands
 
 coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])

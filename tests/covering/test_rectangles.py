@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.covering import Range, rectangle_point
 from contrada.errors import CoveringError
+from contrada.papers.cover import Range, rectangle_point
 
 ends = st.sampled_from([-math.inf, -1.0, 0.0, 5e-324, 1.0, math.nextafter(1, 2), 1.7e308, math.inf])
 ranges = st.builds(Range, ends, ends, st.booleans(), st.booleans())

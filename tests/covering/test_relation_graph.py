@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from contrada.covering import CompleteGraph, KdTree, RelationGraph, Scan, StrictPoset, replay
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
+from contrada.papers.cover import CompleteGraph, KdTree, RelationGraph, Scan, StrictPoset, replay
 from contrada.testing.covering import INDEXES, check_law, covers, rectangle_commands
 
 coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])

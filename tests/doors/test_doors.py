@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
-from contrada.language import records
+from contrada.formats import records
 from hostile import processes
 from hostile.__main__ import mutation_inputs
 from hostile.doors import DOORS, uncovered

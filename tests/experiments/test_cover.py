@@ -7,7 +7,9 @@ from typer.testing import CliRunner
 
 from contrada.cli.main import app
 from contrada.errors import FormatError
-from contrada.experiments import cover_figures, cover_tables, result_file
+from contrada.papers import result_file
+from contrada.papers.cover import figures as cover_figures
+from contrada.papers.cover import tables as cover_tables
 
 run = CliRunner().invoke
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from contrada.errors import OverlayError
-from contrada.experiments import overlay_figures, overlay_plots, overlay_tables
-from contrada.experiments.overlay_run import Setting, build, measure, send
-from contrada.experiments.overlay_tree import degree_of, false_share, reach_of, received, shuffled_reach
-from contrada.experiments.overlay_workload import (
+from contrada.papers.overlay import figures as overlay_figures
+from contrada.papers.overlay import plots as overlay_plots
+from contrada.papers.overlay import tables as overlay_tables
+from contrada.papers.overlay.run import Setting, build, measure, send
+from contrada.papers.overlay.tree import degree_of, false_share, reach_of, received, shuffled_reach
+from contrada.papers.overlay.workload import (
     HIGHEST,
     count_uncontained,
     distribution_of,

@@ -27,7 +27,7 @@ def test_a_collection_in_itself_is_rejected_at_every_door():
     """In a process of its own, since this ended it."""
     code = """
 import struct, io, sys, pyarrow as pa, contrada as ct
-from contrada.language.reading import read_messages
+from contrada.formats.reading import read_messages
 deep = struct.pack("<BII", 1, 7, 1) * 20_000 + ct.Point(1, 2).to_wkb()
 text = "GEOMETRYCOLLECTION(" * 20_000 + "POINT(1 2)" + ")" * 20_000
 rows = pa.array([deep, ct.Point(3, 4).to_wkb()])

@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
-from contrada.index.crtree import CRTree
 from contrada.index.packed import PackedTree
+from contrada.papers.spatial.crtree import CRTree
 from contrada.testing.strategies import points, regions, relation_sets
 from contrada.testing.synthetic import coastline
 

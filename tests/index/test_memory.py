@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contrada.index.memory import room
+from contrada.index.hugepages import room
 
 
 def test_no_room_is_a_memory_error():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.kernels.clean import is_star
+from contrada.kernels.read.clean import is_star
 
 
 @numba.njit

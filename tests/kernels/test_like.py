@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contrada.kernels.like import like_matches
+from contrada.kernels.match.like import like_matches
 from contrada.model.text import ANY_ONE, ANY_RUN, WILDCARD_BYTES, Like, encode_like, encode_text, parse_like
 
 pytestmark = pytest.mark.jitless

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contrada.kernels import point_ranks
-from contrada.kernels.point_ranks import HIGH_BITS, LEVELS, LOW_BITS
+from contrada.kernels.cover import point_ranks
+from contrada.kernels.cover.point_ranks import HIGH_BITS, LEVELS, LOW_BITS
 
 pytestmark = pytest.mark.jitless
 

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from contrada import kernels
-from contrada.kernels import sample
+from contrada.kernels.relate.regions import sample
 from contrada.testing.rational import point_rational
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)

@@ -9,11 +9,11 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.kernels.contacts import Column
-from contrada.kernels.nodes import UNTIL_SETTLED
-from contrada.kernels.relate import RELATION
-from contrada.kernels.swept import sweep_bits
-from contrada.kernels.swept_rings import FINE, sweep_parts
+from contrada.kernels.read.sweep_validity import FINE, sweep_parts
+from contrada.kernels.relate.contacts import Column
+from contrada.kernels.relate.regions import RELATION
+from contrada.kernels.relate.sweep_relation import sweep_bits
+from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
 from contrada.testing.families import FAMILIES, family
 from contrada.testing.families.shapes import HOSTILE
 from contrada.testing.messy import KINDS, disturbed, messy_regions
@@ -114,7 +114,7 @@ def test_work(name, monkeypatch):
         calls += 1
         return exact(*arguments)
 
-    from contrada.kernels.orientation import orient as exact
+    from contrada.kernels.relate.orientation import orient as exact
 
     for module in [module for key, module in sys.modules.items() if key.startswith("contrada.kernels.")]:
         if getattr(module, "orient", None) is exact:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.covering.z_curve import cell_key
-from contrada.kernels import z_keys
+from contrada.kernels.cover import z_keys
+from contrada.papers.cover.z_curve import cell_key
 
 pytestmark = pytest.mark.jitless
 

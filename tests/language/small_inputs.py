@@ -16,8 +16,8 @@ ALERT = """<alert xmlns="%s"><identifier>7</identifier><sender>s</sender><sent>2
 
 
 def read(data, format, **options):
-    from contrada.language.reading import read_messages
-    from contrada.language.records import Rejected
+    from contrada.formats.reading import read_messages
+    from contrada.formats.records import Rejected
 
     assert len(data) < 1 << 20
     counts = {True: 0, False: 0}
@@ -109,8 +109,8 @@ def parquet_dictionary():
 def parquet_dictionary_of_subscriptions():
     import tempfile
 
-    from contrada.language import parse
-    from contrada.language.subscriptions import read_subscription_table
+    from contrada.cql2 import parse
+    from contrada.formats.subscriptions import read_subscription_table
 
     with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
         file.write(one_long_value())
@@ -144,7 +144,7 @@ def csv_header_twice():
 
 def refused(text):
     import contrada as ct
-    from contrada.language import parse
+    from contrada.cql2 import parse
 
     assert len(text) < 1 << 20
     try:

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from contrada.language import parse_json, parse_text, to_json
+from contrada.cql2 import parse_json, parse_text, to_json
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("cql2") is None, reason="the package cql2 is not installed")
 

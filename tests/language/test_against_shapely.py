@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.language import parse
+from contrada.cql2 import parse
 from contrada.testing.messy import messy_regions
 from contrada.testing.oracle import judge, wkt
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import FormatError, LimitError
-from contrada.language.bounded import open_parquet
-from contrada.language.ipc_sizes import Table, ipc_file_bytes, ipc_stream_bytes
-from contrada.language.parquet_pages import column_pages, row_groups
-from contrada.language.rowfiles import read_batches
+from contrada.formats.bounded import open_parquet
+from contrada.formats.parquet.ipc_sizes import Table, ipc_file_bytes, ipc_stream_bytes
+from contrada.formats.parquet.pages import column_pages, row_groups
+from contrada.formats.row_files import read_batches
 from contrada.testing.damage import run_cases
 
 ZEROS = pa.py_buffer(bytes(100_000_000))

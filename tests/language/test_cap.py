@@ -15,9 +15,9 @@ from pyproj import Geod
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language.cap_areas import circle_of, polygon_of, united
-from contrada.language.reading import read_messages, read_zones
-from contrada.language.records import Read, Rejected
+from contrada.formats.cap_areas import circle_of, polygon_of, united
+from contrada.formats.reading import read_messages, read_zones
+from contrada.formats.records import Read, Rejected
 from contrada.limits import limit
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>

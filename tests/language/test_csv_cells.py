@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import FormatError
-from contrada.language.csvrows import _cells
-from contrada.language.records import Record
+from contrada.formats.csv import _cells
+from contrada.formats.records import Record
 
 texts = st.text(st.sampled_from("ab1,,\"' \t;\\\r\u00e9\u2028\0"), min_size=1, max_size=30)
 

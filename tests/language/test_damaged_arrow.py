@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import contrada as ct
+from contrada.formats.reading import read_messages
+from contrada.formats.records import Rejected
 from contrada.geometry.arrow_checks import check_column
-from contrada.language.reading import read_messages
-from contrada.language.records import Rejected
 from contrada.testing.damage import run_cases
 
 SQUARE = ct.Region.box(0, 0, 1, 1).to_wkb()
@@ -104,7 +104,7 @@ def test_text_that_is_not_utf8_costs_its_row_alone(tmp_path):
 
 
 def test_texts_of_a_template_that_are_not_utf8(tmp_path):
-    from contrada.language.subscriptions import read_subscription_table
+    from contrada.formats.subscriptions import read_subscription_table
     from contrada.matching.building import TableBuilder
 
     bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
+from contrada.cql2 import parse
 from contrada.doors import door, input_errors
-from contrada.language import parse
-from contrada.language.messages import message_of
-from contrada.language.reading import read_messages, read_zones
-from contrada.language.records import Rejected
-from contrada.language.subscriptions import Subscription, read_subscriptions
+from contrada.formats.messages import message_of
+from contrada.formats.reading import read_messages, read_zones
+from contrada.formats.records import Rejected
+from contrada.formats.subscriptions import Subscription, read_subscriptions
 
 BIG = "9" * 400
 LISTS = "[" * 900 + "]" * 900

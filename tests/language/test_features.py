@@ -8,9 +8,9 @@ import shapely
 
 import contrada as ct
 from contrada.errors import RegionError
-from contrada.language.features import describe_features, read_features
-from contrada.language.records import Record
-from contrada.language.shapes import wkb_of_geojson
+from contrada.formats.geojson_columns import describe_features, read_features
+from contrada.formats.geojson_shapes import wkb_of_geojson
+from contrada.formats.records import Record
 
 SHAPES = [
     "POINT (1 2)", "LINESTRING (0 0, 1 1)", "POLYGON ((0 0, 4 0, 4 4, 0 0), (2 1, 3 1, 3 2, 2 1))",

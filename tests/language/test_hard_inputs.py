@@ -10,7 +10,7 @@ import pytest
 from effort import examples
 
 import contrada as ct
-from contrada.language import parse, to_json
+from contrada.cql2 import parse, to_json
 from contrada.limits import limit
 
 SEEDS = [

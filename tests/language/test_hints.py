@@ -4,7 +4,7 @@ import pytest
 
 import contrada as ct
 from contrada import Constraint, LanguageError, Point, Region, RelationSet
-from contrada.language import parse_json, to_json
+from contrada.cql2 import parse_json, to_json
 
 HINTS = {
     "a == 5": "one =",

@@ -8,8 +8,8 @@ import pytest
 import shapely
 
 import contrada as ct
+from contrada.cql2.instances import Instances
 from contrada.geometry.arrow import with_crs
-from contrada.language.instances import Instances
 
 BOXES = [shapely.to_wkb(shapely.box(0, 0, k, 2)) for k in (1, 2, 3)]
 ROWS = pa.table(

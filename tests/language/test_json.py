@@ -8,7 +8,7 @@ import pytest
 
 import contrada as ct
 from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
-from contrada.language import LanguageError, parse, parse_json, to_json
+from contrada.cql2 import LanguageError, parse, parse_json, to_json
 from contrada.model.filter import as_predicate
 
 X = {"property": "x"}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language.decoding import decode
-from contrada.language.messages import message_of
+from contrada.formats.json import decode
+from contrada.formats.messages import message_of
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}
 FEATURE = {"type": "Feature", "properties": {}, "geometry": SQUARE}

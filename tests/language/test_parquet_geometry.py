@@ -7,9 +7,9 @@ import pyproj
 import pytest
 
 import contrada as ct
-from contrada.language.parquet_geometry import parquet_schema
-from contrada.language.reading import read_messages
-from contrada.language.rows import geometry_columns
+from contrada.formats.parquet.geometry import parquet_schema
+from contrada.formats.reading import read_messages
+from contrada.formats.rows import geometry_columns
 
 UTM = pyproj.CRS(25832).to_json().replace("'", "''")
 
@@ -37,7 +37,7 @@ def test_geometry_of_parquet_names_its_crs(tmp_path, crs, expected, version):
 
 
 def test_forms_of_names():
-    from contrada.language.parquet_geometry import _system
+    from contrada.formats.parquet.geometry import _system
 
     assert _system("g", None, {}) == "OGC:CRS84"
     assert _system("g", "SRID:0", {}) is None

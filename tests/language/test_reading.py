@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language import records
-from contrada.language.reading import read_messages
-from contrada.language.records import Read, Rejected, guess_format
+from contrada.formats import records
+from contrada.formats.reading import read_messages
+from contrada.formats.records import Read, Rejected, guess_format
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
 FEATURES = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Column, Constraint, Filter, Predicate, Region, Relation, RelationSet
-from contrada.language import parse, parse_json, parse_text, to_json
+from contrada.cql2 import parse, parse_json, parse_text, to_json
 from contrada.model.filter import as_predicate
 from contrada.testing.scalars import predicates
 

@@ -10,7 +10,7 @@ import pytest
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language.rows import attributes_of, rows_of
+from contrada.formats.rows import attributes_of, rows_of
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
 GEO = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB"}}}

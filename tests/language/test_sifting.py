@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from contrada.formats.sifting import sift_column
+from contrada.formats.spatial import Spatial
 from contrada.geometry import Crs, Rejection
 from contrada.geometry.arrow import with_crs
-from contrada.language.sifting import sift_column
-from contrada.language.spatial import Spatial
 
 SHAPES = [
     shapely.box(1, 1, 2, 2),

@@ -8,8 +8,8 @@ import shapely
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language.messages import message_of
-from contrada.language.spatial import Spatial
+from contrada.formats.messages import message_of
+from contrada.formats.spatial import Spatial
 
 POINT = {"type": "Point", "coordinates": [11.33, 43.32]}
 LINE = {"type": "LineString", "coordinates": [[0, 0], [10, 0]]}

@@ -10,8 +10,8 @@ import pytest
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.language.records import Rejected
-from contrada.language.subscriptions import Subscription, read_subscription_table, read_subscriptions
+from contrada.formats.records import Rejected
+from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
 TEMPLATE = ct.Filter([
@@ -140,7 +140,7 @@ def test_times_and_other_names():
     found = read_subscription_table(io.BytesIO(lines), template, key="id", times=["since"])
     table = ct.ForwardingTable()
     table.subscribe_many(found.table, template)
-    from contrada.language.times import instant_of
+    from contrada.formats.times import instant_of
 
     assert set(table.match_keys({"onset": instant_of("2024-05-01T00:00:00.000000001Z")})) == {1}
 

@@ -9,7 +9,7 @@ import pytest
 
 import contrada as ct
 from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
-from contrada.language import LanguageError, parse, parse_text
+from contrada.cql2 import LanguageError, parse, parse_text
 from contrada.model.filter import as_predicate
 
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"

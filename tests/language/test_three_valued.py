@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint
-from contrada.language import LanguageError, parse_json, parse_text, to_json
+from contrada.cql2 import LanguageError, parse_json, parse_text, to_json
 from contrada.testing.plain import holds, predicate_holds
 from contrada.testing.scalars import constraints, messages
 

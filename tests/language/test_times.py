@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import FormatError
-from contrada.language.times import instant_of
+from contrada.formats.times import instant_of
 from contrada.model.values import scalar_of
 
 

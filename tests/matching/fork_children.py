@@ -12,8 +12,8 @@ import threading
 import traceback
 
 import contrada as ct
-from contrada.kernels.gate import shut_gate
-from contrada.matching import store
+from contrada.kernels.runtime.gil_gate import shut_gate
+from contrada.matching import levels as store
 
 CHILD_SECONDS = 60
 MATCHING = {"severity": 5, "area": ct.Region.box(1, 1, 2, 2)}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.matching.buffer import GrowingPoints
-from contrada.matching.checks import Checks
+from contrada.matching.residual import Checks
 
 CONSTRAINT = ct.Constraint("place", ct.Relation.INSIDE, ct.Point(1, 2))
 

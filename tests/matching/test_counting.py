@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
-from contrada.matching.counting import CountingMatcher
+from contrada.papers.spatial.counting import CountingMatcher
 from contrada.testing.plain import predicate_holds
 from contrada.testing.scalars import messages, predicates
 

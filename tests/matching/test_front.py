@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
-from contrada.matching import front
-from contrada.matching.front import chosen_filters
+from contrada.matching import shortcut as front
+from contrada.matching.shortcut import chosen_filters
 
 SIDE = 100
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import shapely
 
 from contrada import RelationSet
-from contrada.language import parse
-from contrada.matching.heads import bound_heads, heads_of
+from contrada.cql2 import parse
+from contrada.matching.routing_boxes import bound_heads, heads_of
 
 SMALL, LARGE = "POLYGON((1 1, 2 1, 2 2, 1 1))", "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0))"
 

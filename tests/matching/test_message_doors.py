@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, FormatError, ForwardingTable, Point, Region, RegionError, message_of
-from contrada.matching.counting import CountingMatcher
 from contrada.overlay.protocol import Publication
 from contrada.overlay.space import Asked, Space
+from contrada.papers.spatial.counting import CountingMatcher
 from contrada.testing.plain import predicate_holds
 from contrada.testing.scalars import REFUSED, UNSUPPORTED, boxes, constraints, predicates
 from contrada.testing.strategies import points, regions

@@ -6,7 +6,7 @@ import shapely
 from shapely.affinity import translate
 
 import contrada as ct
-from contrada.matching.counting import CountingMatcher
+from contrada.papers.spatial.counting import CountingMatcher
 from contrada.testing.messy import messy_regions
 
 FILTERS, MESSAGES = 3000, 60

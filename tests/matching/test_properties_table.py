@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 import contrada as ct
-from contrada.matching import buffer, names, store
+from contrada.matching import buffer, names
+from contrada.matching import levels as store
 from contrada.testing.strategies import points, regions, relation_sets
 
 # Tables are saved thousands of times, and each save waits for the disk.

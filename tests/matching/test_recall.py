@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, Predicate, Region, Relation, RelationSet
-from contrada.matching.recall import predicate_of
+from contrada.matching.decompile import predicate_of
 from contrada.testing.scalars import messages, predicates
 
 BOX = Region.box(0, 0, 4, 4)

@@ -23,12 +23,12 @@ from contrada import (
     simplify,
 )
 from contrada.geometry import composition
-from contrada.matching import conjunctions, merges, redundancy
-from contrada.matching.conjunctions import reduced
-from contrada.matching.ground import Ground
-from contrada.matching.redundancy import filter_covers, uncovered
-from contrada.matching.simplification import conflict_in, simplified_groups
 from contrada.model.implication import conflicts, covers
+from contrada.simplify import conjunctions, merges, redundancy
+from contrada.simplify.conjunctions import reduced
+from contrada.simplify.interning import Ground
+from contrada.simplify.redundancy import filter_covers, uncovered
+from contrada.simplify.simplification import conflict_in, simplified_groups
 from contrada.testing import scalars
 from contrada.testing.plain import holds, predicate_holds
 from contrada.testing.strategies import mosaic, relation_sets, relations, shapes

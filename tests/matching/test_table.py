@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import contrada as ct
-from contrada.matching import buffer, names, store
+from contrada.matching import buffer, names
+from contrada.matching import levels as store
 
 AREA = ct.Region.box(0, 0, 4, 4)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
-from contrada.matching.recall import Recollection, predicate_of
+from contrada.matching.decompile import Recollection, predicate_of
 from contrada.testing.plain import predicate_holds
 from contrada.testing.scalars import messages, predicates
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
-from contrada.language import parse, to_json
-from contrada.language.subscriptions import read_subscription_table
+from contrada.cql2 import parse, to_json
+from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching.building import TableBuilder
 
 ROWS = 60

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from contrada.errors import OverlayError
-from contrada.overlay.churn import Churn, run_churn
-from contrada.overlay.network import Network
 from contrada.overlay.rules import Rules
-from contrada.overlay.simulator import Simulator
-from contrada.overlay.trace import TracedSimulator, replay
+from contrada.overlay.simulation.churn import Churn, run_churn
+from contrada.overlay.simulation.network import Network
+from contrada.overlay.simulation.simulator import Simulator
+from contrada.overlay.simulation.trace import TracedSimulator, replay
 from contrada.testing.boxes import draw_box, draw_point
 
 QUIET = Network(0.05, 0.05)

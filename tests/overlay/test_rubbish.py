@@ -5,7 +5,6 @@ import random
 import pytest
 
 from contrada.overlay.interest import Rectangles
-from contrada.overlay.network import Network
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import (
     Ack,
@@ -26,7 +25,8 @@ from contrada.overlay.protocol import (
     Yield,
 )
 from contrada.overlay.rules import Rules
-from contrada.overlay.simulator import Simulator
+from contrada.overlay.simulation.network import Network
+from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.wire import check_note, decode, encode
 from contrada.testing.boxes import draw_box, draw_point
 

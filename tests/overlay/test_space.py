@@ -11,7 +11,7 @@ from contrada.errors import OverlayError
 from contrada.overlay.boxes import meets
 from contrada.overlay.protocol import Publication
 from contrada.overlay.rules import Rules
-from contrada.overlay.simulator import Simulator
+from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.space import Asked, Space
 
 SPACE = Space.parse("price,size, area:region")

@@ -9,7 +9,7 @@ from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Adopted, Join, Leave, Replace, Report
 from contrada.overlay.rules import Rules
-from contrada.overlay.simulator import Simulator
+from contrada.overlay.simulation.simulator import Simulator
 from contrada.testing.boxes import draw_box, draw_point
 
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar"), ("rstar", "quadratic"), ("r", "rstar")]

@@ -6,11 +6,11 @@ import tempfile
 import numpy as np
 
 import contrada as ct
-from contrada.language.sifting import sift_column
-from contrada.language.spatial import Spatial
-from contrada.pipeline.changes import apply_changes, read_changes
-from contrada.pipeline.pieces import Batch, pieces_of, read_piece
-from contrada.pipeline.survey import Part, surveyed
+from contrada.formats.sifting import sift_column
+from contrada.formats.spatial import Spatial
+from contrada.pipeline.ingest.splits import Batch, pieces_of, read_piece
+from contrada.pipeline.ingest.survey import Part, surveyed
+from contrada.pipeline.stream.changes import apply_changes, read_changes
 from contrada.testing.damage import damaged
 from contrada.testing.damaged_arrow import good_files
 

@@ -13,7 +13,8 @@ from pyarrow.fs import FileSystemHandler, LocalFileSystem, PyFileSystem, SubTree
 import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
-from contrada.pipeline import artifacts, tables
+from contrada.pipeline import artifact_cache as tables
+from contrada.pipeline import artifacts
 
 
 def some_table(least=3):
@@ -162,7 +163,7 @@ def test_threads_that_open_at_once_fetch_once(artifact, root, monkeypatch):
 PROCESS = """
 import sys, time
 from pathlib import Path
-from contrada.pipeline import tables
+from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline.artifacts import Artifact
 fetch = tables._fetch
 def slow(*arguments):

@@ -13,11 +13,12 @@ from effort import examples
 
 from contrada.limits import limit, variable
 from contrada.matching import ForwardingTable
-from contrada.pipeline import apart, versions
 from contrada.pipeline.artifacts import publish
-from contrada.pipeline.changes import Change, DirectoryChanges, apply_changes, read_apart
-from contrada.pipeline.place import Place
-from contrada.pipeline.versions import Versions
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream import apart
+from contrada.pipeline.stream import version_log as versions
+from contrada.pipeline.stream.changes import Change, DirectoryChanges, apply_changes, read_apart
+from contrada.pipeline.stream.version_log import Versions
 
 GOOD = b'{"key": "good", "subscriber": "s", "filter": "size > 1"}'
 DIGITS = b"1" * 400
@@ -170,7 +171,7 @@ def test_a_process_that_takes_too_long_is_stopped(tmp_path, monkeypatch):
 
 
 def test_a_process_that_takes_too_much_memory_is_a_rejection(tmp_path, monkeypatch):
-    code = "from contrada.pipeline.apart import limit_memory\nlimit_memory()\nbytearray(3 << 30)\n"
+    code = "from contrada.pipeline.stream.apart import limit_memory\nlimit_memory()\nbytearray(3 << 30)\n"
     reason = read_by(monkeypatch, tmp_path, code, reader_memory=2 << 30)
     assert "MemoryError" in reason
     assert "CONTRADA_MAX_READER_MEMORY" in reason

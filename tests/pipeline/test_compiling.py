@@ -7,8 +7,9 @@ import shapely
 import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
-from contrada.pipeline import building, tables
-from contrada.pipeline.edge import ARTIFACTS, artifacts_place
+from contrada.pipeline import artifact_cache as tables
+from contrada.pipeline.match import building
+from contrada.pipeline.spark_types import ARTIFACTS, artifacts_place
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
 BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))

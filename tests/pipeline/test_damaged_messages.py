@@ -11,10 +11,10 @@ import pytest
 
 import contrada as ct
 from contrada import pipeline
-from contrada.pipeline import apart, footers
-from contrada.pipeline.file_damage import Damage
-from contrada.pipeline.place import Place
-from contrada.pipeline.source_log import files_of_batch
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream import apart, footers
+from contrada.pipeline.stream.file_damage import Damage
+from contrada.pipeline.stream.source_log import files_of_batch
 from contrada.testing.every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
 
 AVAILABLE = {"availableNow": True}

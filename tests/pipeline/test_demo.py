@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import contrada as ct
 from contrada.cli import spark_running
-from contrada.cli.demo_run import TEMPLATE, THRESHOLD
 from contrada.cli.main import app
+from contrada.demo.run import TEMPLATE, THRESHOLD
 
 
 @pytest.fixture

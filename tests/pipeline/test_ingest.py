@@ -14,8 +14,9 @@ import shapely
 
 import contrada as ct
 from contrada import pipeline
-from contrada.language.spatial import Spatial
-from contrada.pipeline import pieces, survey
+from contrada.formats.spatial import Spatial
+from contrada.pipeline.ingest import splits as pieces
+from contrada.pipeline.ingest import survey
 
 pyogrio = pytest.importorskip("pyogrio")
 

@@ -8,10 +8,10 @@ import pytest
 import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
-from contrada.pipeline import tables
-from contrada.pipeline.place import Place
-from contrada.pipeline.splitting import split
-from contrada.pipeline.versions import Version
+from contrada.pipeline import artifact_cache as tables
+from contrada.pipeline.partitioned.splitting import split
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.version_log import Version
 
 
 def some_table():

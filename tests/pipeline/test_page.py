@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import contrada
-from contrada.pipeline import tables
+from contrada.pipeline import artifact_cache as tables
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "pipeline.md"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
-from contrada.pipeline.partitioned import task_counts
+from contrada.pipeline.partitioned.matching import task_counts
 from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
 from contrada.testing.scalars import predicates
 

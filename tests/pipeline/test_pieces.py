@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from contrada.language.records import json_records
-from contrada.pipeline.lines import Range
-from contrada.pipeline.planning import output_names
-from contrada.pipeline.sources import files_of
+from contrada.formats.records import json_records
+from contrada.pipeline.ingest.lines import Range
+from contrada.pipeline.ingest.planning import output_names
+from contrada.pipeline.ingest.sources import files_of
 
 TEXT = b"\xef\xbb\xbfone\n\n  \ntwo two two\r\nthree\n" + b"four" * 10 + b"\n\nlast"
 

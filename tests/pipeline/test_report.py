@@ -11,9 +11,10 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.pipeline import report, write_report
-from contrada.pipeline.report_numbers import Bin, counted, numbers_of
-from contrada.pipeline.report_sample import Sample, sample_of
+from contrada.pipeline import write_report
+from contrada.report import report
+from contrada.report.numbers import Bin, counted, numbers_of
+from contrada.report.sample import Sample, sample_of
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' %%title {x}"

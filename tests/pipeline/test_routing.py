@@ -6,15 +6,15 @@ import pytest
 import shapely
 
 import contrada as ct
+from contrada.cql2 import parse
 from contrada.errors import TableError
-from contrada.language import parse
-from contrada.pipeline import routing, tables
-from contrada.pipeline.layouts import layout_of
-from contrada.pipeline.partitioned import first_tasks, task_counts
-from contrada.pipeline.routing import match_routed, route_batches
-from contrada.pipeline.scanning import LARGEST, sample_batches
-from contrada.pipeline.sizing import too_large
-from contrada.pipeline.splitting import split
+from contrada.pipeline import artifact_cache as tables
+from contrada.pipeline.partitioned.layouts import layout_of
+from contrada.pipeline.partitioned.matching import first_tasks, routing, task_counts
+from contrada.pipeline.partitioned.routing import match_routed, route_batches
+from contrada.pipeline.partitioned.scanning import LARGEST, sample_batches
+from contrada.pipeline.partitioned.sizing import too_large
+from contrada.pipeline.partitioned.splitting import split
 
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
-from contrada.matching.simplification import Simplification, simplified_groups
+from contrada.simplify.simplification import Simplification, simplified_groups
 from contrada.testing.scalars import OPERATORS, predicates
 
 ROWS = "key string, subscriber string, filter string"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
-from contrada.testing.district import write_district
+from contrada.demo.district import write_district
 
 WAIT = 900  # seconds at most, against a hang: kernels may have to be compiled first
 

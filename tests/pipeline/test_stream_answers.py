@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 from contrada import pipeline
-from contrada.language.messages import message_of
+from contrada.formats.messages import message_of
 from contrada.testing.every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
 
 AVAILABLE = {"availableNow": True}

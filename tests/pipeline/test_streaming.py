@@ -11,8 +11,8 @@ import pytest
 
 import contrada as ct
 from contrada import pipeline
-from contrada.pipeline.place import Place
-from contrada.pipeline.versions import Versions
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.version_log import Versions
 
 SCHEMA = "message_id long, size long, area binary"
 AVAILABLE = {"availableNow": True}

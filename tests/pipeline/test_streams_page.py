@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from contrada.cli import spark_running
 from contrada.cli.main import app
-from contrada.pipeline.changes import Change, read_changes
+from contrada.pipeline.stream.changes import Change, read_changes
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "streams.md").read_text()

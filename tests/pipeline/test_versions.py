@@ -7,11 +7,12 @@ import threading
 import pytest
 
 import contrada as ct
-from contrada.pipeline import versioned, versions
 from contrada.pipeline.artifacts import publish
-from contrada.pipeline.changes import DirectoryChanges, apply_segment
-from contrada.pipeline.place import Place
-from contrada.pipeline.versions import Versions, segment
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream import version_log as versions
+from contrada.pipeline.stream import worker as versioned
+from contrada.pipeline.stream.changes import DirectoryChanges, apply_segment
+from contrada.pipeline.stream.version_log import Versions, segment
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 import shapely
 
 import contrada as ct
+from contrada.demo.district import CRS, District, make_district, write_district
 from contrada.geometry.mixed import parts_of
-from contrada.testing.district import CRS, District, make_district, write_district
 
 SCALE = 0.05
 

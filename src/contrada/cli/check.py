@@ -18,8 +18,8 @@ from contrada.geometry import Relation
 from contrada.model import Constraint, Filter, Predicate
 
 if TYPE_CHECKING:
-    from contrada.language.records import Rejected
-    from contrada.language.subscription_rows import SubscriptionTable
+    from contrada.formats.records import Rejected
+    from contrada.formats.subscription_rows import SubscriptionTable
 
 # Bare words of ours that OGC uses for more: the word, the union that OGC means, and where the word is false.
 STRICT = {
@@ -83,7 +83,7 @@ def check(
 
 def check_filter(text: str, as_json: bool) -> int:
     """Print what a filter becomes; returns the exit code."""
-    from contrada.language import parse, to_json
+    from contrada.cql2 import parse, to_json
 
     try:
         predicate = parse(text)
@@ -179,7 +179,7 @@ class Lines:
 
 
 def _lines_of_items(source: str) -> list[int]:
-    from contrada.language.records import json_records, opened
+    from contrada.formats.records import json_records, opened
 
     with opened(source, None) as ready:
         data = ready.stream.read()
@@ -216,7 +216,7 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
     """Of each subscription a rejection, or 1; warnings now and then, and at last notes."""
     from contrada.cli.conflicts import AT_ONCE, is_doubtful, never_satisfied
     from contrada.cli.subscribing import Asking, parsed_subscriptions
-    from contrada.language.records import Rejected
+    from contrada.formats.records import Rejected
 
     found: dict[str, str] = {}
     doubtful: list[tuple[tuple[str, str, int, str | int | None, int, int], Filter]] = []
@@ -239,8 +239,8 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
 
 def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
     """Of each row for a template a rejection, and the number of the others; then warnings, and at last notes."""
-    from contrada.language import parse
-    from contrada.language.subscriptions import read_subscription_table
+    from contrada.cql2 import parse
+    from contrada.formats.subscriptions import read_subscription_table
 
     predicate = parse(template)
     found = read_subscription_table(str(file), predicate, format, key=key)
@@ -254,7 +254,7 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Warnings of what the values of rows make of a template; what no row can help is told once, of the template."""
     from contrada.cli.conflicts import never_satisfied, undecided
-    from contrada.language.instances import Instances
+    from contrada.cql2.instances import Instances
 
     rows, known = found.table, _never(template)
     asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}

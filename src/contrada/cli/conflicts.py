@@ -8,11 +8,11 @@ from itertools import combinations
 from typing import TypeVar
 
 from contrada.geometry import RelationSet
-from contrada.matching.conjunctions import learn_filters, reduced
-from contrada.matching.ground import Ground
-from contrada.matching.simplification import conflict_in
 from contrada.model import Constraint, Filter
 from contrada.model.implication import conflicts
+from contrada.simplify.conjunctions import learn_filters, reduced
+from contrada.simplify.interning import Ground
+from contrada.simplify.simplification import conflict_in
 
 AT_ONCE = 10_000  # filters that are decided together
 SHOWN = 80  # characters of a constraint: regions are long

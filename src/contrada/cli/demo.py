@@ -44,8 +44,8 @@ def demo(
         if data is not None and not data.is_dir():
             raise ContradaError(f"{data} is no directory")
         require_spark()
-        from contrada.cli.demo_run import Demo
         from contrada.cli.spark_running import interruptible
+        from contrada.demo.run import Demo
 
         with interruptible() as interruption:
             Demo(output, data, master).run(scale, seed, interruption)

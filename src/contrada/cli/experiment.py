@@ -34,8 +34,8 @@ def cover_tables(
 
     For several bucket limits of the k-d tree, since the paper prints none. About half a minute.
     """
-    from contrada.experiments import cover_tables as experiment
-    from contrada.experiments import result_file
+    from contrada.papers import result_file
+    from contrada.papers.cover import tables as experiment
 
     with errors_told():
         with Progress(is_wanted=True) as progress:
@@ -66,8 +66,8 @@ def cover_figures(
 
     A few minutes, most of them for the scan that the indexes are compared with.
     """
-    from contrada.experiments import cover_figures as experiment
-    from contrada.experiments import result_file
+    from contrada.papers import result_file
+    from contrada.papers.cover import figures as experiment
 
     with errors_told():
         require_matplotlib()

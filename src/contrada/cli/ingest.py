@@ -19,7 +19,7 @@ from contrada.cli.progress import EVERY, Progress
 
 if TYPE_CHECKING:
     from contrada.cli.spark_running import Interruption
-    from contrada.pipeline.ingesting import Ingested
+    from contrada.pipeline.ingest.ingesting import Ingested
 
 RUNNING = "Running"
 SHOWN = 5  # reasons in a summary

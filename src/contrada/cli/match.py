@@ -1,4 +1,4 @@
-"""`contrada match`: what can be said on the command line. What it does is in `contrada.cli.flow`."""
+"""`contrada match`: what can be said on the command line. What it does is in `contrada.cli.match_run`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contrada.cli.ending import errors_told, require_spark
 from contrada.cli.results import ResultFormat
 
 if TYPE_CHECKING:
-    from contrada.cli.flow import Plan
+    from contrada.cli.match_run import Plan
 
 READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
@@ -216,10 +216,10 @@ def match(
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
-        from contrada.cli.flow import Plan, run
-        from contrada.cli.intake import Reading
+        from contrada.cli.match_run import Plan, run
+        from contrada.cli.message_reader import Reading
         from contrada.cli.subscribing import Asking
-        from contrada.language.reading import read_zones
+        from contrada.formats.reading import read_zones
 
         read = {"times": names_in(times), "to_crs": to_crs}
         around_messages = None if buffer_of is Buffered.subscriptions else buffer

@@ -80,7 +80,7 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """One run; SIMULATE says it to people."""
-    from contrada.experiments.overlay_run import Setting, measure
+    from contrada.papers.overlay.run import Setting, measure
 
     with errors_told():
         least, most = degree_of(degree)
@@ -155,10 +155,10 @@ def churn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each run.")] = False,
 ) -> None:
     """Runs under churn; CHURN says it to people."""
-    from contrada.experiments.overlay_churn import measure_churn
-    from contrada.overlay.churn import Churn
-    from contrada.overlay.network import Network
     from contrada.overlay.rules import Rules
+    from contrada.overlay.simulation.churn import Churn
+    from contrada.overlay.simulation.network import Network
+    from contrada.papers.overlay.churn import measure_churn
 
     with errors_told():
         least, most = degree_of(degree)
@@ -209,7 +209,9 @@ def evaluate(
 ) -> None:
     """Repeat the paper's evaluation: rows to a file, then figures 7 to 12, their tables and Table 2 from the file."""
     from contrada.cli.experiment import require_matplotlib
-    from contrada.experiments import overlay_figures, overlay_plots, overlay_tables
+    from contrada.papers.overlay import figures as overlay_figures
+    from contrada.papers.overlay import plots as overlay_plots
+    from contrada.papers.overlay import tables as overlay_tables
 
     with errors_told():
         require_matplotlib()

@@ -87,7 +87,7 @@ def peer(
 ) -> None:
     """Run a peer until a signal; PEER says it to people."""
     from contrada.cli.overlay import degree_of
-    from contrada.language import parse
+    from contrada.cql2 import parse
     from contrada.overlay.rules import Rules
     from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import Asked, Space

@@ -11,7 +11,7 @@ from contrada.cli.ending import errors_told
 from contrada.errors import OverlayError
 
 if TYPE_CHECKING:
-    from contrada.overlay.simulator import Simulator
+    from contrada.overlay.simulation.simulator import Simulator
 
 SHOW = """\
 Draw an overlay: its tree, in two dimensions its nested boxes, and the way of one message.
@@ -50,14 +50,14 @@ def show(
     """Draw; SHOW says it to people."""
     from contrada.cli.experiment import require_matplotlib
     from contrada.overlay.boxes import point_box
-    from contrada.overlay.drawing import draw
+    from contrada.overlay.simulation.drawing import draw
 
     with errors_told():
         if output.suffix.lower() not in FORMATS:
             raise OverlayError(f"{output}: a picture is one of {', '.join(FORMATS)}")
         require_matplotlib()
         if trace is not None:
-            from contrada.overlay.trace import replay
+            from contrada.overlay.simulation.trace import replay
 
             simulator = replay(trace)
         else:
@@ -78,8 +78,8 @@ def _grown(
     import numpy as np
 
     from contrada.cli.overlay import degree_of
-    from contrada.experiments.overlay_run import Setting, build
-    from contrada.experiments.overlay_workload import draw_subscriptions
+    from contrada.papers.overlay.run import Setting, build
+    from contrada.papers.overlay.workload import draw_subscriptions
 
     least, most = degree_of(degree)
     setting = replace(Setting(), split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)

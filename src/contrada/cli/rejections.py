@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 
 from contrada.amounts import counted
-from contrada.language.records import Rejected
+from contrada.formats.records import Rejected
 
 SHOWN = 5  # reasons in a summary
 KEPT = 1000  # reasons that are told apart: memory must not grow with the number of bad rows

@@ -99,7 +99,7 @@ def simplify(
         )
     check_paths([file], [output, reject])
     with errors_told():
-        from contrada.cli.simplifying import Plan, run
+        from contrada.cli.simplify_run import Plan, run
         from contrada.cli.subscribing import Asking
 
         options = {

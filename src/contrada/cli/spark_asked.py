@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.cli.flow import answered
-from contrada.cli.intake import Batch
-from contrada.language.records import Rejected
+from contrada.cli.match_run import answered
+from contrada.cli.message_reader import Batch
+from contrada.formats.records import Rejected
 from contrada.matching import ForwardingTable
+from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.partitions import PartitionedArtifact
-from contrada.pipeline.tables import opened, opened_part
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 
 
 class Found(NamedTuple):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from contrada.cli.flow import Counts, Plan, concluded
-from contrada.cli.intake import Batch, Intake, Reading
+from contrada.cli.match_run import Counts, Plan, concluded
+from contrada.cli.message_reader import Batch, Intake, Reading
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
@@ -25,12 +25,12 @@ from contrada.cli.spark_asked import Parts, Whole, asked
 from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.spark_tables import Subscribed, Wanted
 from contrada.errors import ContradaError
-from contrada.language.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
+from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.attribute_census import asked_census
-from contrada.pipeline.edge import artifacts_place, quoted
-from contrada.pipeline.partitions import PartitionedArtifact
+from contrada.pipeline.match.census import asked_census
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.spark_types import artifacts_place, quoted
 from contrada.pipeline.systems import common_systems, with_systems
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[st
     """What comes of Parquet files: a message is identified as it is without Spark."""
     from pyspark.sql import functions as f
 
-    from contrada.pipeline.matching import match
+    from contrada.pipeline.match.matching import match
 
     frame = spark.read.parquet(*files)
     place = f.col("_metadata.file_path"), f.col("_metadata.row_index")

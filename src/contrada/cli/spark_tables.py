@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.amounts import byte_size, counted
-from contrada.cli.flow import Plan, subscribed
+from contrada.cli.match_run import Plan, subscribed
 from contrada.cli.progress import Progress
 from contrada.cli.rejections import Rejections
 from contrada.cli.subscribing import Asking, Parsed, no_subscription, parsed_subscriptions
+from contrada.cql2 import parse
 from contrada.errors import ContradaError
-from contrada.language import parse
-from contrada.language.records import Rejected
-from contrada.language.subscriptions import read_subscription_table
+from contrada.formats.records import Rejected
+from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.compiling import Plan as SparkPlan
-from contrada.pipeline.partitions import PartitionedArtifact
-from contrada.pipeline.sizing import table_limits
-from contrada.pipeline.splitting import split
+from contrada.pipeline.match.compiling import Plan as SparkPlan
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.sizing import table_limits
+from contrada.pipeline.partitioned.splitting import split
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +102,7 @@ class _Rows(NamedTuple):
 
     def rejected(self, row: int, reason: str) -> Rejected:
         """A row that proved bad."""
-        from contrada.language.rowfiles import row_text
+        from contrada.formats.row_files import row_text
 
         source, unit, number = self.origins[row]
         return Rejected(source, unit, number, reason, row_text(self.table, row))

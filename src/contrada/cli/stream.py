@@ -1,4 +1,4 @@
-"""`contrada stream`: what can be said on the command line. What it does is in `contrada.cli.streaming`."""
+"""`contrada stream`: what can be said on the command line. What it does is in `contrada.cli.stream_run`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def stream(
     with errors_told():
         require_spark()
         from contrada.cli.match import names_in
-        from contrada.cli.streaming import Plan, run
+        from contrada.cli.stream_run import Plan, run
         from contrada.cli.subscribing import Asking
 
         asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})

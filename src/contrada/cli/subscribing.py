@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from contrada.cql2 import parse
 from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseError
-from contrada.language import parse
-from contrada.language.records import Rejected
-from contrada.language.subscriptions import Subscription, read_subscription_table, read_subscriptions
+from contrada.formats.records import Rejected
+from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
 from contrada.matching import ForwardingTable
 from contrada.model import Predicate
 
@@ -118,8 +118,8 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
     """The rows for a template; keys are numbers if there are none, as in a table, and subscribers keys."""
-    from contrada.language.instances import Instances
-    from contrada.language.rowfiles import row_text
+    from contrada.cql2.instances import Instances
+    from contrada.formats.row_files import row_text
 
     assert asking.template is not None
     template = parse(asking.template)

@@ -10,11 +10,11 @@ from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.members import Subscribed, Unsubscribed
 from contrada.covering.slots import Profile
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
-from contrada.matching.asked import Asked, bound_predicate
 from contrada.matching.names import Name, check_name
-from contrada.matching.simplification import simplify
+from contrada.matching.queries import Asked, bound_predicate
 from contrada.model import Filter
 from contrada.model.implication import MOST_PAIRS
+from contrada.simplify.simplification import simplify
 
 Key = Name
 

@@ -8,7 +8,6 @@ from contrada.geometry.point import Point, PointArray
 from contrada.geometry.region import Region
 from contrada.geometry.relate import relate, relate_boxes
 from contrada.geometry.relation import Relation, RelationSet
-from contrada.geometry.sampled import relate_sampled
 
 __all__ = [
     "Crs",
@@ -23,5 +22,4 @@ __all__ = [
     "compose",
     "relate",
     "relate_boxes",
-    "relate_sampled",
 ]

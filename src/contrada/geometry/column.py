@@ -19,7 +19,7 @@ from contrada.geometry.faults import Rejection
 if TYPE_CHECKING:
     from contrada.geometry.region import Region
 
-LARGE = 64  # regions with more vertices get an edge index, as in kernels/chains.py
+LARGE = 64  # regions with more vertices get an edge index, as in kernels/relate/chains.py
 
 
 KernelArrays = tuple[NDArray[Any], ...]  # a column's arrays and its edge index, as relation kernels take them

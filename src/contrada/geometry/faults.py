@@ -30,7 +30,7 @@ _KINDS = {
     17: "Triangle",
 }
 
-# By the codes of kernels/faults.py.
+# By the codes of kernels/read/faults.py.
 _SENTENCES = (
     "valid",
     "no geometry (null)",

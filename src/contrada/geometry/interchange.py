@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
-HOLE = 1  # ring flag, as in kernels/validate.py
+HOLE = 1  # ring flag, as in kernels/read/validate.py
 _SRID_FLAG = 0x20000000  # in the type of EWKB
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contrada.geometry.arrays import Arrays
 from contrada.geometry.point import LARGEST
 
-HOLE = 1  # of ring_flags, as in kernels/validate.py
+HOLE = 1  # of ring_flags, as in kernels/read/validate.py
 
 
 def require(holds: bool | np.bool_, what: str) -> None:

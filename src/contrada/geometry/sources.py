@@ -16,7 +16,7 @@ from contrada.geometry.arrow_checks import whole_array
 from contrada.geometry.crs import Crs
 from contrada.geometry.named import LARGEST_SRID, Named, crs_member, named_by_srids, named_by_values
 
-GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/faults.py
+GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/read/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
 

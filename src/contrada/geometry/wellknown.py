@@ -24,7 +24,7 @@ _BRACKETS[[ord("("), ord(")")]] = 1, -1
 
 
 class Shapes(NamedTuple):
-    """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/faults.py."""
+    """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/read/faults.py."""
 
     geometries: NDArray[np.object_]
     faults: NDArray[np.int64]

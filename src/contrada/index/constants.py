@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-GRAM = 4  # bytes of a gram, at most, as in kernels/ranks.py
+GRAM = 4  # bytes of a gram, at most, as in kernels/match/ranks.py
 CODE_BITS = 8 * GRAM + 3  # of a gram: its bytes, and how many they are
 RUN, ONE = 0xFF, 0xFE  # of any code points, and of one, in the code of a pattern (model/text.py)
 

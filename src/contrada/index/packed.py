@@ -18,12 +18,12 @@ from contrada import kernels
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
 from contrada.index.edge_trees import EdgeTrees
-from contrada.index.memory import room, settled
+from contrada.index.hugepages import room, settled
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
-FAN = 16  # children of a node, as in kernels/packed.py
+FAN = 16  # children of a node, as in kernels/match/packed_tree.py
 STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
-# Writers set the first to 1 while they hold the interpreter; kernels count themselves in another (kernels/gate.py).
+# Writers set the first to 1 while they hold the interpreter; kernels count themselves in another (kernels/runtime/gil_gate.py).
 GATE = np.zeros(16, np.int64)
 GATE_VIEW = frozen(GATE)
 WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed
@@ -69,7 +69,7 @@ class PackedTree:
         self._edge_trees = EdgeTrees(items)
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays but the bit map, in the order in which kernels take them (kernels/search.py)."""
+        """All arrays but the bit map, in the order in which kernels take them (kernels/match/search.py)."""
         return (
             *self._items[:8], self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows, *self.lists
         )  # fmt: skip

@@ -15,7 +15,7 @@ from contrada import kernels
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
 from contrada.index.entries import entries_of, filters_of
-from contrada.index.memory import settled
+from contrada.index.hugepages import settled
 from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Slots, based, rank_records
 from contrada.index.raw import (
     ASKED,

@@ -1,7 +1,7 @@
 """ScalarIndex: the constraints of many filters on numbers, times, booleans and text, immutable and packed.
 
 Constraints are records of three integers: the slot of a place with what is asked, and an interval of ranks among the
-constants of the slot (kernels/ranks.py), or the number of a set or pattern. They stand filter by filter; the first of a
+constants of the slot (kernels/match/ranks.py), or the number of a set or pattern. They stand filter by filter; the first of a
 filter is the one that it is reached through, if it is not reached through a region. Entries lead there: by the constant
 that a value equals, by the pattern that it matches, by the interval that holds it, or merely by its being there.
 """
@@ -57,7 +57,7 @@ class Arrays(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Messages as kernels take them (kernels/ranks.py)."""
+    """Messages as kernels take them (kernels/match/ranks.py)."""
 
     offsets: NDArray[np.int64]
     values: NDArray[np.int64]
@@ -81,7 +81,7 @@ class Beside(NamedTuple):
     """What messages have beside scalars: boxes that entries are left out by, regions, and constraints on these.
 
     Message k has region region_of[k], A_POINT, which is its box, or NOTHING. The constraints are looked at after the
-    scalars, if there is a table of them (matching/checks.py).
+    scalars, if there is a table of them (matching/residual.py).
     """
 
     boxes: NDArray[np.float64]

@@ -20,8 +20,8 @@ from contrada.index.scalars import Arrays
 from contrada.model.forms import LIKE, SET, TEXT
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1  # as in index/ranking.py
-FANOUT = 8  # of edge indexes, as in kernels/chains.py
-BLOCK = 16  # entries that share a box or a block, as in kernels/scalars.py
+FANOUT = 8  # of edge indexes, as in kernels/relate/chains.py
+BLOCK = 16  # entries that share a box or a block, as in kernels/match/scalars.py
 
 
 def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:

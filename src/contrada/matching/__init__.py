@@ -1,7 +1,7 @@
 """Messages against subscriptions: the forwarding table."""
 
 from contrada.matching.explain import Explanation
-from contrada.matching.simplification import Simplification, simplify
 from contrada.matching.table import ForwardingTable
+from contrada.simplify.simplification import Simplification, simplify
 
 __all__ = ["Explanation", "ForwardingTable", "Simplification", "simplify"]

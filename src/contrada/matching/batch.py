@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.formats.rows import attributes_of, rows_of, table_of
 from contrada.geometry import Rejection
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.mixed import Part, is_null, parts_by_crs
-from contrada.language.rows import attributes_of, rows_of, table_of
 from contrada.matching.together import Checked
 
 MEET = "subscriptions and message"  # of which an error says that their systems differ

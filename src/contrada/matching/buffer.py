@@ -14,10 +14,10 @@ from contrada.geometry.column import LARGE
 from contrada.index.packed import PackedTree, flat_tree, item_arrays
 from contrada.index.raw import RawBuffer, with_room
 from contrada.index.scanned import Scanned
-from contrada.matching.checks import Checks, Constraints
+from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.encoding import Places
 from contrada.matching.level import EMPTY, Level, Place
-from contrada.matching.message import Places
-from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.residual import Checks, Constraints
 from contrada.model import Constraint, Predicate
 from contrada.model.types import Asked
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
+from contrada.formats.row_faults import row_faults
+from contrada.formats.rows import attributes_of, values_of
+from contrada.formats.subscriptions import pattern_columns, template_columns
 from contrada.geometry import Rejection
 from contrada.geometry.arrow_checks import check_column
-from contrada.language.row_faults import row_faults
-from contrada.language.rows import attributes_of, values_of
-from contrada.language.subscriptions import pattern_columns, template_columns
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 

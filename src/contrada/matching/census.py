@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from contrada.formats.rows import attributes_of
 from contrada.geometry import Point, Region
 from contrada.geometry.mixed import is_geometry
-from contrada.language.rows import attributes_of
 from contrada.model.forms import PRESENT, TEXT
 from contrada.model.values import KIND_NAMES
 

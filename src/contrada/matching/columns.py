@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contrada.geometry.mixed import Part
 from contrada.geometry.pool import cores, map_threaded
 from contrada.index.packed import PackedTree, reordered, z_order
-from contrada.matching.own import OwnIndex
+from contrada.matching.custom_types import OwnIndex
 from contrada.matching.snapshot import Snapshot
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another

@@ -27,9 +27,9 @@ from contrada.index.scalars import (
     ScalarIndex,
 )
 from contrada.index.scanned import Scanned
-from contrada.matching.checks import Checks, Constraints
-from contrada.matching.message import Places, Seen
-from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.encoding import Places, Seen
+from contrada.matching.residual import Checks, Constraints
 from contrada.model.forms import TEXT
 
 Place = tuple[str, str]  # an attribute, and the type of values that constraints on it are about

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Crs
 from contrada.matching.level import renumbered
+from contrada.matching.levels import Store
 from contrada.matching.names import Names
 from contrada.matching.storage import Saved
-from contrada.matching.store import Store
 
 
 def packed(store: Store, crs: dict[str, Crs | None], keys: Names, subscribers: Names, has_keys: bool) -> Saved:

@@ -24,11 +24,11 @@ from contrada.index.scalars import Arrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.index.scanned import Scanned
 from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
-from contrada.matching.checks import Checks, Constraints
+from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Place
-from contrada.matching.message import Places
 from contrada.matching.names import Names
-from contrada.matching.own import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.residual import Checks, Constraints
 
 KIND = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}

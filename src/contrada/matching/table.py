@@ -13,32 +13,32 @@ from numpy.typing import NDArray
 from contrada.arguments import checks_methods
 from contrada.doors import door
 from contrada.errors import ArgumentError, CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
+from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.mixed import Part
-from contrada.language.message_values import read_message
 from contrada.matching.answer import ManyMatches, Matches
-from contrada.matching.asked import Asked, asked_predicate
 from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
+from contrada.matching.decompile import predicate_of
+from contrada.matching.encoding import Places
 from contrada.matching.explain import Explanation, explain
-from contrada.matching.front import Front
 from contrada.matching.level import EMPTY, Message, Place
-from contrada.matching.message import Places
+from contrada.matching.levels import LEVELS, Store, grown
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.packing import packed
 from contrada.matching.pickling import opened_bytes, packed_bytes
-from contrada.matching.recall import predicate_of
-from contrada.matching.simplification import Simplification
+from contrada.matching.queries import Asked, asked_predicate
+from contrada.matching.shortcut import Front
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import names_from, open_table, save_table, verify_table
-from contrada.matching.store import LEVELS, Store, grown
 from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
 from contrada.matching.together import Checked, match_together
 from contrada.model import Predicate
 from contrada.model.types import has_types, types_accepting
+from contrada.simplify.simplification import Simplification
 
 NOTED = 16  # messages of a batch that packing learns from
 

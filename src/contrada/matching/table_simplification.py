@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry import Crs
+from contrada.matching.decompile import Recollection, filters_of
+from contrada.matching.levels import Store
 from contrada.matching.names import Names
-from contrada.matching.recall import Recollection, filters_of
-from contrada.matching.simplification import Simplification, simplified_groups
 from contrada.matching.snapshot import Snapshot
-from contrada.matching.store import Store
 from contrada.model import Filter, Predicate
+from contrada.simplify.simplification import Simplification, simplified_groups
 
 Progress = Callable[[int, int], None]  # so many subscriptions are done, of so many
 AT_ONCE = 20_000  # filters that are recalled together, about

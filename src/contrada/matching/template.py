@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError, RegionError
+from contrada.formats.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrow_checks import bad_texts
 from contrada.index.packed import reordered
 from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
-from contrada.language.rows import attributes_of, table_of
-from contrada.matching.checks import Constraints
+from contrada.matching.encoding import Places
 from contrada.matching.level import Added, Place
-from contrada.matching.message import Places
+from contrada.matching.residual import Constraints
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 

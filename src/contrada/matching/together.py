@@ -13,8 +13,8 @@ from contrada.geometry.arrays import concatenate, frozen
 from contrada.geometry.pool import map_threaded
 from contrada.index.scalars import NO_REGIONS, Beside, Messages, ScalarIndex
 from contrada.matching.columns import Counted, slice_count, sorted_rows
+from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Message, Place
-from contrada.matching.message import Places
 from contrada.matching.snapshot import Snapshot
 
 LEAST = 16  # messages in a slice

@@ -38,7 +38,7 @@ Token: TypeAlias = str | Wildcard  # a letter, or a wildcard
 Simple: TypeAlias = Literal["equals", "prefix", "suffix", "contains"]
 Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
-# In encoded patterns; neither byte occurs in UTF-8. kernels/like.py has the same two.
+# In encoded patterns; neither byte occurs in UTF-8. kernels/match/like.py has the same two.
 WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
 _WILDCARD = re.compile("([%_])")
 _WILDCARDS: dict[str, Part] = {wildcard.value: wildcard for wildcard in Wildcard}

@@ -16,14 +16,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contrada.errors import ContradaError, OverlayError
-from contrada.language.messages import message_of
+from contrada.formats.messages import message_of
 from contrada.limits import limit, variable
 from contrada.overlay.complaints import Complaints
 from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
 from contrada.overlay.rules import Rules
-from contrada.overlay.simulator import Simulator
+from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.space import Asked, Space
 from contrada.overlay.wire import (
     HANDSHAKE_SECONDS,

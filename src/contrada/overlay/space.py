@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from contrada.errors import OverlayError
+from contrada.formats.message_values import read_message
+from contrada.formats.messages import message_of
 from contrada.geometry import Point, Region, Relation, RelationSet
-from contrada.language.message_values import read_message
-from contrada.language.messages import message_of
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.evaluate import truth
 from contrada.model.values import NUMBER, scalar_of

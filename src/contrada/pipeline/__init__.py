@@ -14,19 +14,19 @@ from contrada.installation import missing
 
 if TYPE_CHECKING:
     from contrada.pipeline.artifacts import Artifact, publish
-    from contrada.pipeline.changes import ChangeTable
-    from contrada.pipeline.compiling import Compiled, compile
-    from contrada.pipeline.dataset import Dataset, read_dataset
-    from contrada.pipeline.ingesting import Ingested, ingest
-    from contrada.pipeline.matching import Matched, match
-    from contrada.pipeline.message_files import MessageFiles
-    from contrada.pipeline.partitions import PartitionedArtifact
-    from contrada.pipeline.report import write_report
-    from contrada.pipeline.simplifying import SimplifiedSubscriptions, simplify
-    from contrada.pipeline.sinks import ConsoleSink, KafkaSink, ParquetSink
-    from contrada.pipeline.streaming import Stream, match_stream
+    from contrada.pipeline.ingest.dataset import Dataset, read_dataset
+    from contrada.pipeline.ingest.ingesting import Ingested, ingest
+    from contrada.pipeline.match.compiling import Compiled, compile
+    from contrada.pipeline.match.matching import Matched, match
+    from contrada.pipeline.match.simplifying import SimplifiedSubscriptions, simplify
+    from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+    from contrada.pipeline.stream.changes import ChangeTable
+    from contrada.pipeline.stream.message_files import MessageFiles
+    from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
+    from contrada.pipeline.stream.streaming import Stream, match_stream
+    from contrada.pipeline.stream.worker import Decoding
     from contrada.pipeline.systems import with_crs
-    from contrada.pipeline.versioned import Decoding
+    from contrada.report.report import write_report
 
 __all__ = [
     "Artifact",

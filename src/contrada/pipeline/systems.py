@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.crs import Crs, differing, is_same_crs
-from contrada.pipeline.outcome import path_of
+from contrada.pipeline.ingest.quarantine import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,8 +98,8 @@ def file_systems(path: str) -> Mapping[str, Crs | None]:
     import pyarrow.parquet as pq
     from pyarrow import fs
 
-    from contrada.language.parquet_geometry import parquet_schema
-    from contrada.language.rows import geometry_columns
+    from contrada.formats.parquet.geometry import parquet_schema
+    from contrada.formats.rows import geometry_columns
 
     try:
         store, place = (fs.LocalFileSystem(), path) if path.startswith("/") else fs.FileSystem.from_uri(path)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.covering import KdTree, Scan, ZCurve
-from contrada.covering.point_index import PointIndex
+from contrada.papers.cover import KdTree, Scan, ZCurve
+from contrada.papers.cover.point_index import PointIndex
 
 Member = tuple[Sequence[float], int]  # a point and its arrival
 
@@ -27,7 +27,7 @@ INDEXES: dict[str, Callable[[int], PointIndex]] = {
 def rectangle_commands(
     count: int, attributes: int, p: float, seed: int, top: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Commands and the points of their rows, for `contrada.covering.replay`.
+    """Commands and the points of their rows, for `contrada.papers.cover.replay`.
 
     Each command is an unsubscription with probability p, of a rectangle chosen uniformly among the live ones, and else
     a subscription to a new rectangle, each side of which lies between two uniform end points: in [0, 1), or whole ones

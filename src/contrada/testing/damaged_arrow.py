@@ -14,8 +14,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import contrada as ct
-from contrada.language.reading import read_messages
-from contrada.language.records import Read, Rejected
+from contrada.formats.reading import read_messages
+from contrada.formats.records import Read, Rejected
 from contrada.testing.damage import damaged
 from contrada.testing.every_kind import FILTERS, random_messages
 
@@ -124,7 +124,7 @@ def _named(data: bytes, name: str) -> io.BytesIO:
 def _subscriptions(data: bytes, name: str) -> None:
     import tempfile
 
-    from contrada.language.subscriptions import read_subscription_table
+    from contrada.formats.subscriptions import read_subscription_table
 
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/{name}"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
-from contrada.language.rows import attributes_of
+from contrada.formats.rows import attributes_of
 
 SCHEMA = pa.schema(
     [

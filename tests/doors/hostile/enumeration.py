@@ -60,7 +60,7 @@ def _commands() -> Iterator[tuple[str, Any]]:
 
 
 def _readers() -> Iterator[tuple[str, Any]]:
-    from contrada.language.records import FORMATS
+    from contrada.formats.records import FORMATS
 
     for reader in READERS:
         yield from ((f"{reader}[{format}]", reader) for format in FORMATS)

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 import contrada as ct
-from contrada.language.messages import message_of
-from contrada.language.reading import Read, Rejected, read_messages, read_zones
-from contrada.language.subscriptions import read_subscription_table, read_subscriptions
+from contrada.formats.messages import message_of
+from contrada.formats.reading import Read, Rejected, read_messages, read_zones
+from contrada.formats.subscriptions import read_subscription_table, read_subscriptions
 from hostile.arguments import table
 from hostile.files import CORPORA
 from hostile.gis_files import file_of
@@ -93,7 +93,7 @@ def _zones(format: str, data: bytes) -> object:
 
 
 def _changes(format: str, data: bytes) -> object:
-    from contrada.pipeline.changes import apply_changes, read_changes
+    from contrada.pipeline.stream.changes import apply_changes, read_changes
 
     names = {"geojsonseq": "geojsons", "cap": "xml"}
     found = list(read_changes(io.BytesIO(data), f"changes.{names.get(format, format)}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from contrada.language.messages import message_of
+from contrada.formats.messages import message_of
 from contrada.overlay import protocol
 from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer

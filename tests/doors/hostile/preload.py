@@ -19,9 +19,9 @@ import contrada
 import contrada.cli.main
 import contrada.overlay.peer
 import contrada.overlay.wire
+import contrada.pipeline.artifact_cache
 import contrada.pipeline.artifacts
-import contrada.pipeline.changes
-import contrada.pipeline.tables
+import contrada.pipeline.stream.changes
 from contrada import kernels
 
 __all__ = ["contrada", "lark", "msgspec", "numba", "pandas", "pyarrow", "pyproj", "shapely"]

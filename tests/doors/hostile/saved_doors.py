@@ -157,7 +157,7 @@ def edits_corpus() -> dict[str, Any]:
 @contextmanager
 def _guarded(sandbox: Path) -> Iterator[None]:
     """Whatever would remove or write outside of the sandbox is an error, and does not happen."""
-    from contrada.pipeline import tables
+    from contrada.pipeline import artifact_cache as tables
 
     def inside(path: Any) -> None:
         assert Path(os.path.realpath(path)).is_relative_to(sandbox), f"would touch {path}"
@@ -186,8 +186,8 @@ def _guarded(sandbox: Path) -> Iterator[None]:
 
 def _artifact(about: dict[str, Any]) -> object:
     """Read an artifact and make a copy of it, as a worker of Spark does."""
+    from contrada.pipeline.artifact_cache import open_copy, remove_copy
     from contrada.pipeline.artifacts import Artifact
-    from contrada.pipeline.tables import open_copy, remove_copy
 
     with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
         sandbox = Path(os.path.realpath(folder))

@@ -1,0 +1,227 @@
+"""What `contrada match` does: subscriptions into a table, messages through it in batches, matches out, a summary."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from contrada.amounts import counted, rate
+from contrada.cli.ending import FAULTS, INTERRUPTED
+from contrada.cli.message_reader import Batch, Intake, Reading
+from contrada.cli.progress import Progress
+from contrada.cli.rejections import Rejections
+from contrada.cli.results import By, Lines, ResultFormat, Tables, chosen_format, open_results
+from contrada.cli.subscribing import Asking, table_of
+from contrada.errors import ContradaError, UnknownKeyError
+from contrada.formats.records import Rejected
+from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be matched, and where answers go."""
+
+    messages: Path
+    reading: Reading
+    asking: Asking
+    output: Path | None = None
+    format: ResultFormat | None = None
+    by: By = "subscription"
+    reject: Path | None = None
+    strict: bool = False
+    quiet: bool = False
+    threads: int | None = None
+    explain: str | None = None
+    limit: int = 0
+    csv_safe: bool = False
+
+
+@dataclass
+class Counts:
+    """What came of the messages."""
+
+    messages: int = 0
+    matched: int = 0
+    matches: int = 0
+    subscriptions: int = 0
+    census: Census = field(default_factory=Census)
+    began: float = field(default_factory=time.perf_counter)
+
+    def line(self) -> str:
+        """The line of progress."""
+        return f"{counted(self.messages, 'message')}, {counted(self.matches, 'match', 'matches')}"
+
+
+class Enough(Exception):
+    """As many messages as were asked for have been seen."""
+
+
+def run(plan: Plan) -> int:
+    """Match, print the summary, and return the exit code."""
+    rejections = Rejections(plan.reject)
+    counts = Counts()
+    code = 0
+    scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
+    try:
+        with Progress(not scrolls and not plan.quiet) as progress:
+            table = subscribed(plan, rejections, progress)
+            counts = Counts(subscriptions=len(table), census=Census(table.asked_kinds()))
+            kind: type[Matched | Explained] = Matched if plan.explain is None else Explained
+            work = kind(plan, table, rejections, counts)
+            try:
+                work.run(progress)
+            except KeyboardInterrupt:  # how one ends a live stream: what was asked for has been done
+                code = INTERRUPTED
+            finally:
+                work.close()
+    finally:
+        rejections.close()
+    found = concluded(plan, counts, rejections)
+    return code or found
+
+
+def subscribed(plan: Plan, rejections: Rejections, progress: Progress) -> ForwardingTable:
+    """The table of the good subscriptions; the others are rejected."""
+    return table_of(
+        plan.asking,
+        lambda item: rejections.add(item, "subscription"),
+        lambda count: progress.tell(lambda: counted(count, "subscription")),
+    )
+
+
+def concluded(plan: Plan, counts: Counts, rejections: Rejections) -> int:
+    """Print the summary; 1 if something was rejected and nothing may be, or if nothing else came."""
+    if not plan.quiet:
+        for line in summary(plan, counts, rejections):
+            typer.echo(line, err=True)
+    only_bad = rejections.counts["message"] and not counts.messages
+    return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0
+
+
+def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]:
+    """What was read, what came of it, how fast, and what was rejected."""
+    seconds = time.perf_counter() - counts.began
+    for what, read in (("subscription", counts.subscriptions), ("message", counts.messages)):
+        bad = rejections.counts[what]
+        yield f"{what + 's:':<15}{read:,}" + (f", and {bad:,} rejected" if bad else "")
+    if plan.explain is None:
+        kind = "" if plan.by == "subscription" else " (by subscriber)"
+        yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
+        yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
+        yield from counts.census.lines()
+    if rejections.counts:
+        yield "rejected:"
+        yield from rejections.lines()
+
+
+def answered(
+    table: ForwardingTable, batch: Batch, by: By, threads: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
+    """How many rows each message of a batch matches, these rows, and the messages that are bad."""
+    answer = table.match_many(batch.messages, by, threads)
+    per_message, rows = np.diff(answer.offsets), answer.rows
+    bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
+    if batch.bad:  # of the others nothing matched
+        kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
+        rows = rows[np.repeat(kept, per_message)]
+        per_message = np.where(kept, per_message, 0)
+    return per_message, rows, [Rejected(*batch.places[k], bad[k], batch.raw(k)) for k in sorted(bad)]
+
+
+class Matched:
+    """Messages in, matches out."""
+
+    def __init__(self, plan: Plan, table: ForwardingTable, rejections: Rejections, counts: Counts) -> None:
+        self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
+        self._results: Lines | Tables = open_results(
+            plan.output, chosen_format(plan.format, plan.output), table, plan.by, plan.csv_safe
+        )
+        self._progress = Progress(False)
+        self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"))
+
+    def run(self, progress: Progress) -> None:
+        """Read all messages."""
+        self._progress = progress
+        self._intake.run(self._plan.messages)
+
+    def close(self) -> None:
+        """Finish the results."""
+        self._results.close()
+
+    def _take(self, batch: Batch) -> None:
+        per_message, rows, bad = answered(self._table, batch, self._plan.by, self._plan.threads)
+        for item in bad:
+            self._rejections.add(item, "message")
+        self._counts.census.add(batch.messages)
+        self._results.write(list(batch.ids), per_message, rows)
+        self._counts.messages += len(batch.ids) - len(bad)
+        self._counts.matches += len(rows)
+        self._counts.matched += int(np.count_nonzero(per_message))
+        self._progress.tell(self._counts.line, self._intake.position)
+
+
+class Explained:
+    """Messages in, and for each why it matches one subscription, or why not."""
+
+    def __init__(self, plan: Plan, table: ForwardingTable, rejections: Rejections, counts: Counts) -> None:
+        self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
+        self._key = _key_in(table, plan.explain or "")
+        self._is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and (
+            plan.format is not None or plan.output is not None
+        )
+        self._out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
+        self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"), by_rows=False)
+
+    def run(self, progress: Progress) -> None:
+        """Read messages, as many as asked for."""
+        try:
+            self._intake.run(self._plan.messages)
+        except Enough:
+            return
+
+    def close(self) -> None:
+        """Finish the output."""
+        self._out.flush()
+        if self._plan.output is not None:
+            self._out.close()
+
+    def _take(self, batch: Batch) -> None:
+        for k, message in enumerate(batch.messages):
+            try:
+                why = self._table.explain(message, self._key)
+            except ContradaError as error:
+                self._rejections.add(Rejected(*batch.places[k], str(error), batch.raw(k)), "message")
+                continue
+            source, unit, number = batch.places[k]
+            if self._is_json:
+                own: dict[str, Any] = {"message": batch.ids[k], **why.to_dict()}
+                self._out.write(json.dumps(own, ensure_ascii=False) + "\n")
+            else:
+                self._out.write(f"message {batch.ids[k]} ({source}, {unit} {number})\n{why}\n\n")
+            self._counts.messages += 1
+            if self._counts.messages == self._plan.limit:
+                raise Enough
+        self._out.flush()
+
+
+def _key_in(table: ForwardingTable, text: str) -> str | int:
+    """The key that was typed: text, or the integer that it is written as."""
+    if text in table:
+        return text
+    if text.lstrip("-").isdecimal() and int(text) in table:
+        return int(text)
+    close = difflib.get_close_matches(text, map(str, table), 3) if len(table) <= 100_000 else []
+    raise UnknownKeyError(
+        f"no subscription has the key {text!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+    )

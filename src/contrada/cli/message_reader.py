@@ -1,0 +1,229 @@
+"""Messages from files and standard input, handed on in batches: full ones, or what is there when input is slow."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.records import IDENTIFIERS, ROWS, Opened, Rejected, files_of, opened, suffix_format, unpacked
+from contrada.geometry import Rejection
+
+FULL = 2048  # messages in a batch
+PATIENCE = 0.005  # seconds without input after which the messages that are there are handed on
+Place = tuple[str, str, int]  # source, unit, number
+
+
+class Reading(NamedTuple):
+    """How messages are read: the arguments of `read_messages`, and the attribute that identifies a message."""
+
+    format: str | None
+    options: dict[str, Any]
+    id: str | None
+
+
+class Batch(NamedTuple):
+    """Messages, a list or an Arrow table; of each its identifier and its place, and what is wrong with some."""
+
+    messages: Any
+    ids: Sequence[str | int]
+    places: Sequence[Place]
+    raw: Callable[[int], str]
+    bad: dict[int, str]
+
+
+class Intake:
+    """Reads messages and hands them on: batches to `take`, what cannot be read to `reject`."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        take: Callable[[Batch], None],
+        reject: Callable[[Rejected], None],
+        by_rows: bool = True,
+        several: bool = False,
+    ) -> None:
+        self._reading, self._take, self._reject = reading, take, reject
+        # Geometry that is to be changed, and text that is a time, are read value by value.
+        self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
+        self._pending: list[dict[str, Any]] = []
+        self._ids: list[str | int] = []
+        self._places: list[Place] = []
+        self._several = several  # files, so that numbers alone do not identify a message
+        self.position: Callable[[], tuple[int, int]] | None = None  # bytes read, bytes in all, where that is known
+
+    def run(self, source: Path) -> None:
+        """Read a file, the files of a directory, or standard input ("-")."""
+        files = files_of(source)
+        if not files:
+            raise FormatError(f"{source}: no file here has a suffix that tells a format")
+        self._several = self._several or len(files) > 1
+        for file in files:
+            assert isinstance(file, str | os.PathLike)
+            format = self._reading.format or suffix_format(file)
+            with _stream(Path(file), self.flush) as stream, opened(unpacked(stream, file), format) as ready:
+                self.position = _position(stream)
+                if self._by_rows and ready.format in ROWS:
+                    self._read_rows(ready)
+                else:
+                    self._read_each(ready)
+                self.flush()
+            self.position = None
+
+    def flush(self) -> None:
+        """Hand on the messages that are there."""
+        if not self._pending:
+            return
+        messages, ids, places = self._pending, self._ids, self._places
+        self._pending, self._ids, self._places = [], [], []
+        self._take(Batch(messages, ids, places, lambda k: message_text(messages[k]), {}))
+
+    def _read_each(self, ready: Opened) -> None:
+        from contrada.formats.reading import read_messages
+
+        for item in read_messages(ready.stream, ready.format, **self._reading.options):
+            if isinstance(item, Rejected):
+                self._reject(item if item.source == ready.name else item._replace(source=ready.name))
+                continue
+            place = (ready.name, item.unit, item.number)
+            try:
+                self._ids.append(self._identifier(item.message.get, place))
+            except FormatError as error:
+                self._reject(Rejected(*place, str(error), message_text(item.message)))
+                continue
+            self._places.append(place)
+            self._pending.append(item.message)
+            if len(self._pending) >= FULL:
+                self.flush()
+
+    def _identifier(self, value_of: Callable[[str], Any], place: Place) -> str | int:
+        """What identifies a message: the attribute that is named, or one that usually does, or its number."""
+        named = self._reading.id
+        if named is not None:
+            value = value_of(named)
+            if value is None:
+                raise FormatError(f"no attribute {named!r}, which shall identify the message")
+            return value if isinstance(value, str | int) and not isinstance(value, bool) else str(value)
+        for name in IDENTIFIERS:
+            value = value_of(name)
+            if value is not None and isinstance(value, str | int) and not isinstance(value, bool):
+                return value
+        return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
+
+    def _read_rows(self, ready: Opened) -> None:
+        """Hand on a file of rows as tables, which is faster than row by row."""
+        from contrada.formats.row_files import row_text
+
+        first = 0
+        for table in self._tables(ready):
+            places = [(ready.name, "row", first + row) for row in range(table.num_rows)]
+            first += table.num_rows
+            ids, bad = self._row_identifiers(table, places)
+            self._take(Batch(table, ids, places, partial(row_text, table), bad))
+
+    def _tables(self, ready: Opened) -> Iterator[Any]:
+        """The tables of a file, up to where it is damaged."""
+        import pyarrow as pa
+
+        from contrada.formats.row_files import read_batches
+
+        first = 0
+        tables = read_batches(ready.stream, ready.format)
+        while True:
+            try:
+                table = next(tables)
+            except StopIteration:
+                return
+            except (pa.ArrowException, OSError, ContradaError) as error:
+                self._reject(Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", ""))
+                return
+            first += table.num_rows
+            yield table
+
+    def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
+        """The identifiers of the rows of a table, and by row why some have none."""
+        from contrada.formats.rows import attributes_of, values_of
+
+        names = IDENTIFIERS if self._reading.id is None else (self._reading.id,)
+        plain = attributes_of(table, names)
+        columns = {name: values_of(plain.column(name)) for name in names if name in plain.column_names}
+        ids: list[str | int] = []
+        bad: dict[int, str] = {}
+        for row, place in enumerate(places):
+            own = {
+                name: None if isinstance(values[row], Rejection) else values[row] for name, values in columns.items()
+            }
+            try:
+                ids.append(self._identifier(own.get, place))
+            except FormatError as error:
+                ids.append(place[2])
+                bad[row] = str(error)
+        return ids, bad
+
+
+@contextmanager
+def _stream(path: Path, before_waiting: Callable[[], None]) -> Iterator[BinaryIO]:
+    """A file to read; if its bytes come as they like, it says when there are none."""
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise FormatError("there is no standard input")
+        try:
+            number = sys.stdin.buffer.fileno()
+        except (OSError, AttributeError):  # standard input that is no file, as in tests
+            yield sys.stdin.buffer
+            return
+        yield _arriving(number, "standard input", before_waiting)
+        return
+    with path.open("rb") as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            yield file
+        else:
+            yield _arriving(file.fileno(), str(path), before_waiting)
+
+
+def _arriving(number: int, name: str, before_waiting: Callable[[], None]) -> BinaryIO:
+    stream: BinaryIO = io.BufferedReader(_Arriving(number, name, before_waiting), 1 << 16)
+    return stream
+
+
+class _Arriving(io.RawIOBase):
+    """Bytes from a pipe, a socket or a terminal; what is pending is dealt with before they are waited for."""
+
+    def __init__(self, number: int, name: str, before_waiting: Callable[[], None]) -> None:
+        self._number, self.name, self._before_waiting = number, name, before_waiting
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not select.select([self._number], [], [], PATIENCE)[0]:
+            self._before_waiting()
+        return os.readv(self._number, [buffer])
+
+
+def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
+    """How far a file is read, asked now and again; None where nobody knows."""
+    if not stream.seekable():
+        return None
+    try:
+        size = os.fstat(stream.fileno()).st_size
+    except OSError:
+        return None
+    return lambda: (stream.tell(), size)
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """A message as JSON, for people: regions as GeoJSON, times as text."""
+    import json
+
+    from contrada.matching.explain import plain_value
+
+    return json.dumps({name: plain_value(value) for name, value in message.items()}, default=str, ensure_ascii=False)

@@ -1,0 +1,233 @@
+"""Conditions: one operation of CQL2 to one constraint, or a Fault at the part that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from contrada.cql2.literals import date_of, decimal_of, timestamp_of
+from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Place, Value
+from contrada.cql2.unsupported import ARITHMETIC, FUNCTIONS, OGC, RELATIONS, refusal
+from contrada.errors import ContradaError
+from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.model import Column, Constraint
+from contrada.model.text import Like, fold, parse_like
+
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+TEXTUAL = {"like": "like", "prefix text": "prefix", "suffix text": "suffix", "contains text": "contains"}
+FOLDINGS = ("casei", "accenti")
+LITERALS: dict[str, Callable[[str], Any]] = {"date": date_of, "timestamp": timestamp_of, "decimal": decimal_of}
+LOGIC = ("and", "or", "not")
+CONDITIONS = (*LOGIC, *MIRRORED, *TEXTUAL, "between", "in", "isnull", "relation", *OGC, *RELATIONS)
+_RELATION_NAMES = {name: Relation[name.upper()] for name in RELATIONS}
+_SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items()} | {
+    name: getattr(RelationSet, name.upper()) for name in OGC
+}
+
+
+class Operand(NamedTuple):
+    """An attribute or a value, and the foldings around it."""
+
+    node: Attribute | Value
+    folds: frozenset[str]
+
+    @property
+    def is_attribute(self) -> bool:
+        """True for an attribute."""
+        return isinstance(self.node, Attribute)
+
+
+def constraint_of(node: Node) -> Constraint | bool:
+    """The constraint that a condition asks for; TRUE and FALSE are no constraints but themselves.
+
+    >>> at = (0, 0)
+    >>> print(constraint_of(Operation("<", (Value(5, at), Attribute("x", at)), at, at)))
+    x > 5
+    """
+    if isinstance(node, Attribute):
+        return _made(node.at, node.name, "=", True)
+    if isinstance(node, Value):
+        if isinstance(node.value, bool):
+            return node.value
+        message = "a condition is missing: a value alone is neither true nor false"
+        raise Fault(node.at, message if node.value is not None else "NULL alone is no condition: ask `x IS NULL`")
+    name = node.name
+    if name in MIRRORED:
+        return _comparison(node)
+    if name in TEXTUAL or name in ("between", "in"):
+        return _test(node)
+    if name == "isnull":
+        return _null(node)
+    if name in _SETS or name == "relation":
+        return _spatial(node)
+    if name in FUNCTIONS:
+        raise Fault(node.sign, f"{name.upper()} makes a value, not a condition: compare it with something")
+    raise Fault(node.sign, refusal(name))
+
+
+def _made(
+    at: Place, attribute: str, operator: Any, value: Any = None, folds: frozenset[str] = frozenset()
+) -> Constraint:
+    """A constraint; what is wrong with it is wrong at a place."""
+    try:
+        return Constraint(attribute, operator, value, casei="casei" in folds, accenti="accenti" in folds)
+    except ContradaError as error:
+        raise Fault(at, str(error)) from error
+
+
+def _comparison(node: Operation) -> Constraint:
+    left, right = (_operand(argument) for argument in _arguments(node, 2))
+    if left.is_attribute and right.is_attribute:
+        raise Fault(right.node.at, "two attributes cannot be compared with each other, only one with a value")
+    if not left.is_attribute and not right.is_attribute:
+        raise Fault(node.at, "two values are compared, and no attribute: one side has to be an attribute")
+    operator, at = node.name, right.node.at
+    if right.is_attribute:
+        operator, left, right, at = MIRRORED[operator], right, left, left.node.at
+    return _compared(left, operator, [right], at)
+
+
+def _test(node: Operation) -> Constraint:
+    """LIKE, BETWEEN, IN and the operators on text: the attribute comes first."""
+    first, *rest = _arguments(node, 3 if node.name == "between" else 2)
+    if node.name == "in":
+        if not isinstance(rest[0], Operation) or rest[0].name != "array":
+            raise Fault(rest[0].at, "IN takes a list of values in brackets")
+        rest = list(rest[0].arguments)
+    attribute, *operands = (_operand(argument) for argument in (first, *rest))
+    if not attribute.is_attribute:
+        raise Fault(first.at, f"{node.name.split()[0].upper()} asks about an attribute, which has to come first")
+    for operand in operands:
+        if operand.is_attribute:
+            raise Fault(operand.node.at, "two attributes cannot be compared with each other, only one with values")
+    return _compared(attribute, TEXTUAL.get(node.name, node.name), operands, node.at)
+
+
+def _compared(attribute: Operand, operator: str, operands: Sequence[Operand], at: Place) -> Constraint:
+    """An attribute compared with values, all folded alike."""
+    assert isinstance(attribute.node, Attribute)
+    values = [_folded_alike(attribute, operator, operand) for operand in operands]
+    value = tuple(values) if operator in ("between", "in") else values[0]
+    return _made(at, attribute.node.name, operator, value, attribute.folds)
+
+
+def _folded_alike(attribute: Operand, operator: str, operand: Operand) -> Any:
+    """The value of an operand. Both sides have to be folded, unless folding would not change the value."""
+    assert isinstance(operand.node, Value)
+    value, at = operand.node.value, operand.node.at
+    if value is None:
+        raise Fault(at, "nothing compares with NULL: ask `x IS NULL` or `x IS NOT NULL`")
+    if operand.folds == attribute.folds:
+        return value
+    if operand.folds - attribute.folds or not isinstance(value, str):
+        names = " and ".join(sorted(name.upper() for name in operand.folds ^ attribute.folds))
+        raise Fault(at, f"{names} has to stand around both sides of a comparison, or around neither")
+    folds = {name: name in attribute.folds for name in FOLDINGS}
+    if operator == "like":
+        is_same = _pattern(value, at).folded(**folds) == _pattern(value, at)
+    else:
+        is_same = fold(value, **folds) == value
+    if not is_same:
+        names = "(".join(sorted((name.upper() for name in attribute.folds - operand.folds), reverse=True))
+        hint = f"{names}('...'{')' * len(attribute.folds - operand.folds)}"
+        raise Fault(at, f"no folded text is like this one: write {hint} here too")
+    return value
+
+
+def _pattern(text: str, at: Place) -> Like:
+    try:
+        return parse_like(text)
+    except ContradaError as error:
+        raise Fault(at, str(error)) from error
+
+
+def _null(node: Operation) -> Constraint:
+    (operand,) = (_operand(argument) for argument in _arguments(node, 1))
+    if not isinstance(operand.node, Attribute):
+        raise Fault(operand.node.at, "IS NULL asks about an attribute; a value is there")
+    return _made(node.at, operand.node.name, "is null")  # folding changes nothing about being there
+
+
+def _spatial(node: Operation) -> Constraint:
+    """A relation of an attribute to a geometry; the other way round it is the inverse that is asked for."""
+    if node.name == "relation":
+        if len(node.arguments) < 2:
+            raise Fault(node.at, "relation takes an attribute, a geometry, and the names of relations")
+        first, second, *names = node.arguments
+        relations = RelationSet(*(_relation(name) for name in names))
+    else:
+        first, second = _arguments(node, 2)
+        relations = _SETS[node.name]
+    left, right = _operand(first), _operand(second)
+    if left.is_attribute == right.is_attribute:
+        what = "two attributes" if left.is_attribute else "two values"
+        raise Fault(node.at, f"{what} cannot be related: give one attribute and one geometry")
+    if right.is_attribute:
+        left, right, relations = right, left, relations.inverse
+    assert isinstance(left.node, Attribute)
+    assert isinstance(right.node, Value)
+    for operand in (left, right):
+        if operand.folds:
+            raise Fault(operand.node.at, "CASEI and ACCENTI are for text")
+    if not isinstance(right.node.value, Region | Point | Column):
+        raise Fault(right.node.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT or BBOX")
+    return _made(node.at, left.node.name, relations, right.node.value)
+
+
+def _relation(node: Node) -> Relation:
+    name = node.value if isinstance(node, Value) else None
+    known = _RELATION_NAMES.get(name.lower().replace("-", "_")) if isinstance(name, str) else None
+    if known is None:
+        raise Fault(node.at, f"the name of a relation is needed: {', '.join(repr(str(each)) for each in Relation)}")
+    return known
+
+
+def _arguments(node: Operation, count: int) -> tuple[Node, ...]:
+    if len(node.arguments) != count:
+        given = len(node.arguments)
+        raise Fault(node.at, f"{node.name.upper()} takes {count} argument{'s' * (count > 1)}, not {given}")
+    return node.arguments
+
+
+def _operand(node: Node) -> Operand:
+    """An attribute or a value, out of the foldings around it."""
+    folds = set()
+    while isinstance(node, Operation) and node.name in FOLDINGS:
+        folds.add(node.name)
+        (node,) = _arguments(node, 1)
+    if isinstance(node, Operation):
+        node = _value(node)
+    return Operand(node, frozenset(folds))
+
+
+def _value(node: Operation) -> Value:
+    """A value that is written as a function: DATE, TIMESTAMP, DECIMAL, BBOX."""
+    if node.name in LITERALS:
+        (argument,) = _arguments(node, 1)
+        if not isinstance(argument, Value) or not isinstance(argument.value, str):
+            raise Fault(argument.at, f"{node.name.upper()} takes text in '...'")
+        try:
+            return Value(LITERALS[node.name](argument.value), node.at)
+        except ContradaError as error:
+            raise Fault(argument.at, str(error)) from error
+    if node.name == "bbox":
+        return _box(node)
+    if node.name in CONDITIONS:
+        raise Fault(node.at, "a condition stands where a value or an attribute is needed")
+    raise Fault(node.sign, refusal(node.name))
+
+
+def _box(node: Operation) -> Value:
+    if len(node.arguments) == 6:
+        raise Fault(node.at, "BBOX takes xmin, ymin, xmax, ymax: geometry is planar, and six numbers have heights")
+    corners: list[Any] = []
+    for argument in _arguments(node, 4):
+        if isinstance(argument, Operation) and argument.name in ARITHMETIC:
+            raise Fault(argument.sign, refusal(argument.name))
+        if not isinstance(argument, Value) or type(argument.value) not in (int, float):
+            raise Fault(argument.at, "BBOX takes numbers")
+        corners.append(argument.value)
+    try:
+        return Value(Region.box(*map(float, corners)), node.at)
+    except (ContradaError, OverflowError) as error:
+        raise Fault(node.at, str(error)) from error

@@ -1,0 +1,108 @@
+"""Instances of a template: the predicate that each row of a table asks, for those who must look at it row by row.
+
+`contrada.matching.template` binds a template to whole columns, which is faster by far where matching is all one wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from contrada.errors import ContradaError, CrsError, FilterError
+from contrada.formats.rows import attributes_of, values_of
+from contrada.formats.subscriptions import template_columns
+from contrada.geometry import PointArray, RegionArray
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.faults import Rejection
+from contrada.geometry.mixed import is_geometry, is_null, parts_of
+from contrada.model import Column, Constraint, Filter, Predicate
+
+
+class Instances:
+    """The instances of a template for the rows of an Arrow table, in order; for a row that has none, the error.
+
+    Regions and points are in plain numbers, as in text; `crs` says of each attribute what its columns are in, and two
+    systems for one attribute are a CrsError.
+
+    >>> import pyarrow as pa
+    >>> from contrada import parse
+    >>> rows = pa.table({"low": [1, None], "high": [2, 3]})
+    >>> for found in Instances(parse("size BETWEEN $low AND $high"), rows):
+    ...     print(found)
+    size BETWEEN 1 AND 2
+    column 'low': no value
+    """
+
+    def __init__(self, template: Predicate, rows: Any) -> None:
+        named = template_columns(template)
+        table = attributes_of(rows, named)
+        for name in named:
+            if name not in table.column_names:
+                raise FilterError(f"the template asks for the column {name!r}; there are {rows.column_names}")
+        self._template, self._rows = template, rows.num_rows
+        self._values: dict[str, Sequence[Any]] = {}
+        found: dict[str, Crs | None] = {}
+        for name in named:
+            self._values[name], found[name] = _column_values(table.column(name))
+        self.crs = _crs_by_attribute(template, found)
+
+    def __iter__(self) -> Iterator[Predicate | ContradaError]:
+        for row in range(self._rows):
+            try:
+                values = {name: _present(name, values[row]) for name, values in self._values.items()}
+                yield Predicate([Filter([_bound(one, values) for one in part]) for part in self._template])
+            except ContradaError as error:
+                yield error
+
+
+def _column_values(column: Any) -> tuple[Sequence[Any], Crs | None]:
+    """The values of a column and its CRS; what is bad is a Rejection."""
+    if not is_geometry(column):
+        return values_of(column), None
+    values: list[Any] = [None] * len(column)
+    crs = None
+    parts, bad = parts_of(column)
+    for part in parts:
+        crs = common_crs(crs, part.column.crs)
+        own = part.column
+        plain = PointArray(own.xy) if isinstance(own, PointArray) else RegionArray(own.arrays)
+        for k, row in enumerate(part.rows.tolist()):
+            values[row] = plain[k]
+    for item in bad:
+        values[item.row] = None if is_null(item) else item
+    return values, crs
+
+
+def _crs_by_attribute(template: Predicate, found: dict[str, Crs | None]) -> dict[str, Crs | None]:
+    crs: dict[str, Crs | None] = {}
+    for constraint in (one for part in template for one in part):
+        for column in constraint.columns:
+            name = constraint.attribute
+            try:
+                crs[name] = common_crs(crs.get(name), found[column.name])
+            except CrsError as error:
+                raise CrsError(f"attribute {name!r}: {error}") from error
+    return {name: known for name, known in crs.items() if known is not None}
+
+
+def _present(name: str, value: Any) -> Any:
+    if value is None:
+        raise FilterError(f"column {name!r}: no value")
+    if isinstance(value, Rejection):
+        raise FilterError(f"column {name!r}: {value.reason}")
+    return value
+
+
+def _bound(constraint: Constraint, values: dict[str, Any]) -> Constraint:
+    """A constraint with the values of a row in place of columns."""
+    if not constraint.columns:
+        return constraint
+
+    def put(item: Any) -> Any:
+        return values[item.name] if isinstance(item, Column) else item
+
+    operand = constraint.value
+    value = tuple(map(put, operand)) if type(operand) is tuple else put(operand)
+    return Constraint(
+        constraint.attribute, constraint.operator, value, casei=constraint.casei, accenti=constraint.accenti
+    )

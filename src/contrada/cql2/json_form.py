@@ -1,0 +1,203 @@
+"""CQL2 JSON in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from contrada.cql2.scanner import OTHER_GEOMETRIES, nested_too_deeply, too_many_terms
+from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Pointer, Value
+from contrada.doors import plain_dict
+from contrada.errors import ContradaError, FilterError
+from contrada.geometry import Point, Region, RelationSet
+from contrada.limits import limit
+from contrada.model import Column, Constraint, Filter, Predicate
+from contrada.model.filter import as_predicate
+from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of, printed_value
+
+OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # beside CQL2's
+_WRITTEN = {name.removesuffix(" text"): operator for operator, name in OPERATORS.items()}
+
+
+def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Node:
+    """What a piece of JSON says; a Fault at the place that CQL2 has no form of.
+
+    >>> str(syntax_of({"op": "<", "args": [{"property": "x"}, 5]}).arguments[1].at)
+    '/args/1'
+    """
+    path = Pointer() if path is None else path
+    if depth > limit("filter_nesting"):
+        raise Fault(path, nested_too_deeply())
+    if value is None or isinstance(value, str | int | float | Decimal):
+        return Value(value, path)
+    if isinstance(value, list | tuple):
+        items = tuple(syntax_of(item, path.to(k), depth + 1) for k, item in enumerate(value))
+        return Operation("array", items, path, path)
+    if not isinstance(value, Mapping):
+        raise Fault(path, f"{type(value).__name__} is no JSON")
+    value = plain_dict(value)
+    if "op" in value:
+        return _operation(value, path, depth)
+    for key, read in _READERS.items():
+        if key in value:
+            _check_keys(value, {key}, path)
+            return read(value[key], path.to(key))
+    if "type" in value:
+        return _geometry(value, path)
+    known = ", ".join(("op", *_READERS, "type"))
+    raise Fault(path, f"an object of CQL2 JSON has one of the keys {known}; here are {', '.join(map(repr, value))}")
+
+
+def _operation(value: Mapping[str, Any], path: Pointer, depth: int) -> Node:
+    _check_keys(value, {"op", "args"}, path)
+    name, arguments = value["op"], value.get("args")
+    if not isinstance(name, str):
+        raise Fault(path.to("op"), "the name of an operator is text")
+    if not isinstance(arguments, list | tuple):
+        raise Fault(path, f"the arguments of {name!r} are a list, `args`")
+    if name.lower() in ("and", "or") and len(arguments) > limit("terms"):
+        raise Fault(path, too_many_terms())
+    below = path.to("args")
+    read = tuple(syntax_of(item, below.to(k), depth + 1) for k, item in enumerate(arguments))
+    known = OPERATORS.get(name, "<>" if name == "!=" else name.lower())
+    return Operation(known, read, path, path.to("op"))
+
+
+def _check_keys(value: Mapping[str, Any], known: set[str], path: Pointer) -> None:
+    for key in value:
+        if key not in known:
+            raise Fault(path, f"the key {key!r} has no meaning beside {', '.join(map(repr, sorted(known)))}")
+
+
+def _attribute(name: object, path: Pointer) -> Node:
+    if not isinstance(name, str) or not name:
+        raise Fault(path, "an attribute is named by text")
+    return Attribute(name, path)
+
+
+def _column(name: object, path: Pointer) -> Node:
+    if not isinstance(name, str):
+        raise Fault(path, "a column is named by text")
+    return Value(Column(name), path)
+
+
+def _function(name: str) -> Callable[[Any, Pointer], Node]:
+    """A reader of what is a function of text in text, and a key in JSON."""
+
+    def read(argument: object, path: Pointer) -> Node:
+        return Operation(name, (Value(argument, path),), path, path)
+
+    return read
+
+
+def _interval(argument: object, path: Pointer) -> Node:
+    return Operation("interval", (), path, path)
+
+
+def _box(corners: object, path: Pointer) -> Node:
+    if not isinstance(corners, list | tuple):
+        raise Fault(path, "a bbox is a list of four numbers")
+    return Operation("bbox", tuple(Value(corner, path.to(k)) for k, corner in enumerate(corners)), path, path)
+
+
+_READERS: dict[str, Callable[[Any, Pointer], Node]] = {
+    "property": _attribute,
+    "column": _column,
+    "date": _function("date"),
+    "timestamp": _function("timestamp"),
+    "decimal": _function("decimal"),
+    "interval": _interval,
+    "bbox": _box,
+}
+
+
+def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
+    """A geometry in GeoJSON."""
+    kind = value["type"]
+    if isinstance(kind, str) and kind.upper() in OTHER_GEOMETRIES:
+        raise Fault(path, f"{kind} is no value here: give a Polygon, MultiPolygon, Point or bbox")
+    if "coordinates" in value:
+        _check_keys(value, {"type", "coordinates", "bbox"}, path)
+    try:
+        given = dict(value)
+        return Value(Point.from_geojson(given) if kind == "Point" else Region.from_geojson(given), path)
+    except ContradaError as error:
+        raise Fault(path, str(error)) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise Fault(path, "the coordinates of a Point are two numbers") from error
+
+
+def to_json(what: Predicate | Filter | Constraint) -> dict[str, Any]:
+    """A predicate as CQL2 JSON, of plain Python values, that `parse_json` makes the same predicate of.
+
+    >>> to_json(Constraint("severity", ">=", 3))
+    {'op': '>=', 'args': [{'property': 'severity'}, 3]}
+    """
+    filters = [_joined("and", [_constraint(constraint) for constraint in part]) for part in as_predicate(what)]
+    return _joined("or", filters)
+
+
+def _joined(name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return parts[0] if len(parts) == 1 else {"op": name, "args": parts}
+
+
+def _constraint(constraint: Constraint) -> dict[str, Any]:
+    name: dict[str, Any] = {"property": constraint.attribute}
+    operator, value = constraint.operator, constraint.value
+    if isinstance(operator, RelationSet):
+        geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
+        word, contrary = operator.word, (~operator).word
+        if word is not None:
+            return {"op": word.lower(), "args": [name, geometry]}
+        if contrary is not None:
+            return _negated(True, {"op": contrary.lower(), "args": [name, geometry]})
+        return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
+    if constraint.kind is not None:
+        raise FilterError(f"`{constraint}`: CQL2 JSON has no form for constraints of added types")
+    if operator in NULLS:
+        return _negated(operator == "is not null", {"op": "isNull", "args": [name]})
+
+    def folded(item: Any) -> Any:
+        item = {"op": "accenti", "args": [item]} if constraint.accenti else item
+        return {"op": "casei", "args": [item]} if constraint.casei else item
+
+    plain = operator.removeprefix("not ")
+    arguments: list[Any]
+    if operator in PAIRS:
+        arguments = [folded(_literal(item)) for item in value]
+    elif operator in SETS:
+        arguments = [[folded(_literal(item)) for item in value]]
+    elif operator in TEXTUAL and not isinstance(value, Column):
+        plain, arguments = "like", [folded(like_of(operator, value).to_text())]
+    else:
+        plain = _WRITTEN.get(plain, "<>" if plain == "!=" else plain)
+        arguments = [folded(_literal(value))]
+    return _negated(operator.startswith("not "), {"op": plain, "args": [folded(name), *arguments]})
+
+
+def _negated(is_negated: bool, operation: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "not", "args": [operation]} if is_negated else operation
+
+
+def _literal(value: Any) -> Any:
+    """A value as JSON has it: numbers that are neither integers nor finite doubles are marked as decimals."""
+    if isinstance(value, Column):
+        return {"column": value.name}
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, date | np.datetime64):
+        return {"timestamp": printed_value(value).removeprefix("TIMESTAMP('").removesuffix("')")}
+    nearest = float(value)
+    if nearest in (float("inf"), float("-inf")) or Fraction(*value.as_integer_ratio()) != Fraction(nearest):
+        text = printed_value(value).removeprefix("DECIMAL('").removesuffix("')")
+        return {"decimal": text.replace("1e999", "Infinity")}
+    return nearest

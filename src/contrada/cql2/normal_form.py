@@ -1,0 +1,137 @@
+"""Any nesting of AND, OR and NOT to a predicate: NOT goes to the leaves, and AND below OR (disjunctive normal form).
+
+Logic is three-valued, and stays so: De Morgan's laws and distribution hold with unknown too, and every constraint has a
+negation that is unknown where it is. Nothing is dropped as always true but what says TRUE. How many filters there will
+be is known before the first is made.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, product
+from typing import NamedTuple, TypeAlias
+
+from contrada.cql2.conditions import constraint_of
+from contrada.cql2.syntax import Fault, Node, Operation
+from contrada.limits import limit, variable
+from contrada.model import Constraint, Filter, Predicate
+
+UNCOUNTED = 10**15  # sizes are not counted further than this
+CONTRARY = {"and": "or", "or": "and"}
+
+Conjunction: TypeAlias = tuple[int, ...]  # the numbers of its constraints
+
+
+class Part(NamedTuple):
+    """A piece of an expression with all NOTs above it taken in: AND or OR of later parts, or a leaf."""
+
+    node: Node
+    joins: str  # "and", "or", or "" for a leaf
+    parts: list[int]
+    leaf: Constraint | bool
+
+
+class Size(NamedTuple):
+    """How many filters a part takes, and constraints in all of them together."""
+
+    filters: int
+    constraints: int
+
+
+def predicate_of(root: Node) -> Predicate:
+    """The predicate that an expression asks for; a Fault if it is always or never true, or too large."""
+    parts = _parts(root)
+    sizes: list[Size] = [Size(0, 0)] * len(parts)
+    for number in reversed(range(len(parts))):
+        sizes[number] = _size(parts[number], sizes)
+        _check(parts[number].node, sizes[number])
+    constraints, conjunctions = _expanded(parts)
+    if not conjunctions:
+        raise Fault(root.at, "this is never true, and no message would ever match")
+    if () in conjunctions:
+        raise Fault(root.at, "this is always true: to get all messages with an attribute ask `attribute IS NOT NULL`")
+    unique: dict[frozenset[int], Conjunction] = {}
+    for each in conjunctions:
+        unique.setdefault(frozenset(each), each)
+    return Predicate(Filter(constraints[number] for number in dict.fromkeys(each)) for each in unique.values())
+
+
+def _parts(root: Node) -> list[Part]:
+    """The parts of an expression, each before those that it joins; without recursion, however deep it is."""
+    parts: list[Part] = []
+    waiting: list[tuple[Node, bool, int]] = [(root, False, -1)]  # a node, whether NOT is above it, who joins it
+    while waiting:
+        node, is_negated, above = waiting.pop()
+        while isinstance(node, Operation) and node.name == "not":
+            node, is_negated = _only(node), not is_negated
+        if above >= 0:
+            parts[above].parts.append(len(parts))
+        if isinstance(node, Operation) and node.name in CONTRARY:
+            if not node.arguments:
+                raise Fault(node.at, f"{node.name.upper()} needs conditions")
+            joins = CONTRARY[node.name] if is_negated else node.name
+            waiting += [(argument, is_negated, len(parts)) for argument in reversed(node.arguments)]
+            parts.append(Part(node, joins, [], False))
+        else:
+            leaf = constraint_of(node)
+            if is_negated:
+                leaf = not leaf if isinstance(leaf, bool) else leaf.negated
+            parts.append(Part(node, "", [], leaf))
+    return parts
+
+
+def _only(node: Operation) -> Node:
+    if len(node.arguments) != 1:
+        raise Fault(node.at, f"NOT takes one condition, not {len(node.arguments)}")
+    return node.arguments[0]
+
+
+def _size(part: Part, sizes: list[Size]) -> Size:
+    """The size of a part, from those of the parts that it joins."""
+    if not part.joins:
+        return Size(int(part.leaf is not False), int(isinstance(part.leaf, Constraint)))
+    below = [sizes[number] for number in part.parts]
+    if part.joins == "or":
+        filters, constraints = (sum(column) for column in zip(*below, strict=True))
+    else:
+        filters = 1
+        constraints = 0
+        for size in below:
+            constraints = min(constraints * size.filters + size.constraints * filters, UNCOUNTED)
+            filters = min(filters * size.filters, UNCOUNTED)
+    return Size(min(filters, UNCOUNTED), min(constraints, UNCOUNTED))
+
+
+def _check(node: Node, size: Size) -> None:
+    """Refuse what is too large. Parts come before those that join them, so it is the smallest such part."""
+    most_filters, most_constraints = limit("filters"), limit("constraints")
+    if size.filters > most_filters:
+        count = "more than 10^15" if size.filters == UNCOUNTED else f"{size.filters:,}"
+        message = f"this part would take {count} filters, as an OR of ANDs, and at most {most_filters:,} are taken"
+        message += f" ({variable('filters')})"
+    elif size.constraints > most_constraints and size.filters > 1:
+        count = "more than 10^15" if size.constraints == UNCOUNTED else f"{size.constraints:,}"
+        message = f"this part would take {size.filters:,} filters with {count} constraints, as an OR of ANDs"
+        message += f", and at most {most_constraints:,} are taken ({variable('constraints')})"
+    else:
+        return
+    raise Fault(node.at, f"{message}; several subscriptions, or IN for an OR of equal comparisons, do it")
+
+
+def _expanded(parts: list[Part]) -> tuple[list[Constraint], list[Conjunction]]:
+    """The distinct constraints, and the conjunctions of them whose disjunction the first part is."""
+    numbers: dict[Constraint, int] = {}
+    expanded: list[list[Conjunction]] = [[]] * len(parts)
+    for number in reversed(range(len(parts))):
+        part = parts[number]
+        below = [expanded[each] for each in part.parts]
+        if part.joins == "or":
+            expanded[number] = list(chain.from_iterable(below))
+        elif part.joins == "and":
+            expanded[number] = [tuple(chain.from_iterable(chosen)) for chosen in product(*below)]
+        elif isinstance(part.leaf, bool):
+            expanded[number] = [()] if part.leaf else []
+        else:
+            expanded[number] = [(numbers.setdefault(part.leaf, len(numbers)),)]
+        for each in part.parts:
+            expanded[each] = []  # no longer needed
+    return list(numbers), expanded[0]

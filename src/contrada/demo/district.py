@@ -1,0 +1,178 @@
+"""A made-up district for demonstrations: parcels, buildings, facilities, subscriptions and a day of messages.
+
+Seeded, without a network, in metres of EPSG:25832 (ETRS89 / UTM zone 32N) around Siena. A few rows in a thousand are
+bad on purpose, so that a run shows what becomes of them; `District.bad` names them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+from contrada.demo.facilities import make_facilities, make_subscriptions, quarters_of
+from contrada.demo.files import CRS, from_wkb, with_wkb, write_features, write_geoparquet
+from contrada.demo.ground import (
+    PARCELS_PER_BLOCK,
+    Blocks,
+    Buildings,
+    Geometries,
+    IntArray,
+    Parcels,
+    make_blocks,
+    make_buildings,
+    make_parcels,
+)
+from contrada.demo.messages import make_messages
+from contrada.errors import ContradaError
+
+__all__ = ["CRS", "District", "make_district", "write_district"]
+
+PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES = 20_000, 2_000, 3_000, 5_000  # at scale 1; buildings follow the parcels
+BAD_SHARE = 0.002
+FAULTS = ("bow-tie", "missing", "nan")
+UNFINISHED = "severity >= "  # what a subscription that is bad on purpose asks
+
+
+@dataclass(frozen=True)
+class District:
+    """Five tables in metres of EPSG:25832, geometry as WKB, and the rows of each that are bad on purpose.
+
+    | table | columns beside geometry |
+    |---|---|
+    | parcels | key, subscriber, quarter, use, min_severity |
+    | buildings | id, parcel, use, floors |
+    | facilities | key, subscriber, name, kind, quarter, min_severity, max_wind |
+    | subscriptions | key, subscriber, filter |
+    | messages | message_id, id, event, severity, wind, certainty, source, onset, expires; the geometry is `area` |
+    """
+
+    parcels: pa.Table
+    buildings: pa.Table
+    facilities: pa.Table
+    subscriptions: pa.Table
+    messages: pa.Table
+    bad: dict[str, IntArray]
+
+    def counts(self) -> dict[str, int]:
+        """The rows of each table."""
+        return {name: len(getattr(self, name)) for name in self.bad}
+
+
+def make_district(seed: int = 7, scale: float = 1.0) -> District:
+    """A district of some 20,000 parcels, 31,000 buildings, 2,000 facilities and 5,000 messages times `scale`.
+
+    The same seed and scale give the same rows.
+
+    >>> make_district(seed=7, scale=0.01).counts()
+    {'parcels': 199, 'buildings': 319, 'facilities': 20, 'subscriptions': 30, 'messages': 50}
+    """
+    if not 0.001 <= scale <= 1000:
+        raise ContradaError(f"scale is {scale}; it must lie between 0.001 and 1000")
+    rng = np.random.default_rng(seed)
+    blocks = make_blocks(rng, max(4, round(PARCELS * scale / PARCELS_PER_BLOCK)))
+    parcels = make_parcels(rng, blocks)
+    buildings = make_buildings(rng, blocks, parcels)
+    facilities, regions = make_facilities(rng, blocks, parcels, max(3, round(FACILITIES * scale)))
+    subscriptions = make_subscriptions(rng, facilities, regions, max(3, round(SUBSCRIPTIONS * scale)))
+    messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)))
+    ground = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
+    bad = {
+        "parcels": spoil(rng, parcels.polygons),
+        "buildings": spoil(rng, buildings.polygons),
+        "facilities": spoil(rng, regions),
+        "subscriptions": np.sort(rng.choice(len(subscriptions), _bad_count(len(subscriptions)), replace=False)),
+        "messages": spoil(rng, areas),
+    }
+    return District(
+        with_wkb(ground[0], "geometry", parcels.polygons),
+        with_wkb(ground[1], "geometry", buildings.polygons),
+        with_wkb(facilities, "geometry", regions),
+        _with_unfinished(subscriptions, bad["subscriptions"]),
+        with_wkb(messages, "area", areas),
+        bad,
+    )
+
+
+def write_district(directory: str | os.PathLike[str], seed: int = 7, scale: float = 1.0) -> District:
+    """Make a district and write it in several formats; the directory is made if need be.
+
+    parcels.parquet, messages.parquet and subscriptions.parquet are GeoParquet in EPSG:25832; buildings.geojsonl
+    (newline GeoJSON) and facilities.geojson (a FeatureCollection) are in longitude and latitude, as RFC 7946 wants.
+    """
+    target = Path(directory)
+    target.mkdir(parents=True, exist_ok=True)
+    district = make_district(seed, scale)
+    write_geoparquet(target / "parcels.parquet", district.parcels, "geometry")
+    write_geoparquet(target / "messages.parquet", district.messages, "area")
+    write_geoparquet(target / "subscriptions.parquet", district.subscriptions, "geometry")
+    write_features(target / "buildings.geojsonl", *_apart(district.buildings), lines=True)
+    write_features(target / "facilities.geojson", *_apart(district.facilities), lines=False)
+    return district
+
+
+def _apart(table: pa.Table) -> tuple[pa.Table, Geometries]:
+    return table.drop_columns(["geometry"]), from_wkb(table["geometry"])
+
+
+def _bad_count(rows: int) -> int:
+    return min(rows, max(len(FAULTS), round(rows * BAD_SHARE)))
+
+
+def spoil(rng: np.random.Generator, geometries: Geometries) -> IntArray:
+    """Make a few regions bad, in place: bow-ties, missing ones, a NaN among the coordinates. Returns their rows."""
+    regions = np.flatnonzero(shapely.get_dimensions(geometries) == 2)
+    rows = np.sort(rng.choice(regions, min(_bad_count(len(geometries)), len(regions)), replace=False))
+    for number, row in enumerate(rows):
+        geometries[row] = _spoilt(geometries[row], FAULTS[number % len(FAULTS)])
+    return rows
+
+
+def _spoilt(region: shapely.Geometry, fault: str) -> shapely.Geometry | None:
+    if fault == "missing":
+        return None
+    xmin, ymin, xmax, ymax = region.bounds
+    second = (xmax, ymax) if fault == "bow-tie" else (xmax, np.nan)
+    with np.errstate(invalid="ignore"):  # Shapely warns of NaN as NumPy does
+        return shapely.Polygon([(xmin, ymin), second, (xmax, ymin), (xmin, ymax), (xmin, ymin)])
+
+
+def _with_unfinished(subscriptions: pa.Table, rows: IntArray) -> pa.Table:
+    filters = subscriptions["filter"].to_pylist()
+    for row in rows:
+        filters[row] = UNFINISHED
+    return subscriptions.set_column(subscriptions.schema.get_field_index("filter"), "filter", pa.array(filters))
+
+
+def _parcel_attributes(rng: np.random.Generator, blocks: Blocks, parcels: Parcels) -> pa.Table:
+    count = len(parcels.polygons)
+    uses = np.array(["residential", "residential", "residential", "mixed", "commercial", "garden"])
+    owners = rng.zipf(1.7, count) % max(2, count // 3)
+    quarters = np.array(quarters_of(parcels.polygons, blocks))
+    return pa.table(
+        {
+            "key": [f"P{number:07d}" for number in range(count)],
+            "subscriber": [f"owner-{owner:05d}" for owner in owners],
+            "quarter": pa.array(quarters),
+            "use": pa.array(uses[rng.integers(0, len(uses), count)]),
+            "min_severity": pa.array(rng.integers(1, 6, count)),
+        }
+    )
+
+
+def _building_attributes(rng: np.random.Generator, buildings: Buildings) -> pa.Table:
+    count = len(buildings.polygons)
+    return pa.table(
+        {
+            "id": [f"B{number:07d}" for number in range(count)],
+            "parcel": [f"P{number:07d}" for number in buildings.parcels],
+            "use": pa.array(
+                np.where(buildings.is_shed, "shed", np.array(["house", "shop"])[rng.integers(0, 2, count)])
+            ),
+            "floors": pa.array(np.where(buildings.is_shed, 1, rng.integers(1, 6, count))),
+        }
+    )

@@ -1,0 +1,67 @@
+"""GeoParquet, GeoJSON and newline GeoJSON from columns of attributes and geometries, written by hand.
+
+Parquet keeps the metres of EPSG:25832. GeoJSON is in longitude and latitude, as RFC 7946 wants it; equal vertices stay
+equal, so edges that were shared are shared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import shapely
+
+from contrada.demo.ground import FloatArray, Geometries
+
+CRS = "EPSG:25832"
+
+
+def with_wkb(attributes: pa.Table, name: str, geometries: Geometries) -> pa.Table:
+    """The table with the geometries as a last column of WKB, null where there is none."""
+    return attributes.append_column(name, pa.array(shapely.to_wkb(geometries), type=pa.binary()))
+
+
+def from_wkb(column: pa.ChunkedArray) -> Geometries:
+    """The geometries of a column of WKB; bad ones too, of whose NaN Shapely would warn as NumPy does."""
+    with np.errstate(invalid="ignore"):
+        geometries: Geometries = shapely.from_wkb(column.to_numpy(zero_copy_only=False))
+    return geometries
+
+
+def write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
+    """GeoParquet 1.1: the table with its column of WKB described in the file's metadata."""
+    from pyproj import CRS as ReferenceSystem
+
+    geometries = from_wkb(table[geometry])
+    names = {1: "Point", 3: "Polygon", 6: "MultiPolygon"}
+    kinds = sorted({names[code] for code in np.unique(shapely.get_type_id(geometries)).tolist() if code in names})
+    column = {"encoding": "WKB", "geometry_types": kinds, "crs": ReferenceSystem.from_user_input(CRS).to_json_dict()}
+    described = {"version": "1.1.0", "primary_column": geometry, "columns": {geometry: column}}
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path, compression="zstd")
+
+
+def write_features(path: Path, attributes: pa.Table, geometries: Geometries, *, lines: bool) -> None:
+    """GeoJSON in longitude and latitude: a Feature to a line, or (`lines=False`) one FeatureCollection."""
+    between, around = (
+        ("\n", ("", "\n")) if lines else (",\n", ('{"type": "FeatureCollection", "features": [\n', "\n]}\n"))
+    )
+    path.write_text(around[0] + between.join(_features(attributes, geometries)) + around[1], encoding="utf-8")
+
+
+def _features(attributes: pa.Table, geometries: Geometries) -> Iterator[str]:
+    texts = shapely.to_geojson(shapely.transform(geometries, _to_degrees))
+    for properties, text in zip(attributes.to_pylist(), texts, strict=True):
+        # Shapely writes null for a coordinate that is NaN, since JSON has no other word for it.
+        yield f'{{"type": "Feature", "properties": {json.dumps(properties)}, "geometry": {text or "null"}}}'
+
+
+def _to_degrees(metres: FloatArray) -> FloatArray:
+    from pyproj import Transformer
+
+    east, north = Transformer.from_crs(CRS, "OGC:CRS84", always_xy=True).transform(metres[:, 0], metres[:, 1])
+    degrees = np.stack([east, north], axis=1)
+    return np.where(np.isfinite(degrees), degrees, np.nan)

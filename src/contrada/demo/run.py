@@ -1,0 +1,232 @@
+"""What `contrada demo` does, stage by stage."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contrada import pipeline
+from contrada.amounts import rate
+from contrada.errors import ContradaError
+from contrada.report.report import Written, report_and_numbers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from contrada.cli.spark_running import Interruption
+
+MARK = ".contrada-demo"  # in the directory of a run, which a later run may replace
+AREA = "area"  # the attribute of a message's region
+TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
+THRESHOLD = "severity >= $min_severity"
+USUAL_THRESHOLD = 3  # of rows without one, where others have
+
+
+class Inputs(NamedTuple):
+    """Files of a run: messages, rows of filters, regions."""
+
+    messages: list[Path]
+    filters: list[Path]
+    regions: list[Path]
+
+
+class Demo:
+    """One run: what is read and where results go."""
+
+    def __init__(self, output: Path, data: Path | None, master: str | None) -> None:
+        self.output, self.data, self.master = output, data, master
+        self.seconds: dict[str, float] = {}
+
+    def run(self, scale: float, seed: int, interruption: Interruption) -> None:
+        """Make or find data, ingest, compile, match, write and report; then say what happened."""
+        from rich.console import Console
+
+        self.console = Console(stderr=True)
+        self._take_output()
+        if self.data is None:
+            with self.stage("make the district"):
+                self._make(scale, seed)
+        inputs = inputs_in(self.data or self.output / "data")
+        with self.stage("start Spark"):
+            spark = interruption.start(self.master)
+        try:
+            self._match(spark, inputs)
+        finally:
+            spark.stop()
+
+    def _take_output(self) -> None:
+        """Take an empty directory or the output of an earlier run; in any other one nothing may be replaced."""
+        mark = self.output / MARK
+        if self.output.exists() and not mark.exists() and any(self.output.iterdir()):
+            raise ContradaError(f"{self.output} holds something else, which would be replaced; name a new directory")
+        self.output.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+    def _make(self, scale: float, seed: int) -> None:
+        from contrada.demo.district import write_district
+
+        directory = self.output / "data"
+        shutil.rmtree(directory, ignore_errors=True)
+        write_district(directory, seed=seed, scale=scale)
+
+    def _match(self, spark: SparkSession, inputs: Inputs) -> None:
+        with self.stage("ingest"):
+            messages, crs, unread = self._messages(spark, inputs.messages)
+            regions = pipeline.ingest(spark, inputs.regions, to_crs=crs) if inputs.regions else None
+            counts = None if regions is None else regions.counts()
+            quarantine = [*unread, *([] if regions is None else [regions.quarantine])]
+            if regions is not None:
+                shutil.rmtree(self.output / "regions", ignore_errors=True)
+                regions.write(self.output / "regions")
+        with self.stage("compile"):
+            asked, compiled = self._compiled(spark, None if regions is None else regions.rows, inputs.filters)
+        with self.stage("match"):
+            found = [pipeline.match(messages, one) for one in compiled]
+            matches = united([one.matches for one in found])
+            rejected = refused(found)
+            for name, table in (("matches", matches), ("rejected", rejected)):
+                table.write.mode("overwrite").parquet(str(self.output / name))
+            matches, rejected = (spark.read.parquet(str(self.output / name)) for name in ("matches", "rejected"))
+        with self.stage("report"):
+            written = report_and_numbers(
+                self.output / "report.html", messages=messages, subscriptions=asked, matches=matches,
+                rejected=rejected, title="Contrada: who hears of what", seconds=dict(self.seconds),
+                quarantine=united([one.select("file", "row", "reason") for one in quarantine]) if quarantine else None,
+                set_aside=united([one.rejected.select("row", "key", "reason") for one in compiled]),
+                attribution=None if regions is None else list(regions.about.attribution.values()),
+                plan="broadcast",
+            )  # fmt: skip
+        self._tell(counts, written)
+
+    def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
+        """Messages with an id and a region called `area`, their CRS, and the rows of files that are none."""
+        from pyspark.sql import functions as f
+
+        if all(path.suffix == ".parquet" or path.is_dir() for path in files):
+            frame = spark.read.parquet(*map(str, files))
+            if {"message_id", AREA} <= set(frame.columns):
+                return frame, crs_of(files[0], AREA), []
+        read = pipeline.ingest(spark, files)
+        frame = read.rows.withColumnRenamed("geometry", AREA)
+        if "message_id" not in frame.columns:
+            frame = frame.withColumn("message_id", f.monotonically_increasing_id())
+        return frame, read.crs, [read.quarantine]
+
+    def _compiled(
+        self, spark: SparkSession, regions: DataFrame | None, filters: list[Path]
+    ) -> tuple[DataFrame, list[Any]]:
+        """Subscriptions as a table for the report, and compiled: regions with a template, and filters."""
+        from pyspark.sql import functions as f
+
+        asked, compiled = [], []
+        if regions is not None:
+            rows, template = subscriptions_of(regions)
+            compiled.append(pipeline.compile(rows, self.output / "artifacts", template=template))
+            asked.append(rows.select("key", "subscriber", f.lit(template).alias("filter"), "geometry"))
+        for path in filters:
+            rows = spark.read.parquet(str(path)) if path.suffix == ".parquet" else spark.read.json(str(path))
+            compiled.append(pipeline.compile(rows, self.output / "artifacts"))
+            asked.append(rows.select("key", "subscriber", "filter", f.lit(None).cast("binary").alias("geometry")))
+        if not compiled:
+            raise ContradaError("there is nothing to subscribe: no regions and no filters")
+        return united(asked), compiled
+
+    def _tell(self, counts: Any, written: Written) -> None:
+        """Print what happened, in ten lines; all but the lines of regions and time are numbers of the report."""
+        page, numbers = written
+        messages, made, seconds = numbers.messages, numbers.matches, self.seconds["match"]
+        bad = 0 if numbers.quarantined is None else numbers.quarantined.rows
+        aside = 0 if numbers.set_aside is None else numbers.set_aside.rows
+        told = [
+            f"data           {(self.data or self.output / 'data')}",
+            "regions        none" if counts is None else
+            f"regions        {counts.read:,} read, {counts.kept:,} kept",
+            f"quarantined    {bad:,} rows of files"
+            + (f", those of regions in {self.output / 'regions' / 'quarantine'}" if counts is not None else ""),
+            f"subscriptions  {numbers.subscriptions:,} compiled, {aside:,} set aside",
+            f"messages       {messages:,}, of which {numbers.rejected.rows:,} rejected with a reason",
+            f"matches        {made:,}, {made / max(1, messages):.1f} a message",
+            f"rate           {rate(messages, seconds, 'message')},"
+            f" {rate(made, seconds, 'match', 'matches')}, start of workers included",
+            f"time           {sum(self.seconds.values()):.0f} s: "
+            + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
+            f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",
+            f"look at        {page}",
+        ]  # fmt: skip
+        print("\n".join(told))
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show that a stage runs, and for how long it ran."""
+        start = time.monotonic()
+        if self.console.is_terminal:
+            with self.console.status(name):
+                yield
+        else:
+            yield
+        self.seconds[name] = time.monotonic() - start
+        self.console.print(f"{name}: {self.seconds[name]:.1f} s", highlight=False)
+
+
+def inputs_in(directory: Path) -> Inputs:
+    """The files of a directory, by what they are."""
+    files = sorted(path for path in directory.iterdir() if not path.name.startswith((".", "_")))
+    texts = {".md", ".txt", ".csv.crs"}
+    named = {name: [path for path in files if path.stem == name] for name in ("messages", "subscriptions")}
+    rest = [path for path in files if path.stem not in named and path.suffix.lower() not in texts]
+    if not named["messages"]:
+        raise ContradaError(f"{directory} has no file messages.*; there are {', '.join(p.name for p in files)}")
+    return Inputs(named["messages"], named["subscriptions"], rest)
+
+
+def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
+    """Regions as rows of subscriptions, and what each asks."""
+    from pyspark.sql import functions as f
+
+    known = set(regions.columns)
+
+    def first_of(*names: str) -> Any:
+        found = [f.col(name).cast("string") for name in names if name in known]
+        return f.coalesce(*found, f.lit(None).cast("string"))
+
+    number = f.concat(f.lit("row "), f.monotonically_increasing_id().cast("string"))
+    key = f.coalesce(first_of("key", "id"), number)
+    subscriber = f.coalesce(first_of("subscriber", "parcel"), key).alias("subscriber")
+    columns = [key.alias("key"), subscriber, f.col("geometry")]
+    if "min_severity" not in known:
+        return regions.select(*columns), TEMPLATE
+    threshold = f.coalesce(f.col("min_severity"), f.lit(USUAL_THRESHOLD)).alias("min_severity")
+    return regions.select(*columns, threshold), f"{TEMPLATE} AND {THRESHOLD}"
+
+
+def refused(found: list[Any]) -> DataFrame:
+    """Messages that one of several tables rejects, each with the reason of the first that does."""
+    whole: DataFrame = found[0].rejected
+    for one in found[1:]:
+        known = whole.select("message_id").distinct()
+        whole = whole.unionByName(one.rejected.join(known, "message_id", "left_anti"))
+    return whole
+
+
+def united(frames: list[DataFrame]) -> DataFrame:
+    """The rows of several."""
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole
+
+
+def crs_of(path: Path, column: str) -> str | None:
+    """The CRS that the GeoParquet metadata of a file names for a column."""
+    import pyarrow.parquet as pq
+
+    from contrada.formats.rows import attributes_of
+    from contrada.geometry.arrow import crs_of_type
+
+    file = next(path.glob("*.parquet")) if path.is_dir() else path
+    empty = attributes_of(pq.read_schema(file).empty_table(), [column])
+    return crs_of_type(empty.schema.field(column).type)

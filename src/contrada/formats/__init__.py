@@ -1,0 +1,1 @@
+"""Formats of messages and subscriptions: GeoJSON, CAP, CloudEvents, CSV, Parquet, Arrow, GIS files."""

@@ -1,0 +1,225 @@
+"""Batches of rows whose decoded values fit in memory, whatever a small file says of them.
+
+A Parquet file of 1 MB can hold gigabytes: pages are compressed, and a long value stands once in a dictionary that a
+million rows refer to. The first is checked against the limit `expansion` before anything is decompressed; values with
+a dictionary are read as that, and decoded a few rows at a time. Values that share prefixes, and long ones of fixed
+length, are read a few rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from contrada.errors import FormatError
+from contrada.formats.parquet.pages import ColumnPages, column_pages, row_groups
+from contrada.limits import check_limit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BATCH_BYTES = 1 << 26  # of the decoded values of one batch
+FREE_BYTES = 1 << 26  # any file may expand to this
+ROW_BYTES = 256  # that a row takes at least in Python, even one of nulls: this bounds the rows of a small file
+
+
+def check_expansion(name: str, expanded: int, size: int) -> None:
+    """Raise LimitError if `size` bytes of a file become more than the limit `expansion` times as many.
+
+    >>> check_expansion("a.gz", 10**9, 10**6)
+    Traceback (most recent call last):
+    contrada.errors.LimitError: a.gz has 1,000 bytes out of each compressed byte; ...
+    """
+    if expanded > FREE_BYTES:
+        check_limit("expansion", expanded // max(size, 1), name)
+
+
+class Parquet(NamedTuple):
+    """A Parquet file, and how many rows of it are read and given at once: fewer are read where values may be long."""
+
+    file: Any
+    rows: int
+    most: int
+
+    def batches(self, **options: Any) -> Iterator[Any]:
+        """Give record batches as `ParquetFile.iter_batches` does, joined where few rows are read at once."""
+        kept: list[Any] = []
+        for batch in self.file.iter_batches(self.rows, **options):
+            kept.append(batch)
+            if sum(each.num_rows for each in kept) >= self.most or sum(each.nbytes for each in kept) >= BATCH_BYTES:
+                yield _joined(kept)
+                kept = []
+        if kept:
+            yield _joined(kept)
+
+
+def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None = None) -> Parquet:
+    """Open a path or stream of `size` bytes for reading in batches of `most` rows, all or those of `span`: first, stop.
+
+    Text and bytes come as dictionaries where they have one and a batch of them could take too much room. All sizes are
+    those that the pages themselves declare, since the footer may lie.
+    """
+    import pyarrow.parquet as pq
+
+    is_path = not hasattr(source, "seek")
+    file = pq.ParquetFile(source, memory_map=is_path)
+    if is_path:
+        with open(source, "rb") as stream:
+            walked = _walk(stream, file.schema, size, span)
+    else:
+        walked = _walk(source, file.schema, size, span)
+    extensions = _extension_columns(file)
+    texts = [(leaf, pages) for leaf, pages in walked if leaf.physical_type == "BYTE_ARRAY"]
+    heavy = {leaf.path for leaf, pages in texts if most * pages.dictionary > BATCH_BYTES} - extensions
+    longest = [_fixed_length(leaf) for leaf, _ in walked] + [pages.prefixed for _, pages in walked]
+    longest += [pages.dictionary for leaf, pages in texts if leaf.path in extensions]
+    rows = min(most, max(1, BATCH_BYTES // max(1, 1, *longest)))
+    if heavy:
+        if not is_path:
+            source.seek(0)
+        file = pq.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
+    return Parquet(file, rows, most)
+
+
+def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None) -> list[tuple[Any, ColumnPages]]:
+    """Columns of row groups, by what the schema says of each, and their pages.
+
+    More in all pages than the limit `expansion` allows is a LimitError.
+    """
+    leaves = [schema.column(k) for k in range(len(schema))]
+    groups = list(row_groups(stream, size, span))
+    chunks = [chunk for group in groups for chunk in group.chunks[: len(leaves)]]
+    packed = sum(chunk.bytes for chunk in chunks)
+    if packed > 2 * size + FREE_BYTES // 64:  # a walk through columns that share their pages could take hours
+        raise FormatError(f"the Parquet footer lists {packed:,} bytes of columns in a file of {size:,} bytes")
+    total = sum(ROW_BYTES * group.rows for group in groups)
+    total += sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks)
+
+    def add(count: int) -> None:
+        nonlocal total
+        total += count
+        check_expansion("the Parquet file", total, size)
+
+    add(0)
+    return [(leaves[chunk.place], column_pages(stream, chunk, add)) for chunk in chunks]
+
+
+def _fixed_length(leaf: Any) -> int:
+    """The length of the values of a column if all have the same: such columns are never read as dictionaries."""
+    return int(leaf.length) if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
+
+
+def _joined(batches: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _extension_columns(file: Any) -> set[str]:
+    import pyarrow as pa
+
+    return {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
+
+
+class Expansion:
+    """What a file of `size` bytes has become so far; more than the limit `expansion` allows is a LimitError."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name, self._size, self._sum = name, size, 0
+
+    def slices(self, batch: Any) -> Iterator[Any]:
+        """The rows of a batch in slices whose values take `BATCH_BYTES`, or of single rows; dictionaries are decoded.
+
+        >>> import pyarrow as pa
+        >>> long = pa.DictionaryArray.from_arrays(pa.array([0] * 10), ["x" * 20_000_000])
+        >>> [part.num_rows for part in Expansion("a", 10**8).slices(pa.record_batch({"a": long}))]
+        [3, 3, 3, 1]
+        """
+        if not any(_may_grow(field.type) for field in batch.schema):
+            self._add(batch.nbytes + ROW_BYTES * batch.num_rows)
+            yield batch
+            return
+        least = np.full(batch.num_rows, ROW_BYTES, np.int64)
+        ends = np.cumsum(sum((_row_bytes(column) for column in batch.columns), least))
+        start = 0
+        while start < batch.num_rows:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, "right")))
+            check_limit("record_bytes", int(ends[start]) - before, f"{self._name}, row {start} of a batch,")
+            self._add(int(ends[stop - 1]) - before)
+            yield _decoded(batch.slice(start, stop - start))
+            start = stop
+
+    def _add(self, count: int) -> None:
+        self._sum += count
+        check_expansion(self._name, self._sum, self._size)
+
+
+def _decoded(batch: Any) -> Any:
+    """The batch without dictionaries, those within structs and lists too."""
+    import pyarrow as pa
+
+    kinds = [_plain(field.type) for field in batch.schema]
+    columns = [
+        column if column.type == kind else column.cast(kind) for column, kind in zip(batch.columns, kinds, strict=True)
+    ]
+    fields = [field.with_type(kind) for field, kind in zip(batch.schema, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
+
+
+def _plain(kind: Any) -> Any:
+    """A type without dictionaries."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
+
+
+def _may_grow(kind: Any) -> bool:
+    """True for types that hold a value once for several rows, and those that are made of such types."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_list_view(kind):
+        return True
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_large_list_view(kind):
+        return True
+    return any(_may_grow(kind.field(k).type) for k in range(kind.num_fields))
+
+
+def _row_bytes(column: Any) -> NDArray[np.int64]:
+    """How many bytes the values of each row of a column take when they are decoded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        return np.concatenate([*(_row_bytes(chunk) for chunk in column.chunks), np.empty(0, np.int64)])
+    if isinstance(column, pa.ExtensionArray):
+        return _row_bytes(column.storage)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        known = np.append(_row_bytes(column.dictionary), 0)
+        return np.asarray(known[np.asarray(column.indices.fill_null(len(known) - 1).cast(pa.int64()))])
+    if pa.types.is_run_end_encoded(kind):
+        first, stop = column.offset, column.offset + len(column)
+        ends = np.clip(np.asarray(column.run_ends).astype(np.int64), first, stop)
+        return np.repeat(_row_bytes(column.values), np.diff(ends, prepend=first))
+    if pa.types.is_struct(kind):
+        return np.asarray(sum((_row_bytes(part) for part in column.flatten()), np.zeros(len(column), np.int64)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        items = column.items if pa.types.is_map(kind) else column.values
+        below = np.concatenate([[0], np.cumsum(_row_bytes(items))])
+        offsets = np.asarray(column.offsets).astype(np.int64)
+        return np.asarray(below[offsets[1:]] - below[offsets[:-1]])
+    if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):
+        return np.asarray(pc.binary_length(column).fill_null(0)).astype(np.int64)
+    width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 8
+    return np.full(len(column), width, np.int64)

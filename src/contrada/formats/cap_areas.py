@@ -1,0 +1,220 @@
+"""The areas of CAP alerts as regions: polygons, circles, and codes that a table of zones resolves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FormatError, RegionError
+from contrada.formats.xml import Element
+from contrada.geometry import Region, RegionArray
+from contrada.geometry.crs import LONGITUDE_LATITUDE
+
+Zones = Mapping[tuple[str, str], Region]
+
+SIDES = 32  # of the polygon around a circle
+_BEARINGS = [2 * math.pi * (k + 0.5) / SIDES for k in range(SIDES)]
+_SINES, _COSINES = np.array([math.sin(b) for b in _BEARINGS]), np.array([math.cos(b) for b in _BEARINGS])
+MANY = 16  # circles of an area that are read at once
+# The least radius of curvature of WGS 84: with it the circle of so many kilometres on the ellipsoid fits in as well.
+RADIUS_KM = 6335.43
+_PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
+
+
+class Circle(NamedTuple):
+    """A centre in degrees, and the angular distance of the vertices of the polygon around a circle, in radians."""
+
+    longitude: float
+    latitude: float
+    angle: float
+
+
+def regions_of_area(area: Element, zones: Zones, known: dict[str, Region]) -> tuple[list[Region], list[str]]:
+    """The regions of one area: its polygons and circles, and only without these what its codes stand for.
+
+    Beside them, the codes that no zone is known for. An area may be coded in several systems; one of which no code
+    is known does not matter if there is another. `known` keeps the regions of texts that were read already.
+    """
+    name = area.first("areaDesc") or "without a name"
+    try:
+        found = [_read_once(polygon_of, element.text, known) for element in area.all("polygon")]
+        circles = [element.text for element in area.all("circle")]
+        if len(circles) >= MANY:
+            _read_circles(circles, known)
+        found += [_read_once(circle_of, text, known) for text in circles]
+    except (FormatError, RegionError) as error:
+        raise FormatError(f"area {name!r}: {error}") from error
+    if found:
+        return found, []
+    given = [(code.first("valueName") or "", code.first("value") or "") for code in area.all("geocode")]
+    codes = list(dict.fromkeys(given))
+    if not codes:
+        raise FormatError(f"area {name!r}: no polygon, no circle, no geocode")
+    systems = {code[0] for code in codes if code in zones}
+    unknown = [code for code in codes if code not in zones and (code[0] in systems or not systems)]
+    texts = ", ".join(f"{system}={value}" for system, value in unknown)
+    lost = [f"area {name!r}: no zone is known for {texts}"] if unknown else []
+    return [zones[code] for code in codes if code in zones], lost
+
+
+def _read_once(read: Callable[[str], Region], text: str, known: dict[str, Region]) -> Region:
+    name = f"{read.__name__} {text}"
+    if name not in known:
+        known[name] = read(text)
+    return known[name]
+
+
+def _read_circles(texts: list[str], known: dict[str, Region]) -> None:
+    """Put circles into `known`, all checked at once: one by one 1,000 of them take 0.3 s.
+
+    The circles are left to `circle_of` if one of them is bad, so that its error is the one of the first bad circle.
+    """
+    import shapely
+
+    names = [name for text in dict.fromkeys(texts) if (name := f"{circle_of.__name__} {text}") not in known]
+    try:
+        circles = [_parse_circle(name.partition(" ")[2]) for name in names]
+    except FormatError:
+        return
+    rings = _around(circles)
+    whole = np.flatnonzero((np.abs(rings[:, :, 0]) <= 180).all(axis=1))
+    polygons = shapely.polygons(np.concatenate([rings, rings[:, :1]], axis=1)[whole])
+    made = RegionArray.from_shapely(polygons, crs=LONGITUDE_LATITUDE, on_invalid="reject")
+    if not made.rejected:
+        known.update(zip((names[k] for k in whole), made.regions, strict=True))
+
+
+def polygon_of(text: str) -> Region:
+    """The region of a CAP polygon: "lat,lon" pairs, four at least, the last like the first.
+
+    >>> polygon_of("38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14").bounds
+    (-120.14, 38.34, -119.74, 38.52)
+    """
+    ring = [_position(pair) for pair in text.split()]
+    if len(ring) < 4:
+        raise FormatError(f"a polygon of {len(ring)} points; it has four at least, the last like the first")
+    if ring[0] != ring[-1]:
+        raise FormatError("a polygon that is not closed: its last point is not its first")
+    return Region(ring, crs=LONGITUDE_LATITUDE)
+
+
+def _position(pair: str) -> tuple[float, float]:
+    """Longitude and latitude of a pair "lat,lon"."""
+    found = _PAIR.match(pair)
+    if found is None:
+        raise FormatError(f"{pair[:40]!r} is no pair lat,lon")
+    return float(found[2]), float(found[1])
+
+
+def circle_of(text: str) -> Region:
+    """A polygon of 32 sides that contains a CAP circle "lat,lon radius", the radius in kilometres.
+
+    Its sides would touch the circle on a sphere if they were great circles. They are straight lines of longitude and
+    latitude, which run nearer to the equator, and so the radius is widened first by more than that difference. The
+    sphere has the least radius of curvature of the ellipsoid.
+
+    >>> [round(bound, 3) for bound in circle_of("0,0 111.2").bounds]
+    [-1.006, -1.006, 1.006, 1.006]
+    """
+    return _cut_at_the_antimeridian(_around([_parse_circle(text)])[0])
+
+
+def _parse_circle(text: str) -> Circle:
+    parts = text.split()
+    if len(parts) != 2:
+        raise FormatError(f"{text[:40]!r} is no circle such as 32.9,-115.9 10")
+    longitude, latitude = _position(parts[0])
+    try:
+        radius = float(parts[1])
+    except ValueError as error:
+        raise FormatError(f"{parts[1][:40]!r} is no radius in kilometres") from error
+    if not 0 < radius < math.inf:
+        raise FormatError(f"a circle of radius {parts[1]} km has no area")
+    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+        raise FormatError(f"the centre {parts[0]} leaves latitude -90..90, longitude -180..180")
+    angle = radius / RADIUS_KM
+    reach = math.radians(abs(latitude)) + 1.02 * angle
+    if angle > 0.25 or reach > math.radians(85):
+        raise FormatError(f"a circle of {parts[1]} km at latitude {latitude} is too large or too near to a pole")
+    angle *= 1 + 0.01 * angle * math.tan(reach) + 1e-9
+    return Circle(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / SIDES)))
+
+
+def _around(circles: list[Circle]) -> NDArray[np.float64]:
+    """Vertices at an angular distance from each centre, on the sphere, by circle; longitudes may pass 180.
+
+    Functions come from `math`: the last bit of NumPy's depends on the processor.
+    """
+    centre = [math.radians(circle.latitude) for circle in circles]
+    angle = [circle.angle for circle in circles]
+    sine_of_centre, cosine_of_centre = _column(math.sin, centre), _column(math.cos, centre)
+    sine_of_angle, cosine_of_angle = _column(math.sin, angle), _column(math.cos, angle)
+    sine = sine_of_centre * cosine_of_angle + cosine_of_centre * sine_of_angle * _COSINES
+    east = _SINES * sine_of_angle * cosine_of_centre
+    north = cosine_of_angle - sine_of_centre * sine
+    turns = np.degrees(list(map(math.atan2, east.ravel().tolist(), north.ravel().tolist()))).reshape(sine.shape)
+    latitudes = np.degrees(list(map(math.asin, sine.ravel().tolist()))).reshape(sine.shape)
+    return np.stack([np.array([[circle.longitude] for circle in circles]) + turns, latitudes], axis=2)
+
+
+def _column(function: Callable[[float], float], values: list[float]) -> NDArray[np.float64]:
+    return np.array([[function(value)] for value in values])
+
+
+def _cut_at_the_antimeridian(ring: NDArray[np.float64]) -> Region:
+    if (np.abs(ring[:, 0]) <= 180).all():
+        return Region(ring, crs=LONGITUDE_LATITUDE)
+    import shapely
+
+    globe = shapely.box(-180, -90, 180, 90)
+    turns = [np.column_stack([ring[:, 0] + turn, ring[:, 1]]) for turn in (-360, 0, 360)]
+    parts = [shapely.intersection(shapely.Polygon(turn), globe) for turn in turns]
+    whole = shapely.MultiPolygon([part for part in parts if part.geom_type == "Polygon" and not part.is_empty])
+    return Region.from_shapely(whole, crs=LONGITUDE_LATITUDE)
+
+
+def united(regions: list[Region]) -> Region:
+    """One region of several: parts that lie apart keep their coordinates, only what overlaps or shares edges is united.
+
+    >>> united([Region.box(0, 0, 1, 1), Region.box(4, 0, 5, 1)]).to_wkt()
+    'MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)), ((4 0, 5 0, 5 1, 4 1, 4 0)))'
+    >>> united([Region.box(0, 0, 2, 1), Region.box(1, 0, 5, 1)]).area
+    5.0
+    """
+    import shapely
+
+    if len(regions) == 1:
+        return regions[0]
+    crs = regions[0].crs
+    parts = list(shapely.get_parts(RegionArray.from_regions(regions).to_shapely()))
+    try:
+        return Region.from_shapely(shapely.MultiPolygon(parts), crs=crs)
+    except RegionError:  # each is valid alone, so they overlap or share edges
+        return Region.from_shapely(_merged(parts), crs=crs, repair=True)
+
+
+def _merged(parts: list[Any]) -> Any:
+    """The union of parts; one that touches no other stays as it is."""
+    import shapely
+
+    whole = shapely.get_parts(shapely.unary_union(parts))
+    if len(whole) == 1:  # nothing is alone, and to look for every corner in a long boundary takes seconds
+        return shapely.MultiPolygon(list(whole))
+    corners = shapely.points(_first_vertices(parts))
+    part, piece = shapely.STRtree(whole).query(corners, predicate="intersects")
+    times = np.bincount(piece, minlength=len(whole))
+    is_alone = times[piece] == 1
+    whole[piece[is_alone]] = np.asarray(parts, object)[part[is_alone]]
+    return shapely.MultiPolygon(list(whole))
+
+
+def _first_vertices(parts: list[Any]) -> Any:
+    import shapely
+
+    xy, owners = shapely.get_coordinates(parts, return_index=True)
+    return xy[np.searchsorted(owners, np.arange(len(parts)))]

@@ -1,0 +1,98 @@
+"""Files that are compressed by gzip or Zstandard: decompressed as they are read, up to the limit `expansion`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
+from contrada.formats.bounded import check_expansion
+
+SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+PIECE = 1 << 16  # bytes that are decompressed at once
+
+
+def compression_of(path: str | os.PathLike[str]) -> str | None:
+    """How the suffix says that a file is compressed, None if it does not.
+
+    >>> compression_of("a.ndjson.gz"), compression_of("a.zst"), compression_of("a.csv")
+    ('gzip', 'zstd', None)
+    """
+    return SUFFIXES.get(Path(path).suffix.lower())
+
+
+def compression_at(head: bytes) -> str | None:
+    """How bytes that begin so are compressed, None if they are not."""
+    return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
+
+
+def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
+    """A stream of what a compressed stream holds; more than the limit `expansion` allows is a LimitError.
+
+    >>> import gzip, io
+    >>> decompressed(io.BytesIO(gzip.compress(b"size: 3")), "a.gz", "gzip").read()
+    b'size: 3'
+    """
+    made: Any = io.BufferedReader(_Decompressed(stream, name, compression), PIECE)
+    return made  # type: ignore[no-any-return]
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts the bytes that are read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        return len(piece)
+
+
+class _Decompressed(io.RawIOBase):
+    """What a compressed stream holds; decompression stops before it takes all memory."""
+
+    def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
+        self._source, self._name = _Counted(stream), Path(name).name
+        self.name = name
+        self._size = _size_of(stream)
+        self._count = 0
+        self._inner: Any
+        if compression == "gzip":
+            self._inner = gzip.GzipFile(fileobj=io.BufferedReader(self._source, PIECE))
+        else:
+            import pyarrow as pa
+
+            self._inner = pa.CompressedInputStream(pa.PythonFile(self._source, "r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            piece = bytes(self._inner.read(min(len(buffer), PIECE)))
+        except input_errors(OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{self._name} cannot be decompressed: {reason_of(error)}") from error
+        buffer[: len(piece)] = piece
+        self._count += len(piece)
+        check_expansion(self._name, self._count, max(self._size, self._source.count))
+        return len(piece)
+
+
+def _size_of(stream: BinaryIO) -> int:
+    """The size of a file, 0 where nobody knows."""
+    try:
+        return os.fstat(stream.fileno()).st_size
+    except (OSError, AttributeError):
+        return 0

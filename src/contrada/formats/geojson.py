@@ -1,0 +1,54 @@
+"""GeoJSON features as messages (RFC 7946): properties are attributes, the geometry is the attribute `geometry`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from contrada.cql2.shown import short
+from contrada.errors import CrsError, FormatError
+from contrada.formats.attributes import Attributes
+from contrada.formats.geojson_shapes import is_geometry_object
+from contrada.formats.spatial import NO_CRS, Spatial
+from contrada.geometry.crs import LONGITUDE_LATITUDE, is_same_crs
+from contrada.limits import check_limit
+
+
+def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collection[str] = ()) -> dict[str, Any]:
+    """The attributes of a feature: its properties, `geometry`, and `id` unless there is a property of that name.
+
+    >>> message_of_feature({"type": "Feature", "id": 7, "properties": {"wind": {"from": "NW"}},
+    ...                     "geometry": {"type": "Point", "coordinates": [11.3, 43.3]}}, Spatial())
+    {'wind.from': 'NW', 'geometry': Point(11.3, 43.3), 'id': 7}
+    """
+    check_crs(value, spatial)
+    properties, geometry, name = value.get("properties"), value.get("geometry"), value.get("id")
+    if properties is not None and not isinstance(properties, Mapping):
+        raise FormatError(f"properties are an object or null, not {type(properties).__name__}")
+    if geometry is not None and not is_geometry_object(geometry):
+        raise FormatError(f"geometry is no GeoJSON geometry: {short(geometry)}")
+    if name is not None and (isinstance(name, bool) or not isinstance(name, str | int | float)):
+        raise FormatError(f"an id is text or a number, not {type(name).__name__}")
+    attributes = Attributes(spatial, times, LONGITUDE_LATITUDE).add_all(properties or {})
+    attributes.add("geometry", geometry)
+    if "id" not in attributes.values:
+        attributes.add("id", name)
+    return attributes.values
+
+
+def check_crs(value: Mapping[str, Any], spatial: Spatial) -> None:
+    """Refuse what the old member `crs` of GeoJSON 2008 names, unless it is the CRS that is read anyway."""
+    member = value.get("crs")
+    if member is None or spatial.crs == NO_CRS:
+        return
+    named = member.get("properties", {}) if isinstance(member, Mapping) else {}
+    name = named.get("name") if isinstance(named, Mapping) else None
+    if not isinstance(name, str):
+        raise FormatError(f"the member crs names no coordinate reference system: {short(member)}")
+    check_limit("name_bytes", len(name), "the member crs")
+    expected = spatial.input_crs(LONGITUDE_LATITUDE)
+    assert expected is not None
+    if not is_same_crs(name, expected):
+        raise CrsError(
+            f"the member crs names {name[:60]}, but the input is read as {expected}; name another crs if it is not"
+        )

@@ -1,0 +1,186 @@
+"""GeoJSON features as Arrow columns: properties with their types, geometry as WKB; bad ones with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from contrada.cql2.shown import short
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError
+from contrada.formats.geojson_shapes import is_feature, is_geometry_object, wkb_of_geojson
+from contrada.formats.records import Record
+from contrada.formats.schema_merge import plain_type, text_of, united_type
+from contrada.geometry.crs import is_same_crs
+from contrada.limits import check_limit
+
+DEEPEST = 32  # a property that is nested deeper is text
+
+
+class Feature(NamedTuple):
+    """What a record says: the properties, the geometry as WKB, and the CRS that it names."""
+
+    properties: dict[str, Any]
+    wkb: bytes | None
+    crs: str | None
+
+
+class Features(NamedTuple):
+    """Features by columns: where each stood, properties, geometry; and for each record that is bad its reason."""
+
+    numbers: list[int]
+    properties: Any
+    wkb: Any
+    raws: list[str]
+    rejected: list[tuple[int, str, str]]
+
+
+class Described(NamedTuple):
+    """What features have in common."""
+
+    rows: int
+    schema: Any
+    crs: str | None
+
+
+def feature_of(record: Record) -> Feature:
+    """The feature of a record: properties, and its id as `id` unless a property has that name.
+
+    >>> feature_of(Record("line", 1, b'{"type": "Feature", "id": 7, "properties": {"a": 1}, "geometry": null}'))
+    Feature(properties={'a': 1, 'id': 7}, wkb=None, crs=None)
+    """
+    value = _members(record)
+    geometry = value.get("geometry")
+    if geometry is not None and not is_geometry_object(geometry):
+        raise FormatError(f"geometry is no GeoJSON geometry: {short(geometry)}")
+    return Feature(_properties(value), None if geometry is None else wkb_of_geojson(geometry), crs_member(value))
+
+
+def describe_features(records: Iterable[Record]) -> Described:
+    """How many records there are, the columns of their properties, and the first CRS that one names."""
+    count, crs = 0, None
+    kinds: dict[str, Any] = {}
+    for record in records:
+        count += 1
+        try:
+            value = _members(record)
+            crs = crs or crs_member(value)
+            _widen(kinds, _properties(value))
+        except input_errors():
+            continue  # the reading that follows tells why
+    return Described(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
+
+
+def _members(record: Record) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = record.value()
+    if not is_feature(value):
+        raise FormatError("not a GeoJSON Feature, with properties and geometry")
+    return value
+
+
+def _properties(value: Mapping[str, Any]) -> dict[str, Any]:
+    properties, name = value.get("properties") or {}, value.get("id")
+    if not isinstance(properties, Mapping):
+        raise FormatError(f"properties are an object or null, not {type(properties).__name__}")
+    return {**properties, "id": name} if name is not None and "id" not in properties else dict(properties)
+
+
+def crs_member(value: Mapping[str, Any]) -> str | None:
+    """What the old member `crs` of GeoJSON 2008 names."""
+    member = value.get("crs")
+    if member is None:
+        return None
+    named = member.get("properties") if isinstance(member, Mapping) else None
+    name = named.get("name") if isinstance(named, Mapping) else None
+    if not isinstance(name, str):
+        raise FormatError(f"the member crs names no coordinate reference system: {short(member)}")
+    check_limit("name_bytes", len(name), "the member crs")
+    return name
+
+
+def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Features:
+    """The features of records as columns of a schema; one in another CRS than `crs` is rejected, if that is known."""
+    good: list[tuple[int, Feature, str]] = []
+    rejected: list[tuple[int, str, str]] = []
+    for record in records:
+        raw = record.data.decode(errors="replace")
+        try:
+            feature = feature_of(record)
+            if feature.crs is not None and crs is not None and not is_same_crs(feature.crs, crs):
+                raise FormatError(f"the member crs names {feature.crs}, but the file is in {crs}")
+        except input_errors() as error:
+            rejected.append((record.number, reason_of(error), raw))
+        else:
+            good.append((record.number, feature, raw))
+    try:
+        return _as_columns(good, kinds, rejected)
+    except input_errors():  # a value that Arrow has no room for, such as a lone surrogate
+        fitting = []
+        for number, feature, raw in good:
+            try:
+                _as_columns([(number, feature, raw)], kinds, [])
+                fitting.append((number, feature, raw))
+            except input_errors() as error:
+                rejected.append((number, reason_of(error), raw))
+        return _as_columns(fitting, kinds, sorted(rejected))
+
+
+def _as_columns(good: list[tuple[int, Feature, str]], kinds: Any, rejected: list[tuple[int, str, str]]) -> Features:
+    """The properties and the geometry of features as Arrow columns."""
+    numbers, features, raws = map(list, zip(*good, strict=True)) if good else ([], [], [])
+    columns = {
+        field.name: pa.array(
+            [_fitted(feature.properties.get(field.name), field.type) for feature in features], field.type
+        )
+        for field in kinds
+    }
+    return Features(numbers, columns, pa.array([feature.wkb for feature in features], pa.binary()), raws, rejected)
+
+
+def kind_of(value: Any, depth: int = 0) -> Any:
+    """The Arrow type of a JSON value; integers beyond 64 bits and what is nested too deeply are text.
+
+    >>> kind_of({"a": [1, 2.5]})
+    StructType(struct<a: list<item: double>>)
+    """
+    if value is None:
+        return pa.null()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
+    if isinstance(value, float):
+        return pa.float64()
+    if isinstance(value, list) and depth < DEEPEST:
+        kind = pa.null()
+        for item in value:
+            kind = united_type(kind, kind_of(item, depth + 1))
+        return pa.list_(kind)
+    if isinstance(value, Mapping) and value and depth < DEEPEST:
+        return pa.struct([(name, kind_of(inner, depth + 1)) for name, inner in value.items()])
+    return pa.string()
+
+
+def _widen(kinds: dict[str, Any], properties: Mapping[str, Any]) -> None:
+    """Widen the types of columns so that they hold the properties of one more feature."""
+    for name, value in properties.items():
+        known, kind = kinds.get(name), kind_of(value)
+        if known is None or known != kind:
+            kinds[name] = kind if known is None else united_type(known, kind)
+
+
+def _fitted(value: Any, kind: Any) -> Any:
+    """A JSON value as Arrow takes it for a type that is wide enough."""
+    if value is None:
+        return None
+    if pa.types.is_string(kind):
+        return text_of(value)
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_list(kind):
+        return [_fitted(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _fitted(value.get(field.name), field.type) for field in kind}
+    return value

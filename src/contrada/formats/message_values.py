@@ -1,0 +1,183 @@
+"""Values of messages as people have them, turned into the values that subscriptions ask about.
+
+Every door goes through here: `ForwardingTable.match`, `match_many` and `explain`, `message_of`, files, streams and the
+overlay. The meaning of a value depends on the value alone, never on the subscriptions of a table, so that partitions,
+brokers and simplified tables agree. Text stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from contrada.doors import input_errors, plain_dict, reason_of
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.geojson_shapes import POINT, POLYGONAL, is_feature, is_geometry_object
+from contrada.formats.spatial import Spatial
+from contrada.geometry import Point, Region
+from contrada.geometry.crs import Crs
+from contrada.limits import check_limit
+from contrada.model.types import has_types, types_accepting
+
+# Values that stay what they are, by their exact type: what nearly all messages hold costs one look into a set.
+_OF_PYTHON = (type(None), bool, int, float, str, Decimal, datetime, date, list, tuple, timedelta, time)
+_OF_NUMPY = (np.bool_, np.int64, np.int32, np.float64, np.float32, np.str_, np.datetime64)
+PLAIN: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point))
+# Kinds of values: those that operators ask about, and those of JSON and Arrow that only added types can ask about.
+_ASKED = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
+_UNASKED = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
+_BYTES = (bytes, bytearray, memoryview)
+_AS_IT_IS = Spatial()
+_POINT_CODE = 1  # of WKB; with Z, M or both 1000, 2000 or 3000 more
+IsAsked = Callable[[str], bool]
+
+
+def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
+    """Return a message whose attributes are plain names and plain values.
+
+    Nested mappings become dotted names; Shapely and `__geo_interface__` objects, GeoJSON geometry and WKB become
+    regions and points. Attributes for which `is_asked` is False are not looked at, and may be missing from the result.
+    An object that is no value is a FormatError.
+
+    >>> message = {"wind": {"speed": 12}, "at": {"type": "Point", "coordinates": [1, 2]}}
+    >>> read_message(message, {"wind.speed", "at"}.__contains__)
+    {'wind.speed': 12, 'at': Point(1.0, 2.0)}
+    """
+    if type(message) is not dict:
+        if not isinstance(message, Mapping):
+            raise not_a_message(message)
+        message = plain_dict(message)
+    plain: dict[str, Any] = message
+    if PLAIN.issuperset(map(type, plain.values())):
+        return plain
+    if is_feature(plain):
+        raise FormatError(
+            "this message is a GeoJSON Feature, whose attributes are its properties: pass contrada.message_of(feature)"
+        )
+    found: dict[str, Any] = {}
+    _collect(plain, "", 0, is_asked, found)
+    return found
+
+
+def not_a_message(value: Any) -> FormatError:
+    """Return the error for an object that is no message at all."""
+    hint = ""
+    if isinstance(value, str | bytes):
+        hint = "; for JSON text use contrada.message_of(text)"
+    elif hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__") or isinstance(value, list | tuple):
+        hint = "; for many messages use match_many"
+    elif hasattr(value, "to_dict"):
+        hint = "; use its to_dict()"
+    return FormatError(f"a message is a mapping from attributes to values, not {type(value).__name__}{hint}")
+
+
+def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, found: dict[str, Any]) -> None:
+    """Add the attributes of a mapping, and of mappings in it."""
+    for name, value in plain_dict(members).items():
+        full = f"{prefix}{name}"
+        if isinstance(value, Mapping) and not (has_types() and types_accepting(value)):
+            value = plain_dict(value)
+        if isinstance(value, Mapping) and not is_value(value):
+            check_limit("nesting", depth + 2, f"attribute {full[:60]!r}")
+            _collect(value, full + ".", depth + 1, is_asked, found)
+        elif type(value) not in PLAIN or prefix or full in found:
+            if is_asked(full) and (read := value_of(full, value)) is not None:
+                if full in found:
+                    raise FormatError(f"two members give the attribute {full[:60]!r}")
+                found[full] = read
+        elif value is not None:
+            found[full] = value
+
+
+def is_value(mapping: Mapping[str, Any]) -> bool:
+    """Return True if a mapping is one value, not a group of attributes: GeoJSON geometry, or of an added type."""
+    return is_geometry_object(mapping) or (has_types() and bool(types_accepting(mapping)))
+
+
+def value_of(name: str, value: Any, spatial: Spatial = _AS_IT_IS, crs: str | None = None) -> Any:
+    """Return the value of an attribute as subscriptions ask about it; None if it is absent.
+
+    `spatial` says how geometry is read, and `crs` what its format says. Errors name the attribute.
+
+    >>> import shapely
+    >>> value_of("at", shapely.Point(1, 2)), value_of("n", np.array(5)), value_of("tags", ["a"])
+    (Point(1.0, 2.0), np.int64(5), ['a'])
+    >>> value_of("n", {1, 2})
+    Traceback (most recent call last):
+    contrada.errors.FormatError: attribute 'n': type 'set' cannot be matched; values are text, numbers, booleans, ...
+    """
+    if has_types() and types_accepting(value):
+        return value
+    try:
+        return _read(value, spatial, crs)
+    except ContradaError as error:
+        raise type(error)(f"attribute {name[:60]!r}: {error}") from error
+    except input_errors() as error:
+        raise FormatError(f"attribute {name[:60]!r}: {reason_of(error)}") from error
+
+
+def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
+    if value is None or isinstance(value, _ASKED):
+        return value
+    if isinstance(value, Region | Point):
+        return spatial.changed(value) if spatial.is_changing else value
+    if isinstance(value, _BYTES):
+        return _geometry_of_wkb(bytes(value), spatial)
+    if isinstance(value, Mapping):
+        if is_geometry_object(value):
+            return spatial.of_geojson(value, crs)
+        raise _no_value(value)
+    if hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely":
+        return _geometry_of_shapely(value, spatial, crs)
+    if hasattr(value, "__geo_interface__"):
+        return _geometry_of_interface(value, spatial, crs)
+    return _read_other(value, spatial, crs)
+
+
+def _read_other(value: Any, spatial: Spatial, crs: str | None) -> Any:
+    """Values that other libraries wrap, and kinds that no built-in operator asks about."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _read(value[()], spatial, crs)
+    if isinstance(value, _UNASKED):
+        return value
+    if type(value).__name__ == "NAType":  # pandas' missing value; importing pandas for it would take a second
+        return None
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        return _read(value.as_py(), spatial, crs)
+    raise _no_value(value)
+
+
+def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
+    code = int.from_bytes(data[1:5], "little" if data[:1] == b"\x01" else "big") & 0x0FFFFFFF
+    read = Point.from_wkb(data) if code % 1000 == _POINT_CODE else Region.from_wkb(data)
+    return spatial.changed(read) if spatial.is_changing else read
+
+
+def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Region | Point:
+    import shapely
+
+    if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
+        srid = int(shapely.get_srid(value)) % (1 << 32)  # a negative number is one above 2^31
+        return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
+    return _geometry_of_wkb(
+        shapely.to_wkb(value, include_srid=True), spatial
+    )  # quicker for one geometry than by columns
+
+
+def _geometry_of_interface(value: Any, spatial: Spatial, crs: str | None) -> Any:
+    shown = value.__geo_interface__
+    if not is_geometry_object(shown):
+        kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
+        raise FormatError(f"the __geo_interface__ of {type(value).__name__} is a {kind}, not a geometry")
+    return spatial.of_geojson(shown, crs)
+
+
+def _no_value(value: Any) -> FormatError:
+    return FormatError(
+        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
+        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
+    )

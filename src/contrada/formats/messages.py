@@ -1,0 +1,65 @@
+"""One message: a dict, a GeoJSON Feature or a CloudEvent, each recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from contrada.arguments import checks_arguments
+from contrada.doors import door
+from contrada.errors import FormatError
+from contrada.formats.attributes import Attributes
+from contrada.formats.cloudevents import is_cloudevent, message_of_cloudevent
+from contrada.formats.geojson import message_of_feature
+from contrada.formats.geojson_shapes import is_feature
+from contrada.formats.json import decode
+from contrada.formats.spatial import Spatial
+
+
+@checks_arguments
+@door()
+def message_of(
+    value: Mapping[str, Any] | bytes | str,
+    *,
+    times: Collection[str] = (),
+    crs: Any = None,
+    to_crs: Any = None,
+    buffer: float | None = None,
+) -> dict[str, Any]:
+    """The message of a dict, a GeoJSON Feature or a CloudEvent, or of one in JSON; bad ones are a ContradaError.
+
+    Nested objects become dotted names; GeoJSON geometry, Shapely objects and WKB become regions and points. `times`
+    names attributes whose text is a timestamp; text is text otherwise. `crs` says what geometry is in that names no
+    CRS, `to_crs` what it is reprojected to, and `buffer` how far points and lines are widened to regions.
+
+    >>> message_of('{"area": {"type": "Point", "coordinates": [1, 2]}, "wind": {"speed": 12}}')
+    {'area': Point(1.0, 2.0), 'wind.speed': 12}
+    """
+    return message_from(decode(value) if isinstance(value, bytes | str) else value, Spatial(crs, to_crs, buffer), times)
+
+
+def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
+    """The same, for many messages that are read alike."""
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise FormatError(not_an_object(value))
+    if not value:
+        return {}
+    if is_cloudevent(value):
+        return message_of_cloudevent(value, spatial, times)
+    if is_feature(value):
+        return message_of_feature(value, spatial, times)
+    if value.get("type") == "FeatureCollection" and isinstance(value.get("features"), list):
+        raise FormatError("a FeatureCollection is many messages; it is read as a whole file")
+    return Attributes(spatial, times).add_all(value).values
+
+
+def not_an_object(value: Any) -> str:
+    """Say why a value that is no mapping is no message.
+
+    >>> not_an_object([])
+    'a message is an object, not an array'
+    """
+    return f"a message is an object, not {_JSON_NAMES.get(type(value), type(value).__name__)}"
+
+
+_JSON_NAMES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}

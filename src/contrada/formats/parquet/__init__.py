@@ -1,0 +1,1 @@
+"""What Parquet and Arrow files declare, checked before a C++ library reads them."""

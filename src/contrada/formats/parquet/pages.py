@@ -1,0 +1,145 @@
+"""The sizes of Parquet pages, read from the pages themselves.
+
+The footer of a Parquet file says how large its columns become, and nothing checks that it is right: Arrow allocates
+the size that the header of each page declares. This module walks these headers without decompressing anything. As in
+Arrow's reader, a column ends with its last value or its last byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+from contrada.errors import FormatError
+from contrada.formats.parquet.thrift import INT32, INT64, LIST, STRUCT, Fields, read_struct
+
+_WINDOW, _MOST_HEADER = 512, 1 << 24  # bytes read for a header at first, and at most, as in Arrow
+_DATA_PAGES, _DICTIONARY_PAGE = {0: 5, 3: 8}, 2  # types of pages; of data pages, the field that describes them
+_PREFIXED, _DELTAS = 7, (5, 6, 7)  # DELTA_BYTE_ARRAY; encodings that decode a whole page at once
+_DELTA_BYTES, _ENTRY_BYTES = 8, 16  # that Arrow allocates for each value of such a page, and of a dictionary
+_TAIL = 8  # bytes: the length of the footer, and "PAR1"
+
+
+class Chunk(NamedTuple):
+    """A column in one row group, as the footer describes it: its place among the columns, its values and its bytes."""
+
+    place: int
+    values: int
+    start: int
+    bytes: int
+
+
+class RowGroup(NamedTuple):
+    """A row group, as the footer describes it."""
+
+    rows: int
+    chunks: list[Chunk]
+
+
+def row_groups(stream: BinaryIO, size: int, span: tuple[int, int] | None = None) -> Iterator[RowGroup]:
+    """Row groups of a Parquet file of `size` bytes, or those that hold rows of `span`: first and stop.
+
+    The footer is read here: pyarrow ends the process when it is asked for the metadata of a damaged column.
+    """
+    stream.seek(max(0, size - _TAIL))
+    length = int.from_bytes(stream.read(4), "little")
+    if length > size - _TAIL:
+        raise FormatError(f"the Parquet footer has {length} bytes, in a file of {size}")
+    stream.seek(size - _TAIL - length)
+    footer: Fields = {}
+    try:
+        read_struct(stream.read(length), 0, footer)
+    except IndexError:
+        raise FormatError("the Parquet footer has no end") from None
+    first = 0
+    for group in footer.get((4, LIST), []):
+        rows = max(0, _number(group, 3, INT64))
+        if span is None or (first < span[1] and first + rows > span[0]):
+            yield RowGroup(rows, [_chunk(k, each) for k, each in enumerate(group.get((1, LIST), []))])
+        first += rows
+
+
+def _chunk(place: int, fields: Any) -> Chunk:
+    about = fields.get((3, STRUCT), {}) if isinstance(fields, dict) else {}
+    start, dictionary = _number(about, 9, INT64), _number(about, 11, INT64)
+    return Chunk(
+        place,
+        max(0, _number(about, 5, INT64)),
+        dictionary if 0 < dictionary < start else start,
+        max(0, _number(about, 7, INT64)),
+    )
+
+
+def _number(fields: Any, field: int, kind: int) -> int:
+    if not isinstance(fields, dict):
+        raise FormatError("the Parquet footer is damaged: it lists something that is no struct")
+    return int(fields.get((field, kind), 0))
+
+
+@dataclass
+class ColumnPages:
+    """The pages of one column in one row group: all of them, and the largest whose values may share bytes."""
+
+    bytes: int = 0  # of memory that decoding takes, beside the values
+    dictionary: int = 0  # bytes in the dictionary, an upper bound for the length of a value
+    prefixed: int = 0  # bytes in the largest page whose values share prefixes
+
+
+def column_pages(stream: BinaryIO, chunk: Chunk, check: Callable[[int], None]) -> ColumnPages:
+    """Walk the pages of a column chunk; `check` sees the bytes of every page before the next.
+
+    Raises FormatError for a header that cannot be read. Takes about 20 microseconds a page.
+    """
+    found = ColumnPages()
+    seen, at, end = 0, chunk.start, chunk.start + chunk.bytes
+    while seen < chunk.values and 0 <= at < end:
+        header, length = _header_at(stream, at, end - at)
+        if not header:
+            break
+        packed, whole = _number(header, 3, INT32), _number(header, 2, INT32)
+        if packed < 0 or whole < 0:
+            raise FormatError(f"the Parquet page at byte {at} has {min(packed, whole)} bytes")
+        if (described := _DATA_PAGES.get(_number(header, 1, INT32))) is not None:
+            seen += _values(header.get((described, STRUCT), {}))
+        size = _note(found, header, max(packed, whole))
+        found.bytes += size
+        check(size)
+        at += length + packed
+    return found
+
+
+def _note(found: ColumnPages, header: Fields, size: int) -> int:
+    """Note dictionaries and prefixes of a page; return the bytes that decoding it takes."""
+    dictionary, plain, newer = (header.get((number, STRUCT), {}) for number in (7, 5, 8))
+    if header.get((1, INT32)) == _DICTIONARY_PAGE:
+        found.dictionary = max(found.dictionary, size)
+        return size + _ENTRY_BYTES * _values(dictionary)
+    encodings = plain.get((2, INT32)), newer.get((4, INT32))
+    if _PREFIXED in encodings:
+        found.prefixed = max(found.prefixed, size)
+    if any(encoding in _DELTAS for encoding in encodings):
+        return size + _DELTA_BYTES * max(_values(plain), _values(newer))
+    return size
+
+
+def _values(about: Fields) -> int:
+    """How many values the header of one kind of pages declares."""
+    return max(0, int(about.get((1, INT32), 0)))
+
+
+def _header_at(stream: BinaryIO, at: int, most: int) -> tuple[Fields, int]:
+    """The fields of the page header at a place and its length; none where the file or the column ends."""
+    window = _WINDOW
+    while True:
+        stream.seek(at)
+        data = stream.read(min(window, most))
+        if not data:
+            return {}, 0
+        try:
+            fields: Fields = {}
+            return fields, read_struct(data, 0, fields)
+        except IndexError:
+            if window > min(most, _MOST_HEADER) or len(data) < min(window, most):
+                raise FormatError(f"the header of the Parquet page at byte {at} has no end") from None
+            window *= 8

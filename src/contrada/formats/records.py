@@ -1,0 +1,297 @@
+"""Files as records: where they come from, which format they are in, and the single texts of JSON in them."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+import msgspec
+
+from contrada.doors import input_errors, reason_of
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.compressed import compression_at, compression_of, decompressed
+from contrada.formats.json import BYTE_ORDER_MARK, decode
+
+FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
+ROWS = ("parquet", "arrow", "gis")  # formats that are read as tables
+ALIASES = {"jsonl": "ndjson", "geojsonl": "ndjson", "geojson": "json", "geoparquet": "parquet", "feather": "arrow",
+           "xml": "cap", "geopackage": "gis", "shapefile": "gis"}  # fmt: skip
+# Of other suffixes, and of .json and .geojson, which people give to both kinds, the first bytes tell.
+SUFFIXES = {
+    ".ndjson": "ndjson", ".jsonl": "ndjson", ".geojsonl": "ndjson", ".geojsons": "geojsonseq", ".xml": "cap",
+    ".cap": "cap", ".parquet": "parquet", ".geoparquet": "parquet", ".arrow": "arrow", ".arrows": "arrow",
+    ".feather": "arrow", ".csv": "csv", ".gpkg": "gis", ".shp": "gis", ".fgb": "gis",
+}  # fmt: skip
+IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # attributes that identify a message, the first it has
+SEPARATOR = b"\x1e"  # RFC 8142
+LONGEST = 1 << 28  # bytes in a line
+PEEKED = 1 << 16
+T = TypeVar("T")
+Source = str | os.PathLike[str] | BinaryIO
+
+
+class Read(NamedTuple):
+    """A message, and where it stood: lines count from 1, rows, items and alerts from 0."""
+
+    source: str
+    unit: str
+    number: int
+    message: dict[str, Any]
+
+
+class Rejected(NamedTuple):
+    """What could not be read, where it stood, why, and its text; of several from one alert the first has the text.
+
+    If `is_part` is set only a part is lost, such as an area of an alert, and the message is given without it. All else
+    that is read is given or rejected, once.
+    """
+
+    source: str
+    unit: str
+    number: int
+    reason: str
+    raw: str
+    is_part: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.source}, {self.unit} {self.number}: {self.reason}"
+
+
+class Record(NamedTuple):
+    """One text of a file, or why there is none."""
+
+    unit: str
+    number: int
+    data: bytes
+    error: ContradaError | None = None
+    in_collection: bool = False
+    crs: Any = None  # the member `crs` of the collection that this is a feature of, decoded
+
+    def value(self) -> Any:
+        """The value of the text; a feature that names no CRS has the one of its collection."""
+        if self.error is not None:
+            raise self.error
+        value = decode(self.data)
+        if self.crs is not None and isinstance(value, dict):
+            value.setdefault("crs", self.crs)
+        return value
+
+    def rejected(self, source: str, reason: object) -> Rejected:
+        """The record with the reason why it is no good."""
+        raw = self.data.decode("utf-8", "replace")
+        values = (source, self.unit, self.number, str(reason), raw, False)
+        return tuple.__new__(Rejected, values)  # made by its class it takes twice as long
+
+
+class Opened(NamedTuple):
+    """A file that is open, its name and its format."""
+
+    name: str
+    stream: BinaryIO
+    format: str
+
+
+def checked_format(format: str | None) -> str | None:
+    """The format by its usual name; None is to be guessed.
+
+    >>> checked_format("geojsonl")
+    'ndjson'
+    """
+    name = format if format is None else ALIASES.get(format.lower(), format.lower())
+    if name is not None and name not in FORMATS:
+        raise FormatError(f"no format {format!r}; there are {', '.join((*FORMATS, *ALIASES))}")
+    return name
+
+
+def files_of(source: Source) -> Sequence[Source]:
+    """The files of a source: of a directory those in it whose suffix tells a format, in the order of their names."""
+    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+        return [source]
+    known = {*SUFFIXES, ".json", ".geojson"}
+    return sorted(
+        path for path in Path(source).iterdir() if _own_suffix(path) in known and not path.name.startswith((".", "_"))
+    )
+
+
+def suffix_format(path: str | os.PathLike[str]) -> str | None:
+    """The format that the suffix of a file tells, before .gz and .zst; None if it tells none.
+
+    >>> suffix_format("a.csv.gz"), suffix_format("a.json")
+    ('csv', None)
+    """
+    return SUFFIXES.get(_own_suffix(path))
+
+
+def _own_suffix(path: str | os.PathLike[str]) -> str:
+    plain = Path(path)
+    return (Path(plain.stem) if compression_of(plain) else plain).suffix.lower()
+
+
+def unpacked(stream: BinaryIO, path: str | os.PathLike[str]) -> BinaryIO:
+    """The stream of a file, decompressed if its suffix says that it is compressed."""
+    compression = compression_of(path)
+    return stream if compression is None else decompressed(stream, os.fspath(path), compression)
+
+
+@contextmanager
+def opened(source: Source, format: str | None) -> Iterator[Opened]:
+    """A file to read: a path, "-" for standard input, or a binary stream, which is left open."""
+    format = checked_format(format)
+    if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
+        with open(source, "rb") as file:
+            yield _recognised(os.fspath(source), unpacked(file, source), format or suffix_format(source))
+        return
+    stream = sys.stdin.buffer if isinstance(source, str | os.PathLike) else source
+    name = "standard input" if stream is sys.stdin.buffer else str(getattr(stream, "name", "stream"))
+    yield _recognised(name, stream, format)
+
+
+def _recognised(name: str, stream: BinaryIO, format: str | None) -> Opened:
+    """A stream with its format, told by its first bytes unless it is known."""
+    if format is not None:
+        return Opened(name, stream, format)
+    head = b""
+    while len(head) < PEEKED and b"\n" not in head.lstrip():  # a line will do: more may be long in coming
+        piece = _some(stream, PEEKED - len(head))
+        if not piece:
+            break
+        head += piece
+    joined: Any = io.BufferedReader(_Joined(head, stream))
+    compression = compression_at(head)
+    if compression is not None:
+        return _recognised(name, decompressed(joined, name, compression), None)
+    return Opened(name, joined, guess_format(head))
+
+
+def _some(stream: BinaryIO, count: int) -> bytes:
+    """What a stream has ready, up to so many bytes; a live one is not waited for until they are there."""
+    read: Any = getattr(stream, "read1", stream.read)
+    return bytes(read(count))
+
+
+class _Joined(io.RawIOBase):
+    """What was read of a stream already, and then the stream."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._head[: len(buffer)] or _some(self._rest, len(buffer))
+        self._head = self._head[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def guess_format(head: bytes) -> str:
+    """The format of a file that begins so; newline JSON if nothing speaks against it.
+
+    >>> guess_format(b'{"a": 1}'), guess_format(b'[{"a": 1}]'), guess_format(b'{"a":'), guess_format(b"<?xml")
+    ('ndjson', 'json', 'json', 'cap')
+    """
+    for magic, format in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow")):
+        if head.startswith(magic):
+            return format
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, which JSON is never in
+        return "cap"
+    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    marks = {b"<": "cap", SEPARATOR: "geojsonseq", b"[": "json"}
+    if text[:1] in marks:
+        return marks[text[:1]]
+    first, newline, _ = text.partition(b"\n")
+    if not newline and len(head) >= PEEKED:  # a long line; its first bytes must do
+        return "json" if b'"FeatureCollection"' in first else "ndjson"
+    try:
+        members = decode(first, dict[str, msgspec.Raw])
+    except FormatError as error:
+        return "json" if "truncated" in str(error) and text else "ndjson"
+    return "json" if _is_collection(members) else "ndjson"
+
+
+def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
+    """The items of a file; from where it cannot be read on, one rejection."""
+    last: Any = None
+    try:
+        for item in items:
+            last = item
+            yield item
+    except input_errors() as error:
+        unit, number = ("line", 0) if last is None else (last.unit, last.number + 1)
+        yield Rejected(name, unit, number, f"the file cannot be read from here on: {reason_of(error)}", "")
+
+
+def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
+    """The single texts of a JSON file: its lines, the texts of a sequence, or what an array or collection holds."""
+    if format == "json":
+        return _items(stream)
+    if format == "geojsonseq":
+        return _sequence(stream)
+    return lines(stream)
+
+
+def lines(stream: BinaryIO) -> Iterator[Record]:
+    """The lines of a file but empty ones, numbered from 1; of one without end only the beginning is kept."""
+    number = 0
+    make, first = tuple.__new__, SEPARATOR[0]  # a Record made by its class takes three times as long
+    while line := stream.readline(LONGEST):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if len(line) == LONGEST and not line.endswith(b"\n"):
+            while (rest := stream.readline(LONGEST)) and not rest.endswith(b"\n"):
+                pass
+            yield Record("line", number, line[:1000], FormatError(f"a line of more than {LONGEST} bytes"))
+            continue
+        line = line.strip(b" \t\r\n")
+        if line and line[0] == first:
+            line = line[1:].strip()
+        if line:
+            yield make(Record, ("line", number, line, None, False, None))
+
+
+def _sequence(stream: BinaryIO) -> Iterator[Record]:
+    """The texts of a sequence (RFC 8142), each by the line that it begins on."""
+    current, began = bytearray(), 1
+    for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b""), start=1):
+        first, *further = line.split(SEPARATOR)
+        current += first
+        for piece in further:
+            if current.strip():
+                yield Record("line", began, bytes(current).strip())
+            current, began = bytearray(piece), number
+    if current.strip():
+        yield Record("line", began, bytes(current).strip())
+
+
+def _items(stream: BinaryIO) -> Iterator[Record]:
+    """The items of an array, the features of a collection, or the one object that a file is."""
+    data = stream.read().removeprefix(BYTE_ORDER_MARK).strip()
+    whole, crs = Record("item", 0, data), None
+    try:
+        if data.startswith(b"["):
+            items = decode(data, list[msgspec.Raw])
+        else:
+            members = decode(data, dict[str, msgspec.Raw])
+            if not _is_collection(members):
+                yield whole
+                return
+            items = decode(bytes(members["features"]), list[msgspec.Raw])
+            crs = decode(bytes(members["crs"])) if "crs" in members else None
+    except ContradaError as error:
+        yield whole._replace(error=error)
+        return
+    in_collection = not data.startswith(b"[")
+    make = tuple.__new__  # as in `lines`
+    for number, item in enumerate(items):
+        yield make(Record, ("item", number, bytes(item), None, in_collection, crs))
+
+
+def _is_collection(members: dict[str, msgspec.Raw]) -> bool:
+    return "features" in members and bytes(members.get("type", b"")).strip() == b'"FeatureCollection"'

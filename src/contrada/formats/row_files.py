@@ -1,0 +1,133 @@
+"""Parquet, GeoParquet, Arrow (Feather, IPC streams) and GIS files, batch by batch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from contrada.doors import input_errors, reason_of
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.bounded import Expansion, check_expansion, open_parquet
+from contrada.formats.gis_files import gis_batches
+from contrada.formats.parquet.geometry import parquet_schema
+from contrada.formats.parquet.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
+from contrada.formats.records import Opened, Read, Rejected
+from contrada.formats.rows import attributes_of, check_table, rows_of
+from contrada.formats.spatial import Spatial
+from contrada.formats.times import instant_of
+from contrada.geometry.arrow_checks import guarded, unreadable_reason
+
+BATCH = 8192  # rows
+
+
+def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
+    """The tables of a file, one after another, with the metadata of its schema; not yet validated.
+
+    Each fits in memory when decoded. Whatever stands in the way of reading on is a FormatError.
+    """
+    return guarded(_batches(stream, format), "the file")
+
+
+def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if format == "gis":
+        for batch in gis_batches(stream, BATCH):
+            yield pa.Table.from_batches([batch])
+        return
+    seekable = _seekable(stream)
+    size = seekable.seek(0, io.SEEK_END)
+    seekable.seek(0)
+    expansion = Expansion("the file", size)
+    if format == "parquet":
+        opened = open_parquet(seekable, BATCH, size)
+        schema = parquet_schema(opened.file)
+        is_marked = not schema.equals(opened.file.schema_arrow, check_metadata=True)
+        for batch in opened.batches():
+            for part in expansion.slices(batch):
+                table = pa.Table.from_batches([part])
+                yield table.cast(schema) if is_marked else table.replace_schema_metadata(schema.metadata)
+        return
+    is_file = seekable.read(6) == b"ARROW1"
+    check_expansion("the file", (ipc_file_bytes if is_file else ipc_stream_bytes)(seekable), size)
+    seekable.seek(0)
+    reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
+    batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
+    for batch in batches:
+        batch.validate()  # lengths: slices and names would go beyond them
+        for start in range(0, batch.num_rows, BATCH):
+            for part in expansion.slices(batch.slice(start, BATCH)):
+                yield pa.Table.from_batches([part])
+
+
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    """The stream, or in memory what it holds: these formats are read from their end."""
+    return stream if stream.seekable() else io.BytesIO(stream.read())
+
+
+def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
+    """The messages of a file of rows.
+
+    The rows of a batch with a damaged column are rejected one by one; a file that cannot be read on is rejected from
+    the first row on that cannot be had.
+    """
+    first = 0
+    try:
+        for table in read_batches(ready.stream, ready.format):
+            yield from _read_table(table, ready.name, first, spatial, times)
+            first += table.num_rows
+    except ContradaError as error:
+        reason = unreadable_reason(error)
+        yield Rejected(ready.name, "row", first, reason, "")
+
+
+def _read_table(
+    table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
+) -> Iterator[Read | Rejected]:
+    """The messages of one table, whose first row has this number in its file; of a damaged one nothing is shown."""
+    try:
+        check_table(table)
+    except FormatError as error:
+        yield from (Rejected(name, "row", first + row, str(error), "") for row in range(table.num_rows))
+        return
+    for row, found in enumerate(_messages(table, spatial, times)):
+        if isinstance(found, str):
+            yield Rejected(name, "row", first + row, found, row_text(table, row))
+        else:
+            yield Read(name, "row", first + row, found)
+
+
+def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
+    """The message of each row, or why it has none; rows that spoil the whole table are found by halves."""
+    try:
+        messages, bad = rows_of(attributes_of(table, is_checked=True), None, spatial)
+        return [bad[row].reason if row in bad else _timed(message, times) or message
+                for row, message in enumerate(messages)]  # fmt: skip
+    except input_errors() as error:
+        half = table.num_rows // 2
+        if not half:
+            return [reason_of(error)]
+        halves = table.slice(0, half), table.slice(half)
+        return [message for part in halves for message in _messages(part, spatial, times)]
+
+
+def _timed(message: dict[str, Any], times: Collection[str]) -> str:
+    """Turn the text of attributes that are times into timestamps; what is wrong with it, or nothing."""
+    for name in times:
+        if isinstance(message.get(name), str):
+            try:
+                message[name] = instant_of(message[name])
+            except FormatError as error:
+                return f"attribute {name!r}: {error}"
+    return ""
+
+
+def row_text(table: Any, row: int) -> str:
+    """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
+    try:
+        return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
+    except Exception:  # values that Python or JSON cannot hold, of many kinds; the reason says where the row stood
+        return ""

@@ -1,0 +1,292 @@
+"""Rows of Arrow tables as messages: a column is an attribute, a field of a struct one with a dotted name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
+from contrada.geometry.faults import Rejection
+from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_by_crs
+
+if TYPE_CHECKING:
+    from contrada.formats.spatial import Spatial
+
+READ = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
+EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+
+
+def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
+    """A table with an attribute to a column, as `ForwardingTable.match_many` takes it; `only` names those wanted.
+
+    Structs become columns with dotted names, dictionary-encoded values are decoded, and geometry columns carry the
+    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not looked at. A column
+    whose offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
+
+    >>> import pyarrow as pa
+    >>> attributes_of(pa.table({"id": [7], "wind": [{"speed": 12.5, "from": "NW"}]})).column_names
+    ['id', 'wind.speed', 'wind.from']
+    """
+    import pyarrow as pa
+
+    check_names(table.schema)
+    geo = geo_columns(table.schema.metadata or {})
+    columns: dict[str, Any] = {}
+    is_same = True
+    for place, field in enumerate(table.schema):
+        if only is not None and not _is_asked(field.name, only):
+            is_same = False
+            continue
+        column = table.column(place)
+        if not is_checked:
+            check_column(column, f"column {field.name!r}")
+        for name, values in _plain_columns(field, column, geo.get(field.name)):
+            if name in columns:
+                raise FormatError(f"two columns give the attribute {name!r}")
+            is_same = is_same and values is column
+            columns[name] = values
+    if is_same:
+        return table
+    if not columns:  # a table without columns would have no rows
+        return table.select([])
+    return pa.table(columns)
+
+
+def table_of(rows: Any) -> Any:
+    """An Arrow table of what offers one of the Arrow interfaces; what cannot be read is a FormatError."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    try:  # a GeoDataFrame gives its geometry only by to_arrow
+        return pa.table(rows.to_arrow() if hasattr(rows, "to_arrow") else rows)
+    except (pa.ArrowException, TypeError, ValueError, KeyError, OSError) as error:
+        raise FormatError(f"a {type(rows).__name__} cannot be read as an Arrow table: {error}") from error
+
+
+def check_table(table: Any) -> None:
+    """Raise FormatError if a column of an Arrow table, or the table itself, is damaged."""
+    import pyarrow as pa
+
+    try:
+        table.validate()
+    except pa.ArrowException as error:
+        raise FormatError(f"the table is damaged: {error}") from error
+    check_names(table.schema)
+    for place, field in enumerate(table.schema):
+        check_column(table.column(place), f"column {field.name!r}")
+
+
+def check_names(schema: Any) -> None:
+    """Raise FormatError if the name of a column, or of a field in one, is not UTF-8."""
+    import pyarrow as pa
+
+    kinds = [schema]
+    while kinds:
+        kind = kinds.pop()
+        for place, field in enumerate(kind if isinstance(kind, pa.Schema) else map(kind.field, range(kind.num_fields))):
+            try:
+                str(field.name)
+            except UnicodeDecodeError as error:
+                raise FormatError(f"the name of column {place} is not UTF-8: {error}") from error
+            if pa.types.is_struct(field.type):
+                kinds.append(field.type)
+
+
+class GeometryColumns(NamedTuple):
+    """The columns of a schema that are geometry by its metadata, with their CRS, and the one that counts."""
+
+    primary: str | None
+    crs: dict[str, Crs | None]
+
+
+def geometry_columns(schema: Any) -> GeometryColumns:
+    """What GeoParquet and GeoArrow metadata say of geometry; encodings that are not read are a FormatError.
+
+    >>> import pyarrow as pa
+    >>> geo = b'{"primary_column": "area", "columns": {"area": {"encoding": "WKB"}}}'
+    >>> geometry_columns(pa.schema([("area", pa.binary())], metadata={b"geo": geo}))
+    GeometryColumns(primary='area', crs={'area': 'OGC:CRS84'})
+    """
+    import pyarrow as pa
+
+    from contrada.geometry.arrow import crs_of_type
+
+    metadata = schema.metadata or {}
+    geo = geo_columns(metadata)
+    found: dict[str, Crs | None] = {}
+    for field in schema:
+        about, extension = geo.get(field.name), (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+        nothing = pa.chunked_array([], field.type)
+        if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("geoarrow."):
+            _check_encoding(field.name, nothing, field.type.extension_name)
+            found[field.name] = crs_of_type(field.type)
+        elif about is not None or extension.startswith("geoarrow."):
+            encoding = extension or f"geoarrow.{str(about and about.get('encoding')).lower()}"
+            _check_encoding(field.name, nothing, encoding)
+            found[field.name] = _column_crs(field.name, field, about)
+    primary = json.loads(metadata[b"geo"]).get("primary_column") if geo else None
+    return GeometryColumns(primary if primary in found else next(iter(found), None), found)
+
+
+def _is_asked(name: str, only: Collection[str]) -> bool:
+    return name in only or any(asked.startswith(name + ".") for asked in only)
+
+
+def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    """What the GeoParquet metadata of a schema says, by column."""
+    if b"geo" not in metadata:
+        return {}
+    try:
+        about = loaded(metadata[b"geo"], "GeoParquet metadata")
+        return {str(name): dict(own) for name, own in about["columns"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise FormatError(f"the GeoParquet metadata cannot be read: {error}") from error
+
+
+def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """A column as plain ones: decoded, flattened, with its CRS."""
+    import pyarrow as pa
+
+    name, extension = field.name, (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+    if isinstance(column.type, pa.BaseExtensionType):
+        _check_encoding(name, column, column.type.extension_name)
+        yield name, column
+        return
+    column = _decoded(column)
+    if geo is not None or extension.startswith("geoarrow."):
+        from contrada.geometry.arrow import with_crs
+
+        _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
+        yield name, with_crs(column, _column_crs(name, field, geo))
+    elif pa.types.is_struct(column.type) and not is_vertex(column.type):
+        inner = column.flatten()
+        for place, values in enumerate(inner):
+            for below, plain in _plain_columns(column.type.field(place), values, None):
+                yield f"{name}.{below}", plain
+    else:
+        yield name, column
+
+
+def _check_encoding(name: str, column: Any, encoding: str) -> None:
+    """Refuse GeoArrow that is no WKB, point or polygon: several kinds look alike but for their names."""
+    if encoding.startswith("geoarrow.") and not (encoding in READ and is_geometry(column)):
+        raise FormatError(f"column {name!r} is {encoding} in {column.type}; read are {', '.join(READ)}")
+
+
+def _decoded(column: Any) -> Any:
+    """A column whose values stand in it: no dictionaries, no views."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _decoded(column.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _decoded(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
+    if kind == pa.string_view():  # by way of binary: a cast to text refuses the column for one text that is not UTF-8
+        wide = [chunk.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string()) for chunk in column.chunks]
+        return pa.chunked_array(wide, pa.large_string())
+    return column.cast(pa.large_binary()) if kind == pa.binary_view() else column
+
+
+def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None:
+    """The CRS of a geometry column; GeoParquet's default is longitude and latitude."""
+    about = geo
+    if about is None:
+        try:
+            text = (field.metadata or {}).get(EXTENSION_METADATA) or b"{}"
+            about = {"crs": None, **loaded(text, "the metadata of a GeoArrow type")}
+        except (ValueError, TypeError) as error:
+            raise FormatError(f"column {name!r}: its GeoArrow metadata cannot be read: {error}") from error
+    if about.get("edges", "planar") != "planar":
+        raise CrsError(f"column {name!r} is GEOGRAPHY, with {about['edges']} edges; relations here are planar")
+    try:
+        return Crs.of(about.get("crs", LONGITUDE_LATITUDE))
+    except ContradaError as error:
+        raise CrsError(f"column {name!r}: {error}") from error
+
+
+def rows_of(
+    table: Any, only: Collection[str] | None = None, spatial: Spatial | None = None
+) -> tuple[list[dict[str, Any]], dict[int, Rejection]]:
+    """The messages of a table that `attributes_of` made, and by row why some are bad; a null is an absent attribute.
+
+    >>> import pyarrow as pa
+    >>> rows_of(pa.table({"id": [7, 8], "name": ["storm", None]}))[0]
+    [{'id': 7, 'name': 'storm'}, {'id': 8}]
+    """
+    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    bad: dict[int, Rejection] = {}
+    for name in table.column_names:
+        if only is not None and name not in only:
+            continue
+        column = table.column(name)
+        if not is_geometry(column):
+            found_values: Iterator[tuple[int, Any]] = enumerate(values_of(column))
+        else:
+            found_values = _spatial_values(column, spatial)
+        for row, found in found_values:
+            if not isinstance(found, Rejection):
+                if found is not None:
+                    rows[row][name] = found
+            elif not is_null(found):
+                bad.setdefault(row, found._replace(reason=f"attribute {name!r}: {found.reason}"))
+    return rows, bad
+
+
+def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int, Any]]:
+    """The regions and points of a column with their rows, and rejections."""
+    if spatial is not None and spatial.is_changing:
+        yield from spatial.of_column(column)
+        return
+    mixed = parts_by_crs(column)
+    for part in mixed.parts:
+        yield from zip(part.rows.tolist(), part.column, strict=True)
+    yield from ((item.row, item) for item in mixed.rejected)
+
+
+def values_of(column: Any) -> list[Any]:
+    """The values of a column that is no geometry, None or a Rejection for each; timestamps keep their nanoseconds."""
+    import numpy as np
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        ticks = column.cast(pa.int64()).to_pylist()
+        return [None if tick is None else np.datetime64(tick, "ns") for tick in ticks]
+    if pa.types.is_duration(kind) and kind.unit == "ns":  # no value that anything is asked about
+        ticks = column.cast(pa.int64()).to_pylist()
+        return [None if tick is None else np.timedelta64(tick, "ns") for tick in ticks]
+    try:
+        values: list[Any] = column.to_pylist()
+    except Exception:  # text that is not UTF-8, years beyond 9999, zones that are unknown, times of day beyond 24 hours
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return _instants(column)
+        values = [_value(column, row) for row in range(len(column))]
+    return values
+
+
+def _instants(column: Any) -> list[Any]:
+    """Timestamps and dates of which Python has none, as NumPy's."""
+    import numpy as np
+    import pyarrow as pa
+
+    kind = column.type
+    unit: Any = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    ticks = column.cast(pa.int32() if unit == "D" else pa.int64()).to_pylist()
+    return [None if tick is None else np.datetime64(tick, unit) for tick in ticks]
+
+
+def _value(column: Any, row: int) -> Any:
+    """One value of a column some of whose values Python cannot hold, or its rejection."""
+    try:
+        return column[row].as_py()
+    except UnicodeDecodeError as error:
+        reason = f"text that is not UTF-8: {error.reason}"
+    except Exception as error:  # of any kind: Arrow has many types
+        reason = f"a value that cannot be read: {str(error)[:SHOWN]}"
+    return Rejection(row, reason, None, None, None)

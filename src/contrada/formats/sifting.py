@@ -1,0 +1,143 @@
+"""Columns of geometry on their way in: valid regions and points as WKB, reprojected and buffered, the rest rejected."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import CrsError
+from contrada.formats.spatial import Spatial
+from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry.crs import Crs, is_geographic
+from contrada.geometry.mixed import Part, parts_by_crs, sift_mixed
+
+OTHER_TYPE = "wrong geometry type"
+_NONE = np.empty(0, np.int64)
+
+
+class Kept(NamedTuple):
+    """The good rows of a geometry column as an Arrow column of WKB, in their order; the others with reasons.
+
+    `rows[k]` is the input row of value k; `repaired` lists the input rows that were mended.
+    """
+
+    wkb: Any
+    rows: NDArray[np.int64]
+    rejected: tuple[Rejection, ...]
+    repaired: NDArray[np.int64]
+
+
+def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: bool = False) -> Kept:
+    """The regions and points of an Arrow column of WKB or GeoArrow, as `spatial` wants them; a null is rejected too.
+
+    `crs` is what the column is in; a row that names another by its SRID is rejected, unless all are reprojected.
+    Whole columns are reprojected at a time; what is widened goes one by one.
+
+    >>> import pyarrow as pa
+    >>> squares = pa.chunked_array([[Region.box(0, 0, 1, 1).to_wkb(), None]])
+    >>> kept = sift_column(squares, Spatial())
+    >>> kept.rows.tolist(), kept.rejected[0].reason
+    ([0], 'no geometry (null)')
+    """
+    import pyarrow as pa
+
+    from contrada.geometry.arrow import with_crs
+
+    mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
+    rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
+    widened = [_NONE]
+    for part in mixed.parts:
+        if isinstance(part.column, PointArray) and spatial.buffer is not None:
+            widened.append(part.rows)
+            continue
+        placed, bad, mended = _placed(part, spatial, repair)
+        done.append(placed)
+        rejected += bad
+        repaired.append(mended)
+    if spatial.buffer is not None:
+        widened.append(np.array([bad.row for bad in rejected if bad.reason.startswith(OTHER_TYPE)], np.int64))
+        rejected = [bad for bad in rejected if not bad.reason.startswith(OTHER_TYPE)]
+        placed, bad = _widened(with_crs(_chunked(column), crs), np.concatenate(widened), spatial)
+        done.append(placed)
+        rejected += bad
+    rows = np.concatenate([_NONE, *(part.rows for part in done)])
+    parts = [part.column.to_wkb() for part in done] or [pa.array([], pa.binary())]
+    wkb = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+    mended = np.concatenate(repaired)
+    kept_repaired = np.intersect1d(mended, rows) if len(mended) else mended
+    if not (rows[1:] > rows[:-1]).all():
+        order = np.argsort(rows, kind="stable")
+        wkb, rows = wkb.take(pa.array(order)), rows[order]
+    return Kept(wkb, rows, tuple(map(_told, sorted(rejected))), kept_repaired)
+
+
+def _chunked(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def _told(bad: Rejection) -> Rejection:
+    """A rejection that says what would help."""
+    is_other = bad.reason.startswith(OTHER_TYPE)
+    return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
+
+
+def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Rejection], NDArray[np.int64]]:
+    """A column in the CRS that is wanted, the rows that have no place there, and those that were mended there."""
+    import shapely
+
+    column, rows = part
+    if isinstance(column, PointArray):
+        outside = _off_the_globe(column)
+        bad = [_rejected(int(rows[k]), f"({x}, {y}) leaves longitude -180..180, latitude -90..90")
+               for k, (x, y) in zip(np.flatnonzero(outside), column.xy[outside].tolist(), strict=True)]  # fmt: skip
+        column, rows = column[~outside], rows[~outside]
+    else:
+        bad = []
+    if spatial.to_crs is None or not len(rows):
+        return Part(column, rows), bad, _NONE
+    if column.crs is None:
+        raise CrsError(f"to reproject to {spatial.to_crs.label} one must know where from: name the crs of the input")
+    geometries = shapely.set_srid(column.to_shapely(), 0)
+    xy, owners = shapely.get_coordinates(geometries, return_index=True)
+    moved = spatial.moved(xy, column.crs)
+    lost, first = np.unique(owners[~np.isfinite(moved).all(axis=1)], return_index=True)
+    vertices = xy[~np.isfinite(moved).all(axis=1)][first]
+    bad += [_rejected(int(rows[k]), spatial.no_place(vertex)) for k, vertex in zip(lost, vertices, strict=True)]
+    stays = ~np.isin(np.arange(len(rows)), lost)
+    geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
+    if isinstance(column, PointArray):
+        return Part(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
+    sifted = RegionArray.from_shapely(geometries, crs=spatial.to_crs, repair=repair, on_invalid="reject")
+    bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
+    return Part(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
+
+
+def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
+    if points.crs is None or not is_geographic(points.crs):
+        return np.zeros(len(points), bool)
+    return np.asarray((np.abs(points.xy) > [180, 90]).any(axis=1))
+
+
+def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[Part, list[Rejection]]:
+    """The regions around points, lines and collections."""
+    import pyarrow as pa
+
+    regions: list[Region | Point] = []
+    places: list[int] = []
+    bad: list[Rejection] = []
+    for k, found in spatial.of_column(column.take(pa.array(rows))):
+        if isinstance(found, Rejection):
+            bad.append(found._replace(row=int(rows[k])))
+        else:
+            regions.append(found)
+            places.append(int(rows[k]))
+    made = [region for region in regions if isinstance(region, Region)]
+    return Part(RegionArray.from_regions(made), np.array(places, np.int64)), bad
+
+
+def _rejected(row: int, reason: str) -> Rejection:
+    return Rejection(row, reason, None, None, None)

@@ -1,0 +1,236 @@
+"""Geometry on its way in: GeoJSON objects to regions and points, reprojected and buffered if asked."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError, CrsError, FormatError, RegionError
+from contrada.formats.geojson_shapes import (
+    POINT,
+    POLYGONAL,
+    collection_of,
+    coordinates_of,
+    in_two_dimensions,
+    shape_of,
+)
+from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.crs import Crs, common_crs, is_geographic
+from contrada.geometry.interchange import polygons_to_wkb
+
+NO_CRS = "none"
+
+_ONE_RING = struct.Struct("<BIII").pack  # the head of a WKB polygon: little-endian, its type, rings, vertices
+
+
+class Spatial:
+    """How geometry is read: the CRS it is in, the one it shall be in, and how far points and lines are widened.
+
+    `crs` says what input that names no CRS is in, "none" that it is in none (GeoJSON is then plain coordinates);
+    `to_crs` is what all is reprojected to, vertex by vertex; `buffer`, in units of the CRS that results, turns points
+    and lines into regions. Polygons are never buffered.
+
+    >>> Spatial(crs="none", buffer=1.0).of_geojson({"type": "Point", "coordinates": [5, 5]}).bounds
+    (4.0, 4.0, 6.0, 6.0)
+    """
+
+    def __init__(self, crs: Any = None, to_crs: Any = None, buffer: float | None = None) -> None:
+        if buffer is not None and not 0 < buffer < float("inf"):
+            raise FormatError(f"a buffer is a positive number, not {buffer}")
+        self.crs: str | None = NO_CRS if crs is NO_CRS or crs == NO_CRS else Crs.of(crs)
+        self.to_crs, self.buffer = Crs.of(to_crs), buffer
+        target = self.to_crs or self.input_crs(None)
+        if target is not None and is_geographic(target) and buffer is not None:
+            raise _degrees(target)
+
+    @property
+    def is_changing(self) -> bool:
+        """True if geometry is not taken as it is."""
+        return self.to_crs is not None or self.buffer is not None or self.crs is not None
+
+    def input_crs(self, default: str | None) -> Crs | None:
+        """The CRS of input that names none, given what its format says."""
+        return Crs.of(default if self.crs is None else None if self.crs == NO_CRS else self.crs)
+
+    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
+        """The region or point of a GeoJSON geometry object."""
+        crs, kind = self.input_crs(default), value["type"]
+        if kind == "GeometryCollection":
+            if self.buffer is None:
+                raise _no_region(kind)
+            return self.of_shapely(collection_of(value), crs)
+        coordinates = coordinates_of(kind, value.get("coordinates"))
+        if kind not in POLYGONAL and (self.buffer is not None or kind != POINT):
+            if self.buffer is None:
+                raise _no_region(kind)
+            return self.of_shapely(shape_of(kind, coordinates), crs)
+        if kind == POINT:
+            return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
+        return self._projected_region(_region_of(kind, coordinates, crs))
+
+    def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
+        """The region or point of a Shapely geometry; points, lines and collections are widened if a buffer is given."""
+        kind = geometry.geom_type
+        if kind in POLYGONAL:
+            return self._projected_region(Region.from_shapely(geometry, crs=crs))
+        if kind == POINT and self.buffer is None:
+            return self._projected_point(_checked_point(Point.from_shapely(geometry, crs=crs)))
+        if self.buffer is None:
+            raise _no_region(kind)
+        return self._widened(geometry, crs)
+
+    def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
+        """The regions and points of an Arrow column of WKB or GeoArrow, with their rows, and rejections."""
+        from contrada.geometry.mixed import parts_by_crs
+
+        mixed = parts_by_crs(column)
+        for part in mixed.parts:
+            for k, row in enumerate(part.rows.tolist()):
+                yield row, self._tried(row, part.column[k])
+        for item in mixed.rejected:
+            is_other = self.buffer is not None and item.reason.startswith("wrong geometry type")
+            yield item.row, self._tried_wkb(item, column) if is_other else item
+
+    def changed(self, value: Region | Point) -> Region | Point:
+        """A region or point that is read already: reprojected, and a point widened."""
+        crs = self.input_crs(None) if value.crs is None else value.crs
+        if isinstance(value, Region):
+            if value.crs is None and crs is not None:
+                value = Region.from_shapely(value.to_shapely(), crs=crs)
+            return self._projected_region(value)
+        point = _checked_point(Point(value.x, value.y, crs=crs))
+        return self._projected_point(point) if self.buffer is None else self._widened(point.to_shapely(), crs)
+
+    def _tried(self, row: int, value: Region | Point) -> Region | Point | Rejection:
+        try:
+            return self.changed(value)
+        except ContradaError as error:
+            return Rejection(row, str(error), None, None, None)
+
+    def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
+        """A line, a multipoint or a collection of a column."""
+        import shapely
+
+        from contrada.geometry.arrow import crs_of_type
+        from contrada.geometry.wellknown import shapes_from_wkb
+
+        data = column[item.row].as_py()
+        geometry = shapes_from_wkb([data]).geometries[0] if isinstance(data, bytes) else None
+        if geometry is None:
+            return item
+        try:
+            srid = int(shapely.get_srid(geometry)) % (1 << 32)
+            named = common_crs(crs_of_type(column.type), srid or None)
+            return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
+        except ContradaError as error:
+            return Rejection(item.row, str(error), None, None, None)
+
+    def _projected_point(self, point: Point) -> Point:
+        if self.to_crs is None:
+            return point
+        ((x, y),) = self._projected(np.array([[point.x, point.y]]), point.crs)
+        return Point(x, y, crs=self.to_crs)
+
+    def _projected_region(self, region: Region) -> Region:
+        if self.to_crs is None:
+            return region
+        rings = [ring for shell, holes in region.parts for ring in (shell, *holes)]
+        ends = np.cumsum([len(ring) for ring in rings])[:-1]
+        moved = iter(np.split(self._projected(np.concatenate(rings), region.crs), ends))
+        parts = [(next(moved), tuple(next(moved) for _ in holes)) for _, holes in region.parts]
+        return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
+
+    def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
+        """Vertices in the CRS that is wanted; one that has no place there is an error that names it."""
+        assert self.to_crs is not None
+        if crs is None:
+            raise CrsError(f"to reproject to {self.to_crs.label} one must know where from: name the crs of the input")
+        moved = self.moved(xy, crs)
+        lost = ~np.isfinite(moved).all(axis=1)
+        if lost.any():
+            raise RegionError(self.no_place(xy[int(np.argmax(lost))]))
+        return moved
+
+    def moved(self, xy: NDArray[np.float64], crs: Crs) -> NDArray[np.float64]:
+        """Vertices in the CRS that is wanted; those that have no place there are not finite."""
+        assert self.to_crs is not None
+        transformer = _transformer(crs, self.to_crs)
+        return np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
+
+    def no_place(self, vertex: NDArray[np.float64]) -> str:
+        """Why a vertex cannot be reprojected."""
+        return f"vertex {vertex.tolist()} has no place in {None if self.to_crs is None else self.to_crs.label}"
+
+    def _widened(self, geometry: Any, crs: Crs | None) -> Region:
+        """The region of a geometry whose points and lines are widened by the buffer."""
+        import shapely
+
+        if shapely.is_empty(geometry) or not np.isfinite(shapely.get_coordinates(geometry)).all():
+            raise RegionError("empty geometry, or coordinates that are not finite")
+        geometry = shapely.set_srid(geometry, 0)  # the CRS is known, and may become another
+        target = crs if self.to_crs is None else self.to_crs
+        if target is not None and is_geographic(target):
+            raise _degrees(target)
+        if self.to_crs is not None:
+            geometry = shapely.transform(geometry, lambda xy: self._projected(xy, crs))
+        try:
+            parts = [
+                part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer, quad_segs=16)
+                for part in shapely.get_parts(_flat(geometry))
+            ]
+            whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
+        except shapely.errors.ShapelyError as error:
+            raise RegionError(f"no region around it can be made: {error}") from error
+        return Region.from_shapely(whole, crs=target)
+
+
+def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
+    polygons = [coordinates] if kind == "Polygon" else coordinates
+    flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
+    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # what is usual, by the quickest way
+        ring = np.array(flat[0][0], "<f8")
+        return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
+    if len(flat) == 1 and flat[0]:
+        return Region(flat[0][0], flat[0][1:], crs=crs)
+    return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
+
+
+def _checked_point(point: Point) -> Point:
+    inside = -180 <= point.x <= 180 and -90 <= point.y <= 90
+    if not inside and point.crs is not None and is_geographic(point.crs):
+        raise RegionError(f"({point.x}, {point.y}) leaves longitude -180..180, latitude -90..90")
+    return point
+
+
+def _flat(geometry: Any) -> Any:
+    """A geometry whose parts are single: collections within collections are opened."""
+    import shapely
+
+    parts = [geometry]
+    while any(part.geom_type.startswith(("Multi", "GeometryCollection")) for part in parts):
+        parts = [inner for part in parts for inner in shapely.get_parts(part)]
+    return shapely.GeometryCollection(parts)
+
+
+@lru_cache(maxsize=64)
+def _transformer(crs: Crs, to_crs: Crs) -> Any:
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        return Transformer.from_crs(str(crs), str(to_crs), always_xy=True)
+    except ProjError as error:
+        raise CrsError(f"no way from {crs.label} to {to_crs.label}: {error}") from error
+
+
+def _degrees(crs: Crs) -> CrsError:
+    return CrsError(f"a buffer is in units of the CRS, and those of {crs.label} are degrees: reproject, to_crs=, first")
+
+
+def _no_region(kind: str) -> RegionError:
+    return RegionError(f"a {kind} is neither a region nor a point; a buffer would make it a region")

@@ -1,0 +1,232 @@
+"""Subscriptions from files: rows of key, subscriber and filter, or a table to which a template is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from contrada.doors import input_errors, reason_of
+from contrada.errors import FormatError, LimitError
+from contrada.formats.reading import read_messages
+from contrada.formats.records import Opened, Read, Rejected, Source, files_of, json_records, opened, until_damage
+from contrada.formats.subscription_rows import SubscriptionTable, whole_table
+from contrada.formats.template_columns import column_of, misfits
+from contrada.geometry import Point, Region
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.constraint import check_pattern, is_pattern
+from contrada.model.filter import as_predicate
+
+__all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
+
+Name = str | int
+
+
+class Subscription(NamedTuple):
+    """A subscription as it was read, the filter as CQL2 text or JSON, and where it stood.
+
+    The key is None if none was given, and the subscriber is then given; without a subscriber the key is the subscriber.
+    """
+
+    source: str
+    unit: str
+    number: int
+    key: Name | None
+    subscriber: Name
+    filter: str | dict[str, Any]
+
+
+def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Subscription | Rejected]:
+    """The subscriptions of newline JSON, JSON, Parquet, Arrow or CSV with the members key, subscriber and filter.
+
+    >>> import io
+    >>> (found,) = read_subscriptions(io.BytesIO(b'{"key": 7, "filter": "severity >= 3", "note": "x"}'))
+    >>> found.key, found.subscriber, found.filter
+    (7, 7, 'severity >= 3')
+    """
+    for file in files_of(source):
+        with opened(file, format) as ready:
+            if ready.format == "cap":
+                raise FormatError(f"{ready.name}: CAP alerts are messages, not subscriptions")
+            is_json = ready.format in ("ndjson", "json", "geojsonseq")
+            yield from until_damage(_from_json(ready) if is_json else _from_rows(ready), ready.name)
+
+
+def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
+    for record in json_records(ready.stream, ready.format):
+        try:
+            found = _subscription(record.value(), ready.name, record.unit, record.number)
+        except input_errors() as error:
+            found = reason_of(error)
+        yield record.rejected(ready.name, found) if isinstance(found, str) else found
+
+
+def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
+    for item in read_messages(ready.stream, ready.format):
+        if isinstance(item, Rejected):
+            yield item._replace(source=ready.name)
+            continue
+        try:
+            found = _subscription(item.message, ready.name, item.unit, item.number)
+        except input_errors() as error:
+            found = reason_of(error)
+        if isinstance(found, str):
+            yield Rejected(ready.name, item.unit, item.number, found, str(item.message))
+        else:
+            yield found
+
+
+def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription | str:
+    """Return the subscription of an object, or the reason why there is none: exceptions are slow for many rows."""
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return "a subscription is an object with the members key, subscriber and filter"
+    if value.get("type") == "Feature":
+        return "a GeoJSON feature is a subscription only with a template"
+    key, asked = value.get("key"), value.get("filter")
+    subscriber = key if value.get("subscriber") is None else value["subscriber"]
+    if subscriber is None:
+        return "a subscription needs a key or a subscriber"
+    for what, name in (("key", key), ("subscriber", subscriber)):
+        if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
+            return f"a {what} is text or an integer, not {name!r}"
+    if not isinstance(asked, str | dict) or not asked:
+        return "no filter" if not asked else f"a filter is CQL2 text or JSON, not {type(asked).__name__}"
+    return Subscription(source, unit, number, key, subscriber, asked)
+
+
+def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
+    """The columns that a template asks for, each once.
+
+    >>> from contrada import Column, Relation
+    >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
+    ['geometry']
+    """
+    constraints = [constraint for part in as_predicate(template) for constraint in part]
+    return list(dict.fromkeys(column.name for constraint in constraints for column in constraint.columns))
+
+
+def pattern_columns(template: Constraint | Filter | Predicate) -> set[str]:
+    """Return the columns of a template that hold patterns of LIKE and CONTAINS: their length is limited.
+
+    >>> from contrada import Column
+    >>> pattern_columns(Filter([Constraint("name", "like", Column("pattern"))]))
+    {'pattern'}
+    """
+    constraints = (constraint for part in as_predicate(template) for constraint in part)
+    return {
+        column.name for constraint in constraints if is_pattern(constraint.operator) for column in constraint.columns
+    }
+
+
+def read_subscription_table(
+    source: Source,
+    template: Constraint | Filter | Predicate,
+    format: str | None = None,
+    *,
+    key: str = "key",
+    subscriber: str = "subscriber",
+    times: Collection[str] = (),
+    crs: Any = None,
+    to_crs: Any = None,
+    buffer: float | None = None,
+) -> SubscriptionTable:
+    """The rows of a GeoJSON collection, GeoParquet, Parquet or any other format, as a template is bound to them.
+
+    `key` and `subscriber` name the attributes that hold these; a table without them has no such columns. A row is
+    rejected if a column of the template has no value there, a bad one, one of another kind than the rows before, or a
+    pattern that is too long;
+    if it has no key where others have; and if its key was there before.
+    """
+    wanted = [*template_columns(template), "key", "subscriber"]
+    if crs is None and to_crs is None and buffer is None and not times:
+        found = whole_table(source, format, template_columns(template), pattern_columns(template), key, subscriber)
+        if found is not None:
+            return found
+    rows: list[tuple[Read, dict[str, Any]]] = []
+    rejected: list[Rejected] = []
+    for item in read_messages(source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer):
+        if isinstance(item, Rejected):
+            rejected.append(item)
+            continue
+        values = item.message.get
+        row = {name: values(name) for name in wanted}
+        row["key"], row["subscriber"] = values(key), values(subscriber)
+        rows.append((item, row))
+    names = [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
+    kept = _sifted(rows, [*template_columns(template), *names], pattern_columns(template), rejected)
+    return _table_of(kept, [*template_columns(template), *names], rejected)
+
+
+def _sifted(
+    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], patterns: set[str], rejected: list[Rejected]
+) -> list[tuple[Read, dict[str, Any]]]:
+    """The rows that have all columns, of one kind each, and a key of their own; the others are rejected."""
+    kinds: dict[str, str] = {}
+    keys: set[Any] = set()
+    kept = []
+    for item, row in rows:
+        if columns and row[columns[0]] is None:  # rejected without an exception, which takes longer
+            reason = f"column {columns[0]!r}: no value"
+            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+            continue
+        try:
+            found = {name: _kind_of(name, row[name]) for name in columns}
+            for name, kind in found.items():
+                if kinds.get(name, kind) != kind:
+                    raise FormatError(f"column {name!r}: {kind}, where rows before have {kinds[name]}")
+            for name in patterns:
+                _check_pattern(name, row[name])
+            if "key" in found and row["key"] in keys:
+                raise FormatError(f"the key {row['key']!r} was there before")
+        except FormatError as error:
+            rejected.append(Rejected(item.source, item.unit, item.number, str(error), str(item.message)))
+            continue
+        kinds |= found
+        keys.add(row["key"])
+        kept.append((item, row))
+    return kept
+
+
+def _check_pattern(name: str, value: Any) -> None:
+    try:
+        check_pattern("like", value)
+    except LimitError as error:
+        raise FormatError(f"column {name!r}: {error}") from error
+
+
+def _kind_of(name: str, value: Any) -> str:
+    """The kind of a value of a template's column."""
+    from contrada.model.values import KIND_NAMES, scalar_of
+
+    if value is None:
+        raise FormatError(f"column {name!r}: no value")
+    if name in ("key", "subscriber"):
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise FormatError(f"a {name} is text or an integer, not {value!r}")
+        return "text" if isinstance(value, str) else "an integer"
+    if isinstance(value, Region | Point):
+        kind = "a region" if isinstance(value, Region) else "a point"
+        return kind if value.crs is None else f"{kind} in {value.crs.label}"
+    scalar = scalar_of(value)
+    if not isinstance(value, str) and scalar is None:
+        raise FormatError(f"column {name!r}: {str(value)[:40]} is no value to compare with")
+    return "text" if scalar is None else KIND_NAMES[scalar.kind]
+
+
+def _table_of(
+    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
+) -> SubscriptionTable:
+    """The rows as an Arrow table; numbers that fit in no column with the others are rejected."""
+    import pyarrow as pa
+
+    made: dict[str, Any] = {}
+    for name in columns:
+        misfitting = set(misfits([row[name] for _, row in rows]))
+        for k in sorted(misfitting):
+            item, row = rows[k]
+            reason = f"column {name!r}: {row[name]} cannot stand exactly beside the values of other rows"
+            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+        rows = [pair for k, pair in enumerate(rows) if k not in misfitting]
+    for name in columns:
+        made[name] = column_of([row[name] for _, row in rows])
+    rejected.sort(key=lambda item: (item.source, item.number))
+    return SubscriptionTable(pa.table(made), [item[:3] for item, _ in rows], rejected)

@@ -1,0 +1,1 @@
+"""Covering of filters and of points."""

@@ -1,0 +1,327 @@
+"""Filters as points with a mask and a box: which of them may cover one, or be covered by it.
+
+A k-d tree over the points, with the largest and the smallest coordinates of all that lie under a node, so that whole
+subtrees are left out whichever way is asked. The first dimensions stand for values that must be equal: they are split
+before all others, since a query goes down on one side of them only. Points that no dimension tells apart make a chain
+of leaves. What is found is a superset: exact relations are looked at by the caller.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.relate.boxes import box_relation
+
+NODES, LEAVES, FREE, EQUAL_DIMENSIONS, LIVE = 0, 1, 2, 3, 4  # places in state
+LEAF = -1  # the dimension of a node that has a leaf
+NONE = -1
+VISITED, COMPARED = 0, 1  # places in counters
+
+
+class Tree(NamedTuple):
+    """Nodes: dimension, discriminator, children or leaf, depth, bounds. Leaves: size, next of a chain, their rows."""
+
+    dimensions: Any
+    splits: Any
+    children: Any
+    depths: Any
+    tops: Any
+    bottoms: Any
+    counts: Any
+    nexts: Any
+    points: Any
+    ids: Any
+    masks: Any
+    boxes: Any
+    state: Any
+
+
+@kernel
+def new_leaf(t, after):
+    """An empty leaf in front of another one, or alone."""
+    leaf = t.state[FREE]
+    if leaf == NONE:
+        leaf = t.state[LEAVES]
+        t.state[LEAVES] = leaf + 1
+    else:
+        t.state[FREE] = t.nexts[leaf]
+    t.counts[leaf] = 0
+    t.nexts[leaf] = after
+    return leaf
+
+
+@kernel
+def new_node(t, depth):
+    """A node with an empty leaf."""
+    node = t.state[NODES]
+    t.state[NODES] = node + 1
+    t.dimensions[node] = LEAF
+    t.depths[node] = depth
+    t.children[node, 0] = new_leaf(t, NONE)
+    for i in range(t.tops.shape[1]):
+        t.tops[node, i] = -np.inf
+        t.bottoms[node, i] = np.inf
+    return node
+
+
+@kernel
+def widen(t, node, leaf, slot):
+    """Let the bounds of a node take in a row."""
+    for i in range(t.tops.shape[1]):
+        value = t.points[leaf, slot, i]
+        t.tops[node, i] = max(t.tops[node, i], value)
+        t.bottoms[node, i] = min(t.bottoms[node, i], value)
+
+
+@kernel
+def copy_row(t, leaf, slot, new, place):
+    """Write a row once more."""
+    for i in range(t.points.shape[2]):
+        t.points[new, place, i] = t.points[leaf, slot, i]
+    for i in range(t.boxes.shape[2]):
+        t.boxes[new, place, i] = t.boxes[leaf, slot, i]
+    t.ids[new, place] = t.ids[leaf, slot]
+    t.masks[new, place] = t.masks[leaf, slot]
+
+
+@kernel
+def append_row(t, node, leaf, slot):
+    """Copy a row to the leaf of a node, which becomes a chain if it is full."""
+    new = np.int64(t.children[node, 0])
+    if t.counts[new] == t.ids.shape[1]:
+        new = new_leaf(t, new)
+        t.children[node, 0] = new
+    copy_row(t, leaf, slot, new, t.counts[new])
+    widen(t, node, new, t.counts[new])
+    t.counts[new] += 1
+
+
+@kernel
+def median(t, leaf, dimension, scratch):
+    """The median of a leaf in a dimension, or the next smaller value if it is the largest; False if all are equal."""
+    count = t.counts[leaf]
+    for slot in range(count):
+        value = t.points[leaf, slot, dimension]
+        at = slot
+        while at > 0 and scratch[at - 1] > value:
+            scratch[at] = scratch[at - 1]
+            at -= 1
+        scratch[at] = value
+    if scratch[0] == scratch[count - 1]:
+        return False, 0.0
+    at = (count - 1) // 2
+    while scratch[at] == scratch[count - 1]:
+        at -= 1
+    return True, scratch[at]
+
+
+@kernel
+def discriminator(t, node, scratch):
+    """The dimension that a node's first leaf is split in, and where: of those for equal values first, then in turn."""
+    leaf = np.int64(t.children[node, 0])
+    d, equal = t.tops.shape[1], t.state[EQUAL_DIMENSIONS]
+    for i in range(0, equal, 2):
+        found, value = median(t, leaf, i, scratch)
+        if found:
+            return i, value
+    for step in range(d - equal):
+        i = equal + (t.depths[node] + step) % (d - equal)
+        found, value = median(t, leaf, i, scratch)
+        if found:
+            return i, value
+    return LEAF, 0.0
+
+
+@kernel
+def split_node(t, node, dimension, value):
+    """Give a node two others, which share its rows."""
+    leaf = np.int64(t.children[node, 0])
+    left, right = new_node(t, t.depths[node] + 1), new_node(t, t.depths[node] + 1)
+    t.dimensions[node] = dimension
+    t.splits[node] = value
+    t.children[node, 0] = left
+    t.children[node, 1] = right
+    while leaf != NONE:
+        for slot in range(t.counts[leaf]):
+            append_row(t, left if t.points[leaf, slot, dimension] <= value else right, leaf, slot)
+        after = np.int64(t.nexts[leaf])
+        t.nexts[leaf] = t.state[FREE]
+        t.state[FREE] = leaf
+        leaf = after
+
+
+@kernel
+def leaf_node(t, point):
+    """The node with the leaf that a point belongs to."""
+    node = np.int64(0)
+    while t.dimensions[node] != LEAF:
+        node = np.int64(t.children[node, 0 if point[t.dimensions[node]] <= t.splits[node] else 1])
+    return node
+
+
+TREE = "i4[1]! f8[1]! i4[2]! i4[1]! f8[2]! f8[2]! i4[1]! i4[1]! f8[3]! i8[2]! u1[2]! f8[3]! i8[1]!"
+
+
+@entry(f"{TREE} f8[1]! i8 u1 f8[1]! f8[1]!", checked=False)
+def add_candidate(
+    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
+    point, number, mask, box, scratch,
+):  # fmt: skip
+    """Add a row; returns False, with nothing changed, if there is no room for what that may take."""
+    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    if state[NODES] == 0:
+        new_node(t, 0)
+    node = leaf_node(t, point)
+    leaf = np.int64(children[node, 0])
+    if counts[leaf] == ids.shape[1]:
+        chained, after = 0, leaf
+        while after != NONE:
+            after = np.int64(nexts[after])
+            chained += 1
+        if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
+            return False
+        dimension, value = discriminator(t, node, scratch)
+        if dimension != LEAF:
+            split_node(t, node, dimension, value)
+            node = leaf_node(t, point)
+    leaf = np.int64(children[node, 0])
+    if counts[leaf] == ids.shape[1]:
+        leaf = new_leaf(t, leaf)
+        children[node, 0] = leaf
+    slot = counts[leaf]
+    for i in range(len(point)):
+        points[leaf, slot, i] = point[i]
+    for i in range(boxes.shape[2]):
+        boxes[leaf, slot, i] = box[i]
+    ids[leaf, slot] = number
+    masks[leaf, slot] = mask
+    counts[leaf] = slot + 1
+    state[LIVE] += 1
+    node = np.int64(0)
+    widen(t, node, leaf, slot)
+    while dimensions[node] != LEAF:
+        node = np.int64(children[node, 0 if point[dimensions[node]] <= splits[node] else 1])
+        widen(t, node, leaf, slot)
+    return True
+
+
+@entry(f"{TREE} f8[1]! i8", checked=False)
+def drop_candidate(
+    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
+    point, number,
+):  # fmt: skip
+    """Remove a row with this point; returns False if there is none. Bounds stay as wide as they were."""
+    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    if state[NODES] == 0:
+        return False
+    leaf = np.int64(children[leaf_node(t, point), 0])
+    while leaf != NONE:
+        for slot in range(counts[leaf]):
+            if ids[leaf, slot] == number:
+                last = counts[leaf] - 1
+                copy_row(t, leaf, last, leaf, slot)
+                counts[leaf] = last
+                state[LIVE] -= 1
+                return True
+        leaf = np.int64(nexts[leaf])
+    return False
+
+
+@kernel
+def may_dominate(bounds, node, query):
+    """True if something under a node may be as large as the query in every dimension, by its largest coordinates."""
+    for i in range(len(query)):
+        if bounds[node, i] < query[i]:
+            return False
+    return True
+
+
+@kernel
+def may_be_dominated(bounds, node, query):
+    """The same the other way round, by its smallest coordinates."""
+    for i in range(len(query)):
+        if bounds[node, i] > query[i]:
+            return False
+    return True
+
+
+@kernel
+def row_fits(t, leaf, slot, query, reverse):
+    """True if a row dominates the query, or is dominated by it."""
+    for i in range(len(query)):
+        if reverse:
+            if t.points[leaf, slot, i] > query[i]:
+                return False
+        elif t.points[leaf, slot, i] < query[i]:
+            return False
+    return True
+
+
+@kernel
+def boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
+    """True if the boxes of a row's region and of the query's allow one of the relations admitted."""
+    b0, b1, b2, b3 = t.boxes[leaf, slot, 0], t.boxes[leaf, slot, 1], t.boxes[leaf, slot, 2], t.boxes[leaf, slot, 3]
+    if box[2] < b0 or box[0] > b2 or box[3] < b1 or box[1] > b3:
+        return admitted & 1 != 0
+    if b0 == b2 or box[0] == box[2]:
+        return True  # a point
+    if reverse:
+        code = box_relation(b0, b1, b2, b3, box[0], box[1], box[2], box[3])
+    else:
+        code = box_relation(box[0], box[1], box[2], box[3], b0, b1, b2, b3)
+    return box_relations[admitted] >> code & 1 != 0
+
+
+@kernel
+def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters):
+    """Write the rows of a chain of leaves that fit behind count others; stops when out is full."""
+    while leaf != NONE:
+        counters[COMPARED] += t.counts[leaf]
+        for slot in range(t.counts[leaf]):
+            admitted = admitted_of[t.masks[leaf, slot]]
+            if has_region and admitted == 0:
+                continue
+            if not row_fits(t, leaf, slot, query, reverse):
+                continue
+            if has_region and not boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
+                continue
+            out[count] = t.ids[leaf, slot]
+            count += 1
+            if count == len(out):
+                return count
+        leaf = np.int64(t.nexts[leaf])
+    return count
+
+
+@entry(f"{TREE} f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
+def find_candidates(
+    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
+    query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters,
+):  # fmt: skip
+    """Write numbers of rows that dominate the query, or are dominated, and whose regions may be related as admitted.
+
+    admitted_of gives for the mask of a row the relations that are, of the covered region to the covering one;
+    box_relations gives for these the relations that boxes may be in. Returns how many; as many as fit into out.
+    """
+    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    count, height = 0, 0
+    if state[NODES] > 0:
+        stack[0] = 0
+        height = 1
+    while height > 0 and count < len(out):
+        height -= 1
+        node = np.int64(stack[height])
+        counters[VISITED] += 1
+        if not (may_be_dominated(bottoms, node, query) if reverse else may_dominate(tops, node, query)):
+            continue
+        if dimensions[node] == LEAF:
+            leaf = np.int64(children[node, 0])
+            count = search_leaf(
+                t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters
+            )
+        else:  # larger values first, where covers are likelier
+            stack[height] = children[node, 0]
+            stack[height + 1] = children[node, 1]
+            height += 2
+    return count

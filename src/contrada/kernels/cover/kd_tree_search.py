@@ -1,0 +1,201 @@
+"""Searching the k-d tree, from the rightmost leaf, and what Python calls of it."""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, ONE, covers
+from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, ROOT, KdTree, add_to_kd, drop_from_kd, kd_has_room
+from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, rank_point
+from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
+
+
+@kernel
+def report_subtree(t, top, wanted, out, found, counters):
+    """Rows below a node that lies wholly in the query, without comparisons; returns how many there are now."""
+    node = top
+    came_from = NOBODY  # walk by the parents: the stack of the search is in use
+    while found < wanted:
+        if t.dimensions[node] == LEAF:
+            if node != top:
+                counters[NODES] += 1
+            block = np.int64(t.children[node, FIRST])
+            while block != NOBODY and found < wanted:
+                place = 0
+                while place < t.counts[block] and found < wanted:
+                    out[found] = t.rows[block, place]
+                    found += 1
+                    place += 1
+                block = np.int64(t.nexts[block])
+        elif came_from != t.children[node, FIRST]:
+            is_back = came_from == t.children[node, LAST]
+            if not is_back and node != top:
+                counters[NODES] += 1
+            came_from = node
+            node = np.int64(t.children[node, FIRST if is_back else LAST])
+            continue
+        if node == top:
+            break
+        came_from = node
+        node = np.int64(t.parents[node])
+    return found
+
+
+@kernel
+def mark_alive(t, block, words, inside):
+    """Mark the points of a block whose ranks reach the query's wherever they must; False if there is none."""
+    for word in range(words):
+        t.alive[word] = HIGH_BITS
+    for step in range(len(t.order)):
+        i = t.order[step]
+        if inside >> np.uint64(i) & ONE:
+            continue
+        ranks = np.uint64(t.query_ranks[0, i]) * LOW_BITS
+        left = np.uint64(0)
+        for word in range(words):
+            alive = t.alive[word] & ((t.signatures[block, i, word] | HIGH_BITS) - ranks)
+            t.alive[word] = alive
+            left |= alive
+        if left == 0:
+            return False
+    return True
+
+
+@kernel
+def search_bucket(t, leaf, inside, queries, at, before, wanted, out, found, counters):
+    """Rows of a bucket that cover a query; returns how many there are now."""
+    block = np.int64(t.children[leaf, FIRST])
+    while block != NOBODY and found < wanted:
+        count = np.int64(t.counts[block])
+        words = (count + 7) >> 3
+        counters[COMPARISONS] += count
+        if mark_alive(t, block, words, inside):
+            place = 0
+            while place < count and found < wanted:
+                if t.alive[place >> 3] >> np.uint64(8 * (place & 7) + 7) & ONE:
+                    row = np.int64(t.rows[block, place])
+                    if covers(t.points, t.arrivals, row, queries, at, before):
+                        out[found] = row
+                        found += 1
+                place += 1
+        block = np.int64(t.nexts[block])
+    return found
+
+
+@kernel
+def rank_query(t, queries, at):
+    """Rank a query, and order its dimensions: where it ranks high, few points reach it."""
+    rank_point(t.thresholds, queries, at, t.query_ranks, 0)
+    for i in range(t.points.shape[1]):
+        j = i
+        while j > 0 and t.query_ranks[0, t.order[j - 1]] < t.query_ranks[0, i]:
+            t.order[j] = t.order[j - 1]
+            j -= 1
+        t.order[j] = i
+
+
+@kernel
+def search_kd(t, queries, at, before, wanted, out, counters):
+    """Rows that cover a query: from the rightmost leaf, backtracking to the left.
+
+    `inside` has the bit of every dimension in which all points below a node are larger than the query.
+    """
+    if t.state[ROOT] == NOBODY:
+        return 0
+    d = t.points.shape[1]
+    whole = ~np.uint64(0) >> np.uint64(64 - d)
+    rank_query(t, queries, at)
+    t.stack[0] = t.state[ROOT]
+    t.insides[0] = 0
+    height = 1
+    found = 0
+    while height > 0 and found < wanted:
+        height -= 1
+        node, inside = np.int64(t.stack[height]), t.insides[height]
+        counters[NODES] += 1
+        while t.dimensions[node] != LEAF and inside != whole:
+            i = np.int64(t.dimensions[node])
+            if t.splits[node] >= queries[at, i]:
+                t.stack[height] = t.children[node, FIRST]
+                t.insides[height] = inside
+                height += 1
+                inside |= ONE << np.uint64(i)
+            node = np.int64(t.children[node, LAST])
+            counters[NODES] += 1
+        if inside == whole:
+            found = report_subtree(t, node, wanted, out, found, counters)
+        else:
+            found = search_bucket(t, node, inside, queries, at, before, wanted, out, found, counters)
+    return found
+
+
+TREE = (
+    "f8[2]! i8[1]! i4[1]! f8[1]! i4[2]! i4[1]! i4[1]! i4[1]! "
+    "u8[3]! i4[2]! i4[1]! i4[1]! i4[1]! i4[1]! i4[1]! i8[1]! i4[1]! u8[1]! u8[1]! "
+    "f8[2]! u1[2]! u1[2]! i8[1]! i8[1]! f8[1]! "
+)
+
+
+@entry(TREE + "i8", checked=False)
+def kd_add(
+    points, arrivals, dimensions, splits, children, parents, depths, sizes,
+    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+    thresholds, ranks, query_ranks, order, moving, values,
+    row,
+):  # fmt: skip
+    """Add a row whose point and arrival are written already."""
+    t = KdTree(
+        points, arrivals, dimensions, splits, children, parents, depths, sizes,
+        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+        thresholds, ranks, query_ranks, order, moving, values,
+    )  # fmt: skip
+    add_to_kd(t, row)
+
+
+@entry(TREE + "i8", checked=False)
+def kd_drop(
+    points, arrivals, dimensions, splits, children, parents, depths, sizes,
+    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+    thresholds, ranks, query_ranks, order, moving, values,
+    row,
+):  # fmt: skip
+    """Drop a row."""
+    t = KdTree(
+        points, arrivals, dimensions, splits, children, parents, depths, sizes,
+        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+        thresholds, ranks, query_ranks, order, moving, values,
+    )  # fmt: skip
+    drop_from_kd(t, row)
+
+
+@entry(TREE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def kd_search(
+    points, arrivals, dimensions, splits, children, parents, depths, sizes,
+    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+    thresholds, ranks, query_ranks, order, moving, values,
+    query, before, out, counters,
+):  # fmt: skip
+    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    t = KdTree(
+        points, arrivals, dimensions, splits, children, parents, depths, sizes,
+        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+        thresholds, ranks, query_ranks, order, moving, values,
+    )  # fmt: skip
+    return search_kd(t, query, 0, before, len(out), out, counters)
+
+
+@entry(TREE + GRAPH)
+def kd_replay(
+    points, arrivals, dimensions, splits, children, parents, depths, sizes,
+    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+    thresholds, ranks, query_ranks, order, moving, values,
+    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
+    commands, log, tally,
+):  # fmt: skip
+    """Run commands; see `replay`."""
+    t = KdTree(
+        points, arrivals, dimensions, splits, children, parents, depths, sizes,
+        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
+        thresholds, ranks, query_ranks, order, moving, values,
+    )  # fmt: skip
+    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    replay(t, search_kd, add_to_kd, drop_from_kd, kd_has_room, graph, commands, log, tally)

@@ -1,0 +1,148 @@
+"""The relation graph G_k of [COVER], section III, in arrays above any index: whole sequences of commands compiled.
+
+Edge (row, j) is the j-th edge into a row: `parents[row, j]` is where it comes from. The edges out of a row form a
+doubly linked list from `heads[row]`, linked by `nexts` and `prevs`, whose members are numbered row * k + j. Such
+numbers take 64 bits, rows 32.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import kernel
+from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES
+
+# Places in tally: queries, nodes visited and comparisons, each due to subscribing and to unsubscribing, and what was
+# sent to neighbours.
+QUERIES_S, QUERIES_U, NODES_S, NODES_U, COMPARISONS_S, COMPARISONS_U = 0, 1, 2, 3, 4, 5
+FORWARDED_S, FORWARDED_U, WITHDRAWN = 6, 7, 8
+SENT, DONE = 9, 10  # rows in the log, commands that were run
+
+
+GRAPH = "i4[2]! i8[2]! i8[2]! i8[1]! u1[1]! i8[1]! i8[1]! i8[1]! i8[1] i8[1]! i8[1]!"
+
+
+class Graph(NamedTuple):
+    """Edges between rows, and which rows were forwarded."""
+
+    parents: Any
+    nexts: Any
+    prevs: Any
+    heads: Any
+    forwarded: Any
+    orphans: Any  # room for rows that have lost their parents
+    covers: Any  # room for k rows
+    counters: Any
+
+
+@kernel
+def link(g, parent, row, j):
+    """Add edge j into a row."""
+    k = g.parents.shape[1]
+    edge = row * k + j
+    head = np.int64(g.heads[parent])
+    g.parents[row, j] = parent
+    g.nexts[row, j] = head
+    g.prevs[row, j] = NOBODY
+    if head != NOBODY:
+        g.prevs[head // k, head % k] = edge
+    g.heads[parent] = edge
+
+
+@kernel
+def unlink(g, row, j):
+    """Take edge j into a row out of its parent's list."""
+    k = g.parents.shape[1]
+    before, after = np.int64(g.prevs[row, j]), np.int64(g.nexts[row, j])
+    if before == NOBODY:
+        g.heads[g.parents[row, j]] = after
+    else:
+        g.nexts[before // k, before % k] = after
+    if after != NOBODY:
+        g.prevs[after // k, after % k] = before
+    g.parents[row, j] = NOBODY
+
+
+@kernel
+def is_orphan(g, row):
+    """True if no edge leads into a row."""
+    for j in range(g.parents.shape[1]):
+        if g.parents[row, j] != NOBODY:
+            return False
+    return True
+
+
+@kernel
+def delete_node(g, row):
+    """Delete a node with its edges; returns how many rows no edge leads into any more, which are in g.orphans then."""
+    k = g.parents.shape[1]
+    for j in range(k):
+        if g.parents[row, j] != NOBODY:
+            unlink(g, row, j)
+    count = 0
+    edge = np.int64(g.heads[row])
+    while edge != NOBODY:
+        child, j = edge // k, edge % k
+        edge = np.int64(g.nexts[child, j])
+        g.parents[child, j] = NOBODY
+        if is_orphan(g, child):
+            g.orphans[count] = child
+            count += 1
+    g.heads[row] = NOBODY
+    return count
+
+
+@kernel
+def attach(index, search, g, row, before):
+    """Ask the index for covers of a row, and link it to them; returns how many there are."""
+    found = search(index, index.points, row, before, len(g.covers), g.covers, g.counters)
+    for j in range(found):
+        link(g, g.covers[j], row, j)
+    return found
+
+
+@kernel
+def forward(g, row, log, tally):
+    """Note that a row is forwarded."""
+    g.forwarded[row] = 1
+    log[tally[SENT]] = row
+    tally[SENT] += 1
+
+
+@kernel
+def replay(index, search, add, drop, has_room, g, commands, log, tally):
+    """Run commands from tally[DONE] on: row r subscribes (r) or unsubscribes (-1 - r). Stops when the index is full.
+
+    Rows are forwarded in the order of log. The arrival of a row is the place of its command.
+    """
+    for time in range(tally[DONE], len(commands)):
+        if not has_room(index):
+            return
+        g.counters[NODES] = 0
+        g.counters[COMPARISONS] = 0
+        tally[DONE] += 1
+        if commands[time] >= 0:
+            row = commands[time]
+            index.arrivals[row] = time
+            if attach(index, search, g, row, time) == 0:
+                forward(g, row, log, tally)
+                tally[FORWARDED_S] += 1
+            add(index, row)
+            tally[QUERIES_S] += 1
+            tally[NODES_S] += g.counters[NODES]
+            tally[COMPARISONS_S] += g.counters[COMPARISONS]
+            continue
+        row = -1 - commands[time]
+        drop(index, row)
+        count = delete_node(g, row)
+        for at in range(count):
+            orphan = g.orphans[at]
+            if attach(index, search, g, orphan, index.arrivals[orphan]) == 0:
+                forward(g, orphan, log, tally)
+                tally[FORWARDED_U] += 1
+        tally[QUERIES_U] += count
+        tally[NODES_U] += g.counters[NODES]
+        tally[COMPARISONS_U] += g.counters[COMPARISONS]
+        if g.forwarded[row]:
+            g.forwarded[row] = 0
+            tally[WITHDRAWN] += 1

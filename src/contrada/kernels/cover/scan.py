@@ -1,0 +1,141 @@
+"""Points in no order, compared block after block until enough of them cover: the reference for every index.
+
+A block holds its points column by column. Row after row with an exit at the first dimension that fails takes four times
+as long: the branch that ends a row cannot be predicted.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, came_first
+from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
+
+COUNT = 0  # place in state: points in the scan
+LANES = 8  # points compared at a time
+
+
+class Scan(NamedTuple):
+    """Live points, packed: place p stands at p % width of block p // width."""
+
+    points: Any
+    arrivals: Any
+    coordinates: Any
+    rows: Any
+    places: Any
+    alive: Any
+    state: Any
+
+
+@kernel
+def write_place(s, place, row):
+    """Put a row at a place."""
+    width = s.rows.shape[1]
+    block, at = place // width, place % width
+    s.rows[block, at] = row
+    s.places[row] = place
+    for i in range(s.points.shape[1]):
+        s.coordinates[block, i, at] = s.points[row, i]
+
+
+@kernel
+def add_to_scan(s, row):
+    """Put a row behind the others."""
+    write_place(s, s.state[COUNT], row)
+    s.state[COUNT] += 1
+
+
+@kernel
+def scan_has_room(s):
+    """There is a place for every row."""
+    return True
+
+
+@kernel
+def drop_from_scan(s, row):
+    """Take a row out; the last one takes its place."""
+    width = s.rows.shape[1]
+    last = s.state[COUNT] - 1
+    write_place(s, np.int64(s.places[row]), np.int64(s.rows[last // width, last % width]))
+    s.places[row] = NOBODY
+    s.state[COUNT] = last
+
+
+@kernel
+def mark_alive(s, block, count, queries, at):
+    """Mark the points of a block that dominate a query, column by column until none is left; False if none does.
+
+    Places up to the next multiple of LANES are compared too, so that no vector is cut short, and mean nothing.
+    """
+    width = (count + LANES - 1) // LANES * LANES
+    for place in range(width):
+        s.alive[place] = 1
+    for i in range(s.points.shape[1]):
+        value = queries[at, i]
+        left = 0
+        for place in range(width):
+            s.alive[place] &= s.coordinates[block, i, place] >= value
+            left |= s.alive[place]
+        if left == 0:
+            return False
+    return True
+
+
+@kernel
+def search_scan(s, queries, at, before, wanted, out, counters):
+    """Rows that cover a query."""
+    width = s.rows.shape[1]
+    found = 0
+    block = 0
+    left = s.state[COUNT]
+    while left > 0 and found < wanted:
+        count = min(left, width)
+        counters[NODES] += 1
+        counters[COMPARISONS] += count
+        if mark_alive(s, block, count, queries, at):
+            place = 0
+            while place < count and found < wanted:
+                if s.alive[place] != 0:
+                    row = s.rows[block, place]
+                    if came_first(s.points, s.arrivals, row, queries, at, before):
+                        out[found] = row
+                        found += 1
+                place += 1
+        left -= width
+        block += 1
+    return found
+
+
+SCAN = "f8[2]! i8[1]! f8[3]! i4[2]! i4[1]! i8[1]! i8[1]! "
+
+
+@entry(SCAN + "i8", checked=False)
+def scan_add(points, arrivals, coordinates, rows, places, alive, state, row):
+    """Add a row whose point and arrival are written already."""
+    add_to_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
+
+
+@entry(SCAN + "i8", checked=False)
+def scan_drop(points, arrivals, coordinates, rows, places, alive, state, row):
+    """Drop a row."""
+    drop_from_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
+
+
+@entry(SCAN + "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def scan_search(points, arrivals, coordinates, rows, places, alive, state, query, before, out, counters):
+    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    s = Scan(points, arrivals, coordinates, rows, places, alive, state)
+    return search_scan(s, query, 0, before, len(out), out, counters)
+
+
+@entry(SCAN + GRAPH)
+def scan_replay(
+    points, arrivals, coordinates, rows, places, alive, state,
+    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
+    commands, log, tally,
+):  # fmt: skip
+    """Run commands; see `replay`."""
+    s = Scan(points, arrivals, coordinates, rows, places, alive, state)
+    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    replay(s, search_scan, add_to_scan, drop_from_scan, scan_has_room, graph, commands, log, tally)

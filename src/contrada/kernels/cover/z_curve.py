@@ -1,0 +1,184 @@
+"""Points in the order of the Z-curve, [COVER], section IV.D: a query visits the cells that it meets, larger ones first.
+
+Points stand in blocks, sorted within and among them; a directory lists the blocks in order. A place in the order is the
+turn of its block times the width of blocks, plus the place in the block: such numbers have gaps, and are in order. The
+points of a cell stand together; where a cell halves is found by binary search for the first key with that bit.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import kernel
+from contrada.kernels.cover.dominance import NOBODY
+from contrada.kernels.cover.z_keys import is_before, write_key
+
+BLOCKS_LISTED, BLOCKS_USED, BLOCKS_FREE, LIVE, ROOM, LEVELS, SMALL = 0, 1, 2, 3, 4, 5, 6  # places in state
+FEWEST = 64  # points worth a universe of their own
+LEAST = 1e-290  # half the extent of a universe that is divided: below, scales would overflow
+
+
+class ZCurve(NamedTuple):
+    """Blocks: keys, rows, sizes, and the turn of each; directory: the blocks in order."""
+
+    points: Any
+    arrivals: Any
+    lows: Any
+    scales: Any
+    directory: Any
+    keys: Any
+    rows: Any
+    counts: Any  # of a block; free blocks are linked by -2 - next
+    turns: Any
+    blocks: Any  # of a row
+    query: Any  # (1, 1, words): the key of a query
+    wholes: Any  # (d,): its cell
+    cells: Any  # (n, 3): a ring of cells to visit: where they begin and end, and their depth
+    insides: Any  # dimensions in which a cell is larger than the query
+    state: Any
+
+
+@kernel
+def new_block(z, turn):
+    """An empty block at a turn of the directory."""
+    block = z.state[BLOCKS_FREE]
+    if block == NOBODY:
+        block = z.state[BLOCKS_USED]
+        z.state[BLOCKS_USED] = block + 1
+    else:
+        z.state[BLOCKS_FREE] = -2 - z.counts[block]
+    z.counts[block] = 0
+    for later in range(z.state[BLOCKS_LISTED], turn, -1):
+        z.directory[later] = z.directory[later - 1]
+        z.turns[z.directory[later]] = later
+    z.directory[turn] = block
+    z.turns[block] = turn
+    z.state[BLOCKS_LISTED] += 1
+    return block
+
+
+@kernel
+def free_block(z, block):
+    """Take an empty block out of the directory."""
+    listed = z.state[BLOCKS_LISTED] - 1
+    for turn in range(z.turns[block], listed):
+        z.directory[turn] = z.directory[turn + 1]
+        z.turns[z.directory[turn]] = turn
+    z.state[BLOCKS_LISTED] = listed
+    z.counts[block] = -2 - z.state[BLOCKS_FREE]
+    z.state[BLOCKS_FREE] = block
+
+
+@kernel
+def copy_entry(z, block, place, to_block, to_place):
+    """Copy a key and its row to another place."""
+    row = z.rows[block, place]
+    z.rows[to_block, to_place] = row
+    z.blocks[row] = to_block
+    for word in range(z.keys.shape[2]):
+        z.keys[to_block, to_place, word] = z.keys[block, place, word]
+
+
+@kernel
+def block_for(z):
+    """The last block whose first key is not larger than the key in query, or the first one."""
+    low, high = np.int64(0), z.state[BLOCKS_LISTED]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_before(z.query, 0, 0, z.keys, z.directory[middle], 0):
+            high = middle
+        else:
+            low = middle
+    return np.int64(z.directory[low])
+
+
+@kernel
+def place_for(z, block):
+    """Where the key in query belongs in a block, behind equal ones."""
+    low, high = 0, np.int64(z.counts[block])
+    while low < high:
+        middle = (low + high) // 2
+        if is_before(z.query, 0, 0, z.keys, block, middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def insert_row(z, row):
+    """Put a row into its place; a full block is halved first."""
+    write_key(z.lows, z.scales, z.state[LEVELS], z.points, row, z.wholes, z.query)
+    width = z.rows.shape[1]
+    block = block_for(z) if z.state[BLOCKS_LISTED] > 0 else new_block(z, np.int64(0))
+    place = place_for(z, block)
+    if z.counts[block] == width:
+        half = width // 2
+        other = new_block(z, np.int64(z.turns[block]) + 1)
+        for at in range(half, width):
+            copy_entry(z, block, at, other, at - half)
+        z.counts[block] = half
+        z.counts[other] = width - half
+        if place > half:
+            block, place = other, place - half
+    for at in range(np.int64(z.counts[block]), place, -1):
+        copy_entry(z, block, at - 1, block, at)
+    z.rows[block, place] = row
+    z.blocks[row] = block
+    for word in range(z.keys.shape[2]):
+        z.keys[block, place, word] = z.query[0, 0, word]
+    z.counts[block] += 1
+
+
+@kernel
+def choose_universe(z):
+    """Fit the universe to the points that are there, and put them all into their places anew."""
+    d = z.points.shape[1]
+    for i in range(d):
+        low, high = np.inf, -np.inf
+        for row in range(len(z.blocks)):
+            if z.blocks[row] != NOBODY and abs(z.points[row, i]) < np.inf:
+                low = min(low, z.points[row, i])
+                high = max(high, z.points[row, i])
+        z.lows[i] = low if low < np.inf else 0.0
+        half = 0.5 * high - 0.5 * low if low < high else 0.0
+        z.scales[i] = (1 << z.state[LEVELS]) / half if half > LEAST else 0.0
+    z.state[BLOCKS_LISTED], z.state[BLOCKS_USED], z.state[BLOCKS_FREE] = 0, 0, NOBODY
+    for row in range(len(z.blocks)):
+        if z.blocks[row] != NOBODY:
+            insert_row(z, row)
+    z.state[ROOM] = max(FEWEST, z.state[LIVE])
+
+
+@kernel
+def z_has_room(z):
+    """True if a row can be added, and all rows anew after that: blocks are half full at least if nothing was taken."""
+    half = z.rows.shape[1] // 2
+    return z.state[BLOCKS_USED] + 2 <= len(z.counts) and z.state[LIVE] // half + 3 <= len(z.counts)
+
+
+@kernel
+def add_to_z(z, row):
+    """Add a row; when as many have come as there were, the universe is fitted anew."""
+    insert_row(z, row)
+    z.state[LIVE] += 1
+    z.state[ROOM] -= 1
+    if z.state[ROOM] <= 0:
+        choose_universe(z)
+
+
+@kernel
+def drop_from_z(z, row):
+    """Take a row out."""
+    block = np.int64(z.blocks[row])
+    place = 0
+    while z.rows[block, place] != row:
+        place += 1
+    count = z.counts[block] - 1
+    for at in range(place, count):
+        copy_entry(z, block, at + 1, block, at)
+    z.counts[block] = count
+    z.blocks[row] = NOBODY
+    z.state[LIVE] -= 1
+    if count == 0:
+        free_block(z, block)

@@ -1,0 +1,225 @@
+"""Searching the Z-curve, larger cells first, and what Python calls of it."""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.cover.dominance import COMPARISONS, NODES, ONE, covers
+from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
+from contrada.kernels.cover.z_curve import BLOCKS_LISTED, LEVELS, SMALL, ZCurve, add_to_z, drop_from_z, z_has_room
+from contrada.kernels.cover.z_keys import key_bit, may_dominate, write_key
+
+
+@kernel
+def end_before(z, place):
+    """The end of a stretch that runs up to a place: behind the last point that comes before it."""
+    width = z.rows.shape[1]
+    if place % width > 0 or place == 0:
+        return place
+    turn = place // width - 1
+    return turn * width + np.int64(z.counts[z.directory[turn]])
+
+
+@kernel
+def halve(z, begin, end, depth):
+    """The first place of a cell's stretch whose key has the bit that halves it; the stretch has keys of both kinds."""
+    width = z.rows.shape[1]
+    low, high = begin // width, (end - 1) // width + 1  # block `low` begins with 0, block `high` with 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if key_bit(z.keys, z.directory[middle], 0, depth):
+            high = middle
+        else:
+            low = middle
+    block = z.directory[low]
+    first = begin % width if low == begin // width else 0
+    last = (end - 1) % width + 1 if low == (end - 1) // width else np.int64(z.counts[block])
+    while first < last:
+        middle = (first + last) // 2
+        if key_bit(z.keys, block, middle, depth):
+            last = middle
+        else:
+            first = middle + 1
+    return low * width + first if first < z.counts[block] else (low + 1) * width
+
+
+@kernel
+def size_of(z, begin, end):
+    """How many points a stretch has; for one over more than two blocks, more than any small one."""
+    width = z.rows.shape[1]
+    first, last = begin // width, (end - 1) // width
+    if first == last:
+        return end - begin
+    if last - first > 1:
+        return 2 * width + 1
+    return np.int64(z.counts[z.directory[first]]) - begin % width + end - last * width
+
+
+@kernel
+def compare_stretch(z, begin, end, level, larger, queries, at, before, wanted, out, found, counters):
+    """Compare the points of a stretch, by their keys and then in full; returns how many rows are found now."""
+    width = z.rows.shape[1]
+    d = z.points.shape[1]
+    place = begin
+    while place < end and found < wanted:
+        turn = place // width
+        block = np.int64(z.directory[turn])
+        stop = min(end - turn * width, np.int64(z.counts[block]))
+        for k in range(place - turn * width, stop):
+            counters[COMPARISONS] += 1
+            if may_dominate(z.keys, block, k, z.query, d, level, z.state[LEVELS], larger):
+                row = np.int64(z.rows[block, k])
+                if covers(z.points, z.arrivals, row, queries, at, before):
+                    out[found] = row
+                    found += 1
+                    if found == wanted:
+                        break
+        place = (turn + 1) * width
+    return found
+
+
+@kernel
+def report_stretch(z, begin, end, wanted, out, found):
+    """Rows of a cell that lies wholly in the query, without comparisons; returns how many are found now."""
+    width = z.rows.shape[1]
+    place = begin
+    while place < end and found < wanted:
+        turn = place // width
+        block = np.int64(z.directory[turn])
+        stop = min(end - turn * width, np.int64(z.counts[block]))
+        for k in range(place - turn * width, stop):
+            if found < wanted:
+                out[found] = z.rows[block, k]
+                found += 1
+        place = (turn + 1) * width
+    return found
+
+
+@kernel
+def push(z, tail, begin, end, depth, inside):
+    """Put a cell at the end of the ring; returns the new end."""
+    z.cells[tail, 0], z.cells[tail, 1], z.cells[tail, 2] = begin, end, depth
+    z.insides[tail] = inside
+    return tail + 1 if tail + 1 < len(z.insides) else 0
+
+
+@kernel
+def push_halves(z, tail, begin, end, depth, inside):
+    """Put the halves of a cell that meet the query at the end of the ring, and halves of halves if there is but one."""
+    width = z.rows.shape[1]
+    d = z.points.shape[1]
+    depths = d * z.state[LEVELS]
+    first_block, last_block = np.int64(z.directory[begin // width]), np.int64(z.directory[(end - 1) // width])
+    first, last = begin % width, (end - 1) % width
+    while depth < depths:
+        dimension = ONE << np.uint64(d - 1 - depth % d)
+        asked = key_bit(z.query, 0, 0, depth)
+        low, high = key_bit(z.keys, first_block, first, depth), key_bit(z.keys, last_block, last, depth)
+        if low != high:
+            middle = halve(z, begin, end, depth)
+            larger = inside if asked else inside | dimension
+            tail = push(z, tail, middle, end, depth + 1, larger)
+            if not asked or inside & dimension:
+                tail = push(z, tail, begin, end_before(z, middle), depth + 1, inside)
+            return tail
+        if asked and not low and not inside & dimension:
+            return tail
+        if low and not asked:
+            inside |= dimension
+        depth += 1
+    return push(z, tail, begin, end, depth, inside)
+
+
+@kernel
+def search_z(z, queries, at, before, wanted, out, counters):
+    """Rows that cover a query. Cells wait in a queue, so that larger ones come first, of each the upper half.
+
+    The last point of a cell is the most likely to dominate, so it is compared at once and leaves the cell. Halvings
+    that leave all points of a cell on one side make no cells.
+    """
+    listed = z.state[BLOCKS_LISTED]
+    if listed == 0:
+        return 0
+    d = z.points.shape[1]
+    width = z.rows.shape[1]
+    depths = d * z.state[LEVELS]
+    whole = ~np.uint64(0) >> np.uint64(64 - d)
+    write_key(z.lows, z.scales, z.state[LEVELS], queries, at, z.wholes, z.query)
+    head = np.int64(0)
+    tail = push(z, head, np.int64(0), end_before(z, listed * width), np.int64(0), np.uint64(0))
+    found = 0
+    while head != tail and found < wanted:
+        begin, end, depth = z.cells[head, 0], z.cells[head, 1], z.cells[head, 2]
+        inside = z.insides[head]
+        head = head + 1 if head + 1 < len(z.insides) else 0
+        counters[NODES] += 1
+        if inside == whole:
+            found = report_stretch(z, begin, end, wanted, out, found)
+            continue
+        if depth == depths or size_of(z, begin, end) <= z.state[SMALL]:
+            found = compare_stretch(
+                z, begin, end, depth // d, inside, queries, at, before, wanted, out, found, counters
+            )  # fmt: skip
+            continue
+        found = compare_stretch(
+            z, end - 1, end, depth // d, inside, queries, at, before, wanted, out, found, counters
+        )  # fmt: skip
+        end = end_before(z, end - 1)
+        tail = push_halves(z, tail, begin, end, depth, inside)
+    return found
+
+
+CURVE = "f8[2]! i8[1]! f8[1]! f8[1]! i4[1]! u8[3]! i4[2]! i4[1]! i4[1]! i4[1]! u8[3]! u8[1]! i8[2]! u8[1]! i8[1]! "
+
+
+@entry(CURVE + "i8", checked=False)
+def z_add(
+    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
+    row,
+):  # fmt: skip
+    """Add a row whose point and arrival are written already."""
+    z = ZCurve(
+        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
+        key, wholes, cells, insides, state,
+    )  # fmt: skip
+    add_to_z(z, row)
+
+
+@entry(CURVE + "i8", checked=False)
+def z_drop(
+    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
+    row,
+):  # fmt: skip
+    """Drop a row."""
+    z = ZCurve(
+        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
+        key, wholes, cells, insides, state,
+    )  # fmt: skip
+    drop_from_z(z, row)
+
+
+@entry(CURVE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def z_search(
+    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
+    query, before, out, counters,
+):  # fmt: skip
+    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    z = ZCurve(
+        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
+        key, wholes, cells, insides, state,
+    )  # fmt: skip
+    return search_z(z, query, 0, before, len(out), out, counters)
+
+
+@entry(CURVE + GRAPH)
+def z_replay(
+    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
+    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
+    commands, log, tally,
+):  # fmt: skip
+    """Run commands; see `replay`."""
+    z = ZCurve(
+        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
+        key, wholes, cells, insides, state,
+    )  # fmt: skip
+    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    replay(z, search_z, add_to_z, drop_from_z, z_has_room, graph, commands, log, tally)

@@ -1,0 +1,1 @@
+"""Which constraints and filters a message satisfies."""

@@ -1,0 +1,281 @@
+"""The counting algorithm: which constraints does a message satisfy, and which filters are then full?
+
+The reference that the production matcher is compared with. Every satisfied constraint is counted for every filter that
+holds it. The filters of constraints that are found together stand in a row, so what is satisfied is listed as stretches
+of that row. Counters run down from the number of constraints that a filter needs, so that a full filter is at 0; they
+are a byte each where that suffices, since what counting costs is getting at them. Positions are unsigned in the loops
+that count: a third of their time went into the question whether a position counts from the end.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import entry, inlined_kernel, kernel
+from contrada.kernels.match.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.runtime.gil_gate import wait_at
+from contrada.kernels.runtime.pointers import blocks_at, ints_at, longs_at
+
+BLOCK_SHIFT = 4
+BLOCK = 1 << BLOCK_SHIFT
+PARTS = 8  # numbers of each slot in `parts`
+FEW = 32  # where fewer than one filter in so many was counted, setting these back beats copying all
+WORTH_A_LOOK = 2  # where one subscriber in so many is decided, looking before counting spares what it costs
+
+
+class Index(NamedTuple):
+    """The distinct constraints of a table, as arrays (papers/spatial/counted.py tells what is what)."""
+
+    base: Any
+    true_offsets: Any
+    true: Any
+    false_offsets: Any
+    false: Any
+    parts: Any
+    spans: Any
+    blocks: Any
+    unlike: Any
+    offsets: Any
+    filters: Any
+    subscribers: Any
+
+
+@inlined_kernel
+def index_at(t):
+    """An index, given its table of addresses and lengths."""
+    return Index(
+        longs_at(t[0], t[1]), ints_at(t[2], t[3]), ints_at(t[4], t[5]), ints_at(t[6], t[7]), ints_at(t[8], t[9]),
+        longs_at(t[10], t[11]), ints_at(t[12], t[13]), blocks_at(t[14], t[15]), ints_at(t[16], t[17]),
+        ints_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]),
+    )  # fmt: skip
+
+
+@inlined_kernel
+def list_leaves(index, first, stop, listed, count):
+    """List the filters of leaves first..stop, in the last stretch if they follow it."""
+    start = index.offsets[first]
+    if count > 0 and listed[2 * count - 1] == start:
+        listed[2 * count - 1] = index.offsets[stop]
+        return count
+    listed[2 * count] = start
+    listed[2 * count + 1] = index.offsets[stop]
+    return count + 1
+
+
+@kernel
+def list_constant(index, at, listed, count):
+    """List what a value satisfies because of the constant that it equals or the pattern that it matches."""
+    for k in range(index.true_offsets[at], index.true_offsets[at + 1]):
+        count = list_leaves(index, index.true[k], index.true[k] + 1, listed, count)
+    return count
+
+
+@inlined_kernel
+def list_block(index, block, first, span, size, b, rank, listed, count):
+    """List the intervals of a block that hold the rank."""
+    if index.blocks[b, 0] > rank or index.blocks[b, 3] < rank:
+        return count
+    start = block << BLOCK_SHIFT
+    stop = min(start + BLOCK, size)
+    if index.blocks[b, 1] <= rank and index.blocks[b, 2] >= rank:
+        return list_leaves(index, first + start, first + stop, listed, count)
+    for k in range(start, stop):  # without a branch, since which of a block hold is hard to predict
+        listed[2 * count] = index.offsets[first + k]
+        listed[2 * count + 1] = index.offsets[first + k + 1]
+        low = index.spans[2 * (span + k)]
+        high = index.spans[2 * (span + k) + 1]
+        count += np.int64(low <= rank) & np.int64(rank <= high)
+    return count
+
+
+@kernel
+def list_intervals(index, slot, rank, listed, count):
+    """List the intervals of a slot that hold the rank, block by block."""
+    first = index.parts[PARTS * slot]
+    size = index.parts[PARTS * slot + 1] - first
+    span = index.parts[PARTS * slot + 2]
+    first_block = index.parts[PARTS * slot + 3]
+    blocks = (size + BLOCK - 1) >> BLOCK_SHIFT
+    tops = (blocks + BLOCK - 1) >> BLOCK_SHIFT
+    for top in range(tops):
+        t = first_block + blocks + top
+        if index.blocks[t, 0] > rank or index.blocks[t, 3] < rank:
+            continue
+        start = top << BLOCK_SHIFT
+        stop = min(start + BLOCK, blocks)
+        if index.blocks[t, 1] <= rank and index.blocks[t, 2] >= rank:
+            last = first + min(stop << BLOCK_SHIFT, size)
+            count = list_leaves(index, first + (start << BLOCK_SHIFT), last, listed, count)
+            continue
+        for block in range(start, stop):
+            count = list_block(index, block, first, span, size, first_block + block, rank, listed, count)
+    return count
+
+
+@kernel
+def list_negations(index, slot, rank, listed, count):
+    """List what asks for another value: all of the slot but what names the constant that the value equals."""
+    following = index.parts[PARTS * slot + 4]
+    last = index.parts[PARTS * slot + 5]
+    k = np.int64(0)
+    end = np.int64(0)
+    if rank & 1:
+        at = index.base[slot] + (np.int64(rank) >> 1)
+        k = np.int64(index.false_offsets[at])
+        end = np.int64(index.false_offsets[at + 1])
+    while following < last:
+        stop = np.int64(index.false[k]) if k < end else last
+        if following < stop:
+            count = list_leaves(index, following, stop, listed, count)
+        following = stop + 1
+        k += 1
+    return count
+
+
+@kernel
+def list_unlike(index, slot, satisfied, listed, count):
+    """List what asks for text that does not match a pattern."""
+    first = index.parts[PARTS * slot + 5]
+    base = index.parts[PARTS * slot + 7] - first
+    for leaf in range(first, index.parts[PARTS * slot + 6]):
+        if satisfied[index.unlike[base + leaf]] == 0:
+            count = list_leaves(index, leaf, leaf + 1, listed, count)
+    return count
+
+
+@kernel
+def list_scalars(level, index, messages, ranks, satisfied, found, patterns, listed, count):
+    """List the filters of the scalar constraints that the only message satisfies; returns how many stretches."""
+    for j in range(messages.offsets[0], messages.offsets[1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot < 0:
+            continue
+        rank = ranks[slot]
+        if rank & 1:
+            count = list_constant(index, index.base[slot] + (np.int64(rank) >> 1), listed, count)
+        count = list_intervals(index, slot, rank, listed, count)
+        count = list_negations(index, slot, rank, listed, count)
+        count = list_unlike(index, slot, satisfied, listed, count)
+    for k in range(patterns):
+        slot = np.int64(0)
+        while level.text_base[slot + 1] <= found[k]:
+            slot += 1
+        count = list_constant(index, index.base[slot] + found[k] - level.text_base[slot], listed, count)
+    return count
+
+
+@kernel
+def count_filters(index, listed, stretches, counters, out):
+    """Count for the filters that are listed; out gets the full ones. Returns how many, and how often was counted."""
+    count = np.int64(0)
+    steps = np.int64(0)
+    for k in range(stretches):
+        steps += listed[2 * k + 1] - listed[2 * k]
+        for e in range(np.uint64(listed[2 * k]), np.uint64(listed[2 * k + 1])):
+            f = np.uint64(index.filters[e])
+            left = counters[f] - 1
+            counters[f] = left
+            if left == 0:
+                out[count] = f
+                count += 1
+    return count, steps
+
+
+@kernel
+def count_subscribers(index, listed, stretches, counters, decided, out):
+    """The same for subscribers: the filters of one that is decided are skipped. Also returns how far it got.
+
+    To look whether it is costs more than to count where few are, so that is left out until half of the subscribers are
+    decided. When all are, the rest of the stretches is not looked at.
+    """
+    count = np.int64(0)
+    steps = np.int64(0)
+    done = np.int64(0)
+    while done < stretches and count < len(decided):
+        k = done
+        done += 1
+        steps += listed[2 * k + 1] - listed[2 * k]
+        looks = count * WORTH_A_LOOK >= len(decided)
+        for e in range(np.uint64(listed[2 * k]), np.uint64(listed[2 * k + 1])):
+            if looks and decided[np.uint64(index.subscribers[e])] != 0:
+                continue
+            f = np.uint64(index.filters[e])
+            left = counters[f] - 1
+            counters[f] = left
+            if left == 0 and decided[index.subscribers[e]] == 0:
+                decided[index.subscribers[e]] = 1
+                out[count] = index.subscribers[e]
+                count += 1
+    for k in range(count):
+        decided[out[k]] = 0
+    return count, steps, done
+
+
+@kernel
+def set_back(index, listed, stretches, steps, needs, counters):
+    """Make the counters what they were."""
+    if steps * FEW > len(counters):
+        for f in range(len(counters)):
+            counters[f] = needs[f]
+        return
+    for k in range(stretches):
+        for e in range(np.uint64(listed[2 * k]), np.uint64(listed[2 * k + 1])):
+            f = np.uint64(index.filters[e])
+            counters[f] = needs[f]
+
+
+@kernel
+def count_message(level, index, messages, regions, needs, counters, decided, ranks, satisfied, found, listed, out):
+    """Count for one message: out gets filters, or subscribers if there is room to note the decided ones."""
+    patterns = fill_ranks(level, messages, np.int64(0), ranks, satisfied, found)
+    stretches = np.int64(0)
+    for k in range(len(regions)):
+        stretches = list_leaves(index, regions[k], regions[k] + 1, listed, stretches)
+    stretches = list_scalars(level, index, messages, ranks, satisfied, found, patterns, listed, stretches)
+    clear_ranks(level, messages, np.int64(0), ranks, satisfied, found, patterns)
+    if len(decided) > 0:
+        count, steps, stretches = count_subscribers(index, listed, stretches, counters, decided, out)
+    else:
+        count, steps = count_filters(index, listed, stretches, counters, out)
+    set_back(index, listed, stretches, steps, needs, counters)
+    return count
+
+
+@entry(
+    "i8[1] i8[1] i8[1] i8[2] u1[1] f8[2] i8[1] u1[1] u1[1]! u1[1]! i4[1]! u1[1]! i4[1]! i4[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def count_bytes(
+    scalars, table, m_offsets, m_values, m_blob, m_boxes, regions,
+    needs, counters, decided, ranks, satisfied, found, listed, out, gate,
+):  # fmt: skip
+    """Filters that a message satisfies, or subscribers; returns their number. They stand in out, in no order.
+
+    regions are the leaves of the spatial constraints that it satisfies. counters equal needs, decided and satisfied are
+    0 and ranks ABSENT before and after; listed has room for two numbers of every leaf, and two more.
+    """
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    count = count_message(
+        level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,
+        listed, out,
+    )  # fmt: skip
+    wait_at(gate)
+    return count
+
+
+@entry(
+    "i8[1] i8[1] i8[1] i8[2] u1[1] f8[2] i8[1] i4[1] i4[1]! u1[1]! i4[1]! u1[1]! i4[1]! i4[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def count_integers(
+    scalars, table, m_offsets, m_values, m_blob, m_boxes, regions,
+    needs, counters, decided, ranks, satisfied, found, listed, out, gate,
+):  # fmt: skip
+    """The same where some filter has more constraints than a byte can count."""
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    count = count_message(
+        level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,
+        listed, out,
+    )  # fmt: skip
+    wait_at(gate)
+    return count

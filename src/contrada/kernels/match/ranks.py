@@ -1,0 +1,217 @@
+"""The values of a message as ranks among the constants of a level (index/scalars.py).
+
+Constants of a slot, c[0] < c[1] < ..., give every value a rank: 2 i + 1 if it equals c[i], and 2 i if it lies below
+c[i] and above those before. What constraints ask is then whether the rank lies in an interval. A value that is not
+there, or of another kind, has the rank ABSENT.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.match.like import like_matches
+from contrada.kernels.runtime.pointers import blocks_at, boxes_at, bytes_at, entries_at, ints_at, longs_at, records_at
+
+ABSENT = np.int32(-1)
+PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
+GRAM = 4  # bytes of a gram, at most
+TRIED = np.uint8(2)  # a pattern that does not match, while others are tried
+
+
+class Level(NamedTuple):
+    """The scalar constraints of a level, as arrays (index/scalars.py tells what is what)."""
+
+    slot_of: Any
+    forms: Any
+    const_base: Any
+    keys: Any
+    rests: Any
+    text_base: Any
+    text_offsets: Any
+    blob: Any
+    offsets: Any
+    records: Any
+    set_offsets: Any
+    set_ranks: Any
+    entries: Any
+    equal_base: Any
+    equal_offsets: Any
+    others: Any
+    spans: Any
+    blocks: Any
+    gram_base: Any
+    gram_codes: Any
+    gram_offsets: Any
+    gram_patterns: Any
+    boxes: Any
+    numbers: Any
+    local_of: Any
+
+
+@inlined_kernel
+def level_at(t):
+    """A level, given its table of addresses and lengths."""
+    return Level(
+        ints_at(t[0], t[1]), bytes_at(t[2], t[3]), longs_at(t[4], t[5]), longs_at(t[6], t[7]), longs_at(t[8], t[9]),
+        longs_at(t[10], t[11]), longs_at(t[12], t[13]), bytes_at(t[14], t[15]), ints_at(t[16], t[17]),
+        records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
+        longs_at(t[26], t[27]), ints_at(t[28], t[29]), longs_at(t[30], t[31]), ints_at(t[32], t[33]),
+        blocks_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
+        ints_at(t[42], t[43]), boxes_at(t[44], t[45]), ints_at(t[46], t[47]), ints_at(t[48], t[49]),
+    )  # fmt: skip
+
+
+class Messages(NamedTuple):
+    """Messages, one after another: of each the places that it has values for, and these."""
+
+    offsets: Any  # where the values of each message begin
+    values: Any  # of each: its place, its key and rest, or where its text begins and ends in the blob
+    blob: Any
+    boxes: Any  # of each message's region, at the place that entries are ordered by; without one, of nothing
+
+
+@inlined_kernel
+def slot_at(level, place):
+    """The slot of a place, -1 if no constraint of the level is about it."""
+    return np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
+
+
+@kernel
+def rank_of_key(level, slot, key, rest):
+    """The rank of a scalar."""
+    first = level.const_base[slot]
+    low = first
+    high = level.const_base[slot + 1]
+    has_rests = len(level.rests) > 0
+    while low < high:  # the first constant that is not less
+        middle = (low + high) >> 1
+        at = level.keys[middle]
+        if at < key or (at == key and has_rests and level.rests[middle] < rest):
+            low = middle + 1
+        else:
+            high = middle
+    is_equal = (
+        low < level.const_base[slot + 1]
+        and level.keys[low] == key
+        and (level.rests[low] if has_rests else np.int64(0)) == rest
+    )
+    if not has_rests and rest > 0 and low < level.const_base[slot + 1] and level.keys[low] == key:
+        low += 1
+    return np.int32(2 * (low - first) + np.int64(is_equal))
+
+
+@kernel
+def compare_text(blob, start, stop, text, t0, t1, backwards):
+    """The sign of the comparison of a constant and a text, which may be read backwards."""
+    length = min(stop - start, t1 - t0)
+    for k in range(length):
+        a = blob[start + k]
+        b = text[t1 - 1 - k] if backwards else text[t0 + k]
+        if a != b:
+            return -1 if a < b else 1
+    if stop - start == t1 - t0:
+        return 0
+    return -1 if stop - start < t1 - t0 else 1
+
+
+@kernel
+def rank_of_text(level, slot, text, t0, t1, backwards):
+    """The rank of a text."""
+    first = level.text_base[slot]
+    low = first
+    high = level.text_base[slot + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        sign = compare_text(
+            level.blob, level.text_offsets[middle], level.text_offsets[middle + 1], text, t0, t1, backwards
+        )
+        if sign == 0:
+            return np.int32(2 * (middle - first) + 1)
+        if sign < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int32(2 * (low - first))
+
+
+@kernel
+def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count, failed):
+    """Note the patterns listed under a gram that match the text, and at the end of `found` those that do not.
+
+    Each is tried once, however often its gram stands in the text. Returns how many are noted, of either sort.
+    """
+    low = level.gram_base[slot]
+    high = level.gram_base[slot + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if level.gram_codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    if low == level.gram_base[slot + 1] or level.gram_codes[low] != code:
+        return count, failed
+    first = level.gram_offsets[low]
+    stop = level.gram_offsets[low + 1]
+    if first < stop and satisfied[level.gram_patterns[first]] != 0:  # patterns stand under one gram alone
+        return count, failed
+    for k in range(first, stop):
+        p = level.gram_patterns[k]
+        if like_matches(level.blob, level.text_offsets[p], level.text_offsets[p + 1], text, t0, t1):
+            satisfied[p] = 1
+            found[count] = p
+            count += 1
+        else:
+            satisfied[p] = TRIED
+            failed += 1
+            found[len(found) - failed] = p
+    return count, failed
+
+
+@kernel
+def find_patterns(level, slot, text, t0, t1, satisfied, found, count):
+    """Note all patterns of a slot that match a text: each is listed under one gram that it needs, or under none."""
+    failed = np.int64(0)
+    count, failed = try_patterns(level, slot, np.int64(0), text, t0, t1, satisfied, found, count, failed)
+    for at in range(t0, t1):
+        code = np.int64(0)
+        for length in range(1, min(GRAM, t1 - at) + 1):
+            code = code << 8 | np.int64(text[at + length - 1])
+            count, failed = try_patterns(
+                level, slot, code | np.int64(length) << 32, text, t0, t1, satisfied, found, count, failed
+            )
+    for k in range(len(found) - failed, len(found)):
+        satisfied[found[k]] = 0
+    return count
+
+
+@kernel
+def fill_ranks(level, messages, i, ranks, satisfied, found):
+    """The ranks of the values of message i; the patterns that match are noted. Returns how many these are."""
+    count = np.int64(0)
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot < 0:
+            continue
+        first = messages.values[j, 1]
+        second = messages.values[j, 2]
+        form = level.forms[slot]
+        if form < TEXT:
+            ranks[slot] = rank_of_key(level, slot, first, second)
+        elif form < PATTERN:
+            ranks[slot] = rank_of_text(level, slot, messages.blob, first, second, form >= BACKWARDS)
+        else:
+            ranks[slot] = 0
+            count = find_patterns(level, slot, messages.blob, first, second, satisfied, found, count)
+    return count
+
+
+@kernel
+def clear_ranks(level, messages, i, ranks, satisfied, found, count):
+    """Undo what fill_ranks did."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            ranks[slot] = ABSENT
+    for k in range(count):
+        satisfied[found[k]] = 0

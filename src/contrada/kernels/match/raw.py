@@ -1,0 +1,83 @@
+"""Filters whose constraints are not packed yet (index/raw.py), one after another against a message."""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.match.like import like_matches
+from contrada.kernels.match.ranks import BACKWARDS, TEXT, compare_text
+from contrada.kernels.runtime.gil_gate import wait_at
+
+FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)
+UNBOUNDED, CLOSED, OPEN = range(3)
+SET, LIKE = 2, 4
+LOW_SHIFT, HIGH_SHIFT = 8, 16
+
+
+@kernel
+def compare_operand(form, first, second, blob, m_first, m_second, m_blob):
+    """The sign of the comparison of an operand and a message's value."""
+    if form >= TEXT:
+        return compare_text(blob, first, second, m_blob, m_first, m_second, form >= BACKWARDS)
+    if first != m_first:
+        return -1 if first < m_first else 1
+    return 0 if second == m_second else (-1 if second < m_second else 1)
+
+
+@kernel
+def record_holds(records, k, form, members, blob, first, second, m_blob):
+    """True if a value satisfies record k."""
+    asked = records[k, ASKED]
+    asks = asked & 7
+    is_negated = asks & 1 != 0
+    if asks >= LIKE:
+        return like_matches(blob, records[k, LOW], records[k, LOW_REST], m_blob, first, second) != is_negated
+    if asks >= SET:
+        for m in range(records[k, LOW], records[k, LOW_REST]):
+            if compare_operand(form, members[m, 0], members[m, 1], blob, first, second, m_blob) == 0:
+                return not is_negated
+        return is_negated
+    end = (asked >> LOW_SHIFT) & 3
+    if end != UNBOUNDED:
+        sign = compare_operand(form, records[k, LOW], records[k, LOW_REST], blob, first, second, m_blob)
+        if sign > 0 or (sign == 0 and end == OPEN):
+            return is_negated
+    end = (asked >> HIGH_SHIFT) & 3
+    if end != UNBOUNDED:
+        sign = compare_operand(form, records[k, HIGH], records[k, HIGH_REST], blob, first, second, m_blob)
+        if sign < 0 or (sign == 0 and end == OPEN):
+            return is_negated
+    return not is_negated
+
+
+@entry(
+    "i8[2] i8[2] u1[1] u1[1] i8[1] i8[2] u1[1] i8 i4[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def scan_raw(records, members, blob, forms, m_offsets, m_values, m_blob, i, value_of, out, gate):
+    """The filters all of whose records message i satisfies, in order, to out; returns their number.
+
+    The records of a filter stand together. value_of has room for every place, and is -1 before and after.
+    """
+    for j in range(m_offsets[i], m_offsets[i + 1]):
+        if m_values[j, 0] < len(value_of):
+            value_of[m_values[j, 0]] = j
+    count = np.int64(0)
+    k = 0
+    while k < len(records):
+        number = records[k, FILTER]
+        is_match = True
+        while k < len(records) and records[k, FILTER] == number:
+            if is_match:
+                j = value_of[records[k, PLACE]]
+                is_match = j >= 0 and record_holds(
+                    records, k, forms[records[k, PLACE]], members, blob, m_values[j, 1], m_values[j, 2], m_blob
+                )
+            k += 1
+        if is_match:
+            out[count] = number
+            count += 1
+    for j in range(m_offsets[i], m_offsets[i + 1]):
+        if m_values[j, 0] < len(value_of):
+            value_of[m_values[j, 0]] = -1
+    wait_at(gate)
+    return count

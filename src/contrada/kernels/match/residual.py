@@ -1,0 +1,174 @@
+"""Of the filters that a message has reached, which have only spatial constraints that its region or point satisfies?
+
+Scalars are looked at before: what is left is little, and one preparation of the message serves all of it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.match.search import items_of
+from contrada.kernels.match.spatial import (
+    A_FEW,
+    DISJOINT,
+    INSIDE,
+    MEETS,
+    SMALL_GRID,
+    are_large,
+    base_of,
+    candidate_bits,
+)
+from contrada.kernels.relate.chains import fill_chain
+from contrada.kernels.relate.edge_tree import ZERO, EdgeTree
+from contrada.kernels.relate.regions import RELATION, box_bits
+from contrada.kernels.relate.rings import IN, ON, locate
+from contrada.kernels.relate.small import FEW
+from contrada.kernels.relate.touch_nodes import STOPS
+from contrada.kernels.runtime.pointers import boxes_at, bytes_at, ints_at
+from contrada.kernels.runtime.prefetch import prefetch
+
+# Grids of so many cells per side pay for so many regions, but not where the regions are larger than the cells.
+SIZES = np.array([SMALL_GRID, 32, 64, 256])
+LEAST = np.array([A_FEW, 40, 200, 4000])
+
+
+class Checks(NamedTuple):
+    """Spatial constraints by filter, as arrays (matching/residual.py tells what is what)."""
+
+    items: Any
+    bounds: Any
+    masks: Any
+    offsets: Any
+    first: Any
+
+
+@inlined_kernel
+def checks_at(t):
+    """Constraints, given their table of addresses and lengths, and two numbers."""
+    return Checks(items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21])
+
+
+@inlined_kernel
+def limits(checks, row):
+    """Where the constraints of a filter begin and end."""
+    k = row - checks.first
+    if k < 0 or k >= len(checks.offsets) - 1:
+        return np.int64(0), np.int64(0)
+    return np.int64(checks.offsets[k]), np.int64(checks.offsets[k + 1])
+
+
+@kernel
+def keep_unconstrained(checks, rows, start, stop):
+    """Of rows[start:stop] keep the filters without constraints, since there is no region; returns their end."""
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        if first == last:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def keep_around(x, y, checks, rows, start, stop, work):
+    """Of rows[start:stop] keep the filters whose constraints a message's point satisfies; returns their end."""
+    c = checks.items.column
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        is_satisfied = True
+        for place in range(first, last):
+            b = checks.bounds
+            relation = DISJOINT
+            if b[place, 0] <= x <= b[place, 2] and b[place, 1] <= y <= b[place, 3]:
+                c0 = np.int64(checks.items.regions[place])
+                c1 = np.int64(checks.items.regions[place + 1])
+                base = base_of(checks.items, c0, c1, place)
+                side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, base, work.stack, work.found)
+                relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
+            if (np.int64(checks.masks[place]) >> relation) & 1 == 0:
+                is_satisfied = False
+                break
+        if is_satisfied:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def list_places(checks, rows, start, stop, listed):
+    """The places of all constraints of filters rows[start:stop], as far as there is room; returns their number."""
+    for k in range(start, stop):
+        prefetch(checks.offsets, min(max(rows[k] - checks.first, 0), len(checks.offsets) - 1))
+    count = np.int64(0)
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        for place in range(first, last):
+            if count == len(listed):
+                return count
+            prefetch(checks.bounds, place)
+            prefetch(checks.masks, place)
+            prefetch(checks.items.regions, place)
+            listed[count] = place
+            count += 1
+    return count
+
+
+@inlined_kernel
+def cells_for(checks, listed, count, box):
+    """Cells per side of the grid that pays for the constraints at the listed places, 0 for none."""
+    for k in range(len(SIZES) - 1, -1, -1):
+        if count >= LEAST[k]:
+            if k > 0 and are_large(checks.bounds, listed, count, box, SIZES[k]):
+                return SIZES[0]
+            return SIZES[k]
+    return np.int64(0)
+
+
+@inlined_kernel
+def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work):
+    """The relation of message region i to a constraint's, as far as the constraint asks for it."""
+    if box_bits(m_bounds, i, checks.bounds, place) < 0:
+        return DISJOINT
+    stops = STOPS[checks.masks[place]]
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none
+    bits = candidate_bits(
+        m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, tree, stops, work
+    )
+    return np.int64(RELATION[bits & 15])
+
+
+@kernel
+def cells_that_pay(m_bounds, i, checks, rows, start, stop, listed):
+    """Cells per side of the grid over message region i that pays for filters rows[start:stop], 0 for none."""
+    box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
+    count = list_places(checks, rows, start, stop, listed)
+    return cells_for(checks, listed, count, box)
+
+
+@kernel
+def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop, grid, work):
+    """Of rows[start:stop] keep the filters whose constraints message region i satisfies; returns their end.
+
+    The grid over the region, or one of no size, is the caller's: what is allocated in here would never be freed.
+    """
+    m0 = np.int64(m_regions[i])
+    m1 = np.int64(m_regions[i + 1])
+    m_base = m_chains[i]
+    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+    if grid.size > 0 and m_base < 0:
+        fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
+    kept = start
+    for k in range(start, stop):
+        first, last = limits(checks, rows[k])
+        is_satisfied = True
+        for place in range(first, last):
+            relation = relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work)
+            if (np.int64(checks.masks[place]) >> relation) & 1 == 0:
+                is_satisfied = False
+                break
+        if is_satisfied:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept

@@ -1,0 +1,334 @@
+"""Which filters of a level does a message satisfy, as far as numbers, times, booleans and text go?
+
+Each filter is reached through one constraint. Under it stands an entry with the bounds of two more, coarse so that
+four entries fit into a line of the cache: most of what is reached is ruled out without going to the filter's records.
+"""
+
+import numpy as np
+
+from contrada.jit import entry, inlined_kernel, kernel
+from contrada.kernels.match.ranks import ABSENT, Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
+from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.grid import Grid, build_grid
+from contrada.kernels.relate.regions import most_rings
+from contrada.kernels.runtime.gil_gate import enter, leave
+from contrada.kernels.runtime.prefetch import AHEAD, prefetch
+
+ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
+INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
+BLOCK_SHIFT = 4
+BLOCK = 1 << BLOCK_SHIFT
+LINE = 4  # entries in a line of the cache
+COARSE, MOST = 0x7FFE, 0x7FFF  # shifted ranks are less; lanes of entries hold no more; as in index/entries.py
+FREE = np.uint64(0x8000800080008000)  # the free bit of every lane
+SLOT_0, SLOT_1, BYTE, HALF = np.uint64(32), np.uint64(40), np.uint64(255), np.uint64(32)
+FILTER = np.uint64(0xFFFFFFFF)
+A_POINT = -2  # in place of the number of a region
+LISTED = 4096  # regions that are looked at before a grid for all is chosen, at most
+
+
+@kernel
+def is_member(level, number, rank):
+    """True if a rank belongs to a set."""
+    low = level.set_offsets[number]
+    stop = level.set_offsets[number + 1]
+    high = stop
+    while low < high:
+        middle = (low + high) >> 1
+        if level.set_ranks[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low < stop and level.set_ranks[low] == rank
+
+
+@inlined_kernel
+def holds(level, code, low, high, ranks, satisfied):
+    """True if the message satisfies a record."""
+    rank = ranks[code & SLOT_MASK]
+    if rank < 0:
+        return False
+    asks = code >> ASKS_SHIFT
+    if asks < SET:
+        return (low <= rank <= high) != (asks != INTERVAL)
+    if asks < SET + 2:
+        return is_member(level, low, rank) != (asks != SET)
+    return (satisfied[low] != 0) != (asks & 1 != 0)
+
+
+@inlined_kernel
+def all_hold(level, row, first, ranks, satisfied):
+    """True if the message satisfies the records of a filter, from one of them on."""
+    for k in range(level.offsets[row] + first, level.offsets[row + 1]):
+        if not holds(level, level.records[k, 0], level.records[k, 1], level.records[k, 2], ranks, satisfied):
+            return False
+    return True
+
+
+@inlined_kernel
+def shift_of(level, slot):
+    """By how much the ranks of a slot are shifted, so that they and one more fit into a lane."""
+    width = 2 * (level.equal_base[slot + 1] - level.equal_base[slot])
+    shift = np.int64(0)
+    while width >> shift >= COARSE:
+        shift += 1
+    return shift
+
+
+@inlined_kernel
+def word_of(rank):
+    """A shifted rank, and what is left from it to MOST, in two lanes whose free bits are set."""
+    value = np.int64(rank) + 1
+    return np.uint64(0x80008000 | value | (MOST - value) << 16)
+
+
+@kernel
+def coarsen(level, messages, i, ranks, words):
+    """Put the shifted ranks of message i into words, as they are compared with entries."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            words[slot] = word_of(np.int64(ranks[slot]) >> shift_of(level, slot))
+
+
+@kernel
+def clear_coarse(level, messages, i, words):
+    """Undo that."""
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            words[slot] = word_of(ABSENT)
+
+
+@inlined_kernel
+def reach(level, e, words, out, count):
+    """List the filter of an entry, unless a bound in the entry says that the message does not satisfy it.
+
+    Whether bounds hold is hard to predict: so without a branch. No lane of the message is less than that of the entry
+    where subtraction leaves all free bits. A filter that is listed need not be satisfied.
+    """
+    at = np.uint64(e)  # numbers without a sign need no look at whether they count from the end
+    first = level.entries[at, np.uint64(0)]
+    asked = words[(first >> SLOT_0) & BYTE] | words[(first >> SLOT_1) & BYTE] << HALF
+    out[np.uint64(count)] = np.int64(first & FILTER)
+    return count + np.int64((asked - level.entries[at, np.uint64(1)]) & FREE == FREE)
+
+
+@kernel
+def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
+    """Of the filters rows[start:stop] keep those whose records hold, from one of them on; returns their end."""
+    for k in range(start, stop):
+        prefetch(level.offsets, rows[k])
+    for k in range(start, min(start + AHEAD, stop)):
+        prefetch(level.records, np.int64(level.offsets[rows[k]]))
+    kept = start
+    for k in range(start, stop):
+        if k + AHEAD < stop:
+            prefetch(level.records, np.int64(level.offsets[rows[k + AHEAD]]))
+        row = rows[k]
+        if all_hold(level, row, first, ranks, satisfied):
+            rows[kept] = row
+            kept += 1
+    return kept
+
+
+@inlined_kernel
+def is_apart(level, b, messages, i):
+    """True if the regions of all filters under block b lie apart from the region of message i."""
+    return (
+        (level.boxes[b, 0] > messages.boxes[i, 2])
+        | (level.boxes[b, 2] < messages.boxes[i, 0])
+        | (level.boxes[b, 1] > messages.boxes[i, 3])
+        | (level.boxes[b, 3] < messages.boxes[i, 1])
+    )
+
+
+@inlined_kernel
+def near_blocks(level, first, last, messages, i):
+    """A bit for each block from first to last that does not lie apart from the region of message i; asks for these."""
+    near = np.int64(0)
+    for b in range(first, last + 1):
+        if not is_apart(level, b, messages, i):
+            near |= np.int64(1) << (b - first)
+            for e in range(b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT, LINE):
+                prefetch(level.entries, e)
+    return near
+
+
+@inlined_kernel
+def reach_near(level, e, stop, messages, i, words, out, count):
+    """Filters of entries e..stop, which stand in the order of their regions.
+
+    Blocks of them that lie apart from the message's region are left out.
+    """
+    if len(level.boxes) == 0:
+        for k in range(e, stop):
+            count = reach(level, k, words, out, count)
+        return count
+    tops = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
+    while e < stop:
+        end = min(stop, ((e >> 2 * BLOCK_SHIFT) + 1) << 2 * BLOCK_SHIFT)
+        if not is_apart(level, tops + (e >> 2 * BLOCK_SHIFT), messages, i):
+            first = e >> BLOCK_SHIFT
+            near = near_blocks(level, first, (end - 1) >> BLOCK_SHIFT, messages, i)
+            while near:
+                if near & 1:
+                    for k in range(max(e, first << BLOCK_SHIFT), min(end, (first + 1) << BLOCK_SHIFT)):
+                        count = reach(level, k, words, out, count)
+                near >>= 1
+                first += 1
+        e = end
+    return count
+
+
+@kernel
+def reach_equal(level, slot, number, messages, i, words, out, count):
+    """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
+    at = level.equal_base[slot] + number
+    e = np.int64(level.equal_offsets[at])
+    stop = np.int64(level.equal_offsets[at + 1])
+    return reach_near(level, e, stop, messages, i, words, out, count)
+
+
+@inlined_kernel
+def is_outside(blocks, b, rank):
+    """True if no interval of a block holds the rank."""
+    return blocks[b, 0] > rank or blocks[b, 3] < rank
+
+
+@kernel
+def reach_intervals(level, slot, rank, words, out, count):
+    """Filters that are reached through an interval that holds the rank, block by block."""
+    first = level.others[5 * slot]
+    last = level.others[5 * slot + 1]
+    first_block = level.others[5 * slot + 3]
+    span = 2 * level.others[5 * slot + 4]
+    blocks = (last - first + BLOCK - 1) >> BLOCK_SHIFT
+    tops = (blocks + BLOCK - 1) >> BLOCK_SHIFT
+    for top in range(tops):
+        if is_outside(level.blocks, first_block + blocks + top, rank):
+            continue
+        for block in range(top << BLOCK_SHIFT, min((top + 1) << BLOCK_SHIFT, blocks)):
+            b = first_block + block
+            if is_outside(level.blocks, b, rank):
+                continue
+            is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
+            for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
+                if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
+                    count = reach(level, first + k, words, out, count)
+    return count
+
+
+@kernel
+def reach_slot(level, slot, rank, messages, i, words, out, count):
+    """Filters that are reached through a slot whose value has a rank."""
+    if rank & 1:
+        count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, words, out, count)
+    if level.others[5 * slot + 1] > level.others[5 * slot]:
+        count = reach_intervals(level, slot, rank, words, out, count)
+    return count
+
+
+@kernel
+def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count):
+    """All filters that are reached here and satisfied by message i, as far as scalars go."""
+    first = count
+    coarsen(level, messages, i, ranks, words)
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            count = reach_slot(level, slot, ranks[slot], messages, i, words, out, count)
+    for k in range(patterns):
+        slot = np.int64(0)
+        while level.text_base[slot + 1] <= found[k]:
+            slot += 1
+        number = found[k] - level.text_base[slot]
+        count = reach_equal(level, slot, number, messages, i, words, out, count)
+    count = keep_satisfied(level, out, first, count, np.int64(1), ranks, satisfied)
+    first = count
+    for j in range(messages.offsets[i], messages.offsets[i + 1]):
+        slot = slot_at(level, messages.values[j, 0])
+        if slot >= 0:
+            for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
+                count = reach(level, e, words, out, count)
+    nearby = level.others[len(level.others) - 1]
+    count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, words, out, count)
+    clear_coarse(level, messages, i, words)
+    return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
+
+
+@entry(
+    "i8[1] i8[1] i8[2] u1[1] f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1]"
+    " i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! u8[1]! i8[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def match_scalars(
+    table, m_offsets, m_values, m_blob, m_boxes,
+    r_xy, r_rings, r_regions, r_flags, r_bounds, r_boxes, r_chains, region_of, further,
+    row_offsets, rows, first_filter, start, ranks, satisfied, found, words, out, ends, gate,
+):  # fmt: skip
+    """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached here.
+
+    Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
+    filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
+    have had room for its filters. ranks are ABSENT, words too, and satisfied 0 before and after; found has room for
+    every pattern.
+
+    With `further`, the table of spatial constraints at one place (passing.py), these are looked at too: message k has
+    region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their
+    numbers, from first_filter on; or by their places here, if that is negative.
+    """
+    enter(gate)
+    level = level_at(table)
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    m = Column(r_xy, r_rings, r_flags, r_boxes)
+    work = make_work(most_rings(r_regions), further[20] if len(further) > 0 else np.int64(1))
+    listed = np.empty(LISTED if len(further) > 0 else 1, np.int32)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
+    count = np.int64(0)
+    for i in range(start, len(ends)):
+        if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
+            leave(gate)
+            return i
+        first = count
+        patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
+        for k in range(row_offsets[i], row_offsets[i + 1]):
+            out[count] = rows[k]
+            count += 1
+        count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
+        count = reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count)
+        clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
+        if len(further) > 0 and count > first:
+            checks = checks_at(further)
+            if region_of[i] == A_POINT:
+                count = keep_around(m_boxes[i, 0], m_boxes[i, 1], checks, out, first, count, work)
+            elif region_of[i] < 0:
+                count = keep_unconstrained(checks, out, first, count)
+            else:
+                r = region_of[i]
+                grid = no_grid
+                size = cells_that_pay(r_bounds, r, checks, out, first, count, listed)
+                if size > 0:
+                    grid = build_grid(
+                        r_xy, r_rings, np.int64(r_regions[r]), np.int64(r_regions[r + 1]), r_bounds, r, size
+                    )
+                count = keep_passing(m, r_regions, r_bounds, r_chains, r, checks, out, first, count, grid, work)
+        if first_filter >= 0:
+            for k in range(first, count):
+                out[k] = first_filter + level.numbers[out[k]]
+        ends[i] = count
+    leave(gate)
+    return len(ends)
+
+
+@entry("i8[1] i8[1] i8[2] u1[1] f8[2] i4[1]! u1[1]! i4[1]! i4[2]!")
+def rank_messages(table, m_offsets, m_values, m_blob, m_boxes, ranks, satisfied, found, out):
+    """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
+    level = level_at(table)
+    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    for i in range(len(out)):
+        patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
+        for slot in range(len(level.forms)):
+            out[i, slot] = ranks[slot]
+        clear_ranks(level, messages, i, ranks, satisfied, found, patterns)

@@ -1,0 +1,279 @@
+"""The walk through a packed tree of constraints: what boxes decide, and which items must be looked at.
+
+The tree takes part in the evaluation: a node apart from the message decides `disjoint` for all below it, a node within
+the message's interior decides `contains`. Rows that match are either listed, or marked in a bit map that starts as
+that of all `disjoint` constraints: then what is far from the message costs nothing, and the answer comes out sorted.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.match.packed_tree import FAN, FAN_SHIFT, fill_starts
+from contrada.kernels.relate.contacts import Column
+from contrada.kernels.relate.grid import cell_of
+from contrada.kernels.relate.touch_nodes import B_LEAVES
+from contrada.kernels.runtime.pointers import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
+
+DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
+CONTAINS = np.int64(5)
+BY_BOXES = np.uint8(0)  # of two regions the boxes tell which relations are possible
+NOT_WITHIN = np.uint8(0b01100111)  # relations of a region to another whose box does not hold its own
+UNKNOWN, APART, WITHIN = 0, 1, 2
+
+
+class Tree(NamedTuple):
+    """A packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
+
+    bounds: Any
+    nodes: Any
+    node_masks: Any
+    masks: Any
+    entry_offsets: Any
+    entry_masks: Any
+    entry_rows: Any
+    disjoint_before: Any
+    disjoint_rows: Any
+    contains_before: Any
+    contains_rows: Any
+
+
+class Items(NamedTuple):
+    """The regions, or points, of the items: large lists those that have an edge index, bases where it begins."""
+
+    column: Any
+    regions: Any
+    large: Any
+    bases: Any
+    ring_count: Any  # that no item exceeds
+    is_points: Any
+
+
+@inlined_kernel
+def items_of(t, ring_count, is_points):
+    """The items whose arrays stand first in a table of addresses and lengths (`item_arrays` in index/packed.py)."""
+    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
+    return Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
+
+
+@inlined_kernel
+def items_at(table):
+    """The items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
+    return items_of(table, table[36], table[37] != 0)
+
+
+@inlined_kernel
+def tree_at(table):
+    """The tree itself, from the same table."""
+    t = table
+    return Tree(
+        boxes_at(t[8], t[9]), boxes_at(t[16], t[17]), bytes_at(t[18], t[19]), bytes_at(t[20], t[21]),
+        ints_at(t[22], t[23]), bytes_at(t[24], t[25]), ints_at(t[26], t[27]),
+        ints_at(t[28], t[29]), ints_at(t[30], t[31]), ints_at(t[32], t[33]), ints_at(t[34], t[35]),
+    )  # fmt: skip
+
+
+class Sink(NamedTuple):
+    """Where rows that match go: to a list; or, if there is a map, to its bits, the first of which is first_row."""
+
+    out: Any
+    bitmap: Any
+    first_row: Any
+
+
+@inlined_kernel
+def mark(sink, row, is_match):
+    """Note in the bit map whether a row matches, 1 or 0; returns by how many more rows do.
+
+    Here as elsewhere branches are avoided that depend on what was asked: they are hard to predict.
+    """
+    k = row - sink.first_row
+    byte = np.int64(sink.bitmap[k >> 3])
+    was_match = (byte >> (k & 7)) & 1
+    sink.bitmap[k >> 3] = np.uint8(byte ^ ((was_match ^ is_match) << (k & 7)))
+    return is_match - was_match
+
+
+@inlined_kernel
+def list_apart(tree, first, last, sink, count):
+    """All items of runs first..last are disjoint from the message; a bit map says so from the start."""
+    for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
+        sink.out[count] = tree.disjoint_rows[k]
+        count += 1
+    return count
+
+
+@inlined_kernel
+def report_within(tree, first, last, sink, count):
+    """The message contains all items of runs first..last."""
+    if len(sink.bitmap) > 0:
+        for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
+            count += mark(sink, tree.disjoint_rows[k], np.int64(0))
+        for k in range(tree.contains_before[first], tree.contains_before[last]):
+            count += mark(sink, tree.contains_rows[k], np.int64(1))
+        return count
+    for k in range(tree.contains_before[first], tree.contains_before[last]):
+        sink.out[count] = tree.contains_rows[k]
+        count += 1
+    return count
+
+
+@inlined_kernel
+def report(tree, item, relation, sink, count):
+    """The message stands in a relation to one item: its entries that ask for it match."""
+    for e in range(tree.entry_offsets[item], tree.entry_offsets[item + 1]):
+        is_match = (np.int64(tree.entry_masks[e]) >> relation) & 1
+        if len(sink.bitmap) > 0:
+            count += mark(sink, tree.entry_rows[e], is_match)
+        else:
+            sink.out[count] = tree.entry_rows[e]
+            count += is_match
+    return count
+
+
+@inlined_kernel
+def grid_state(b0, b1, b2, b3, grid):
+    """Where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
+    size = grid.size
+    c0 = cell_of(b0, grid.x0, grid.sx, size)
+    c1 = cell_of(b2, grid.x0, grid.sx, size)
+    r0 = cell_of(b1, grid.y0, grid.sy, size)
+    r1 = cell_of(b3, grid.y0, grid.sy, size)
+    top = r0 * (size + 1)
+    end = (r1 + 1) * (size + 1)
+    if grid.sums[end + c1 + 1] - grid.sums[top + c1 + 1] - grid.sums[end + c0] + grid.sums[top + c0] != 0:
+        return UNKNOWN
+    return APART if grid.labels[r0 * size + c0] == B_LEAVES else WITHIN
+
+
+@inlined_kernel
+def box_state(boxes, k, box, grid):
+    """Where box k lies to the message: APART, WITHIN or UNKNOWN."""
+    # Without short cuts: one branch that is mostly taken costs less than four that are hard to predict.
+    if (boxes[k, 0] > box[2]) | (boxes[k, 2] < box[0]) | (boxes[k, 1] > box[3]) | (boxes[k, 3] < box[1]):
+        return APART
+    if grid.size == 0:
+        return UNKNOWN
+    return grid_state(boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], grid)
+
+
+@inlined_kernel
+def is_hopeless(nodes, k, box, mask):
+    """True if everything below node k asks the message to lie in regions that cannot hold it."""
+    return mask & NOT_WITHIN == 0 and not (
+        nodes[k, 0] <= box[0] and nodes[k, 1] <= box[1] and nodes[k, 2] >= box[2] and nodes[k, 3] >= box[3]
+    )
+
+
+@inlined_kernel
+def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count):
+    """Nodes first..last of a level: those that boxes do not decide go to the stack."""
+    runs = len(tree.disjoint_before) - 1
+    shift = FAN_SHIFT * (level - 1)
+    for c in range(first, last):
+        node = starts[level] + c
+        state = box_state(tree.nodes, node, box, grid)
+        if state == APART:
+            if lists_apart:
+                count = list_apart(tree, c << shift, min((c + 1) << shift, runs), sink, count)
+        elif state == WITHIN:
+            count = report_within(tree, c << shift, min((c + 1) << shift, runs), sink, count)
+        elif not is_hopeless(tree.nodes, node, box, tree.node_masks[node]):
+            stack[depth, 0] = level
+            stack[depth, 1] = c
+            depth += 1
+    return depth, count
+
+
+@inlined_kernel
+def admitted(boxes, k, box):
+    """The relations to the region in box k that the message's box allows (Table 2, corrected), found without branches.
+
+    Boxes that meet allow disjoint and meets; overlaps needs common inner points, and the others need one box within the
+    other, strictly so for inside and contains. Disjoint stays possible throughout: regions have holes and bays.
+    """
+    b0 = boxes[k, 0]
+    b1 = boxes[k, 1]
+    b2 = boxes[k, 2]
+    b3 = boxes[k, 3]
+    together = np.int64((box[2] >= b0) & (box[0] <= b2) & (box[3] >= b1) & (box[1] <= b3))
+    overlaps = np.int64((box[2] > b0) & (box[0] < b2) & (box[3] > b1) & (box[1] < b3))
+    covered = np.int64((box[0] >= b0) & (box[1] >= b1) & (box[2] <= b2) & (box[3] <= b3))
+    inside = np.int64((box[0] > b0) & (box[1] > b1) & (box[2] < b2) & (box[3] < b3))
+    covers = np.int64((box[0] <= b0) & (box[1] <= b1) & (box[2] >= b2) & (box[3] >= b3))
+    contains = np.int64((box[0] < b0) & (box[1] < b1) & (box[2] > b2) & (box[3] > b3))
+    equals = covered & covers
+    if_overlaps = overlaps << 2 | equals << 3 | inside << 4 | contains << 5 | covers << 6 | covered << 7
+    return np.uint8(together | together << 1 | if_overlaps * overlaps)
+
+
+@inlined_kernel
+def list_candidates(tree, box, first, last, candidates, found, room):
+    """Items first..last where boxes decide nothing but which are candidates; more than the room ends the visit."""
+    for c in range(first, last):
+        is_candidate = tree.masks[c] & admitted(tree.bounds, c, box) != 0
+        if found == room:
+            if is_candidate:
+                return found + 1
+        else:
+            candidates[found] = c
+            found += np.int64(is_candidate)
+    return found
+
+
+@inlined_kernel
+def visit_items(tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count):
+    """Items first..last: those that boxes do not decide become candidates; more than the room end the visit."""
+    for c in range(first, last):
+        state = box_state(tree.bounds, c, box, grid)
+        if state == APART:
+            if lists_apart and tree.masks[c] & DISJOINT_BIT:
+                count = report(tree, c, np.int64(0), sink, count)
+        elif state == WITHIN:
+            if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
+                count = report(tree, c, CONTAINS, sink, count)
+        elif tree.masks[c] & (admitted(tree.bounds, c, box) if possible == BY_BOXES else possible) != 0:
+            if found == room:
+                return found + 1, count
+            candidates[found] = c
+            found += 1
+    return found, count
+
+
+@kernel
+def search(tree, box, possible, grid, stack, starts, candidates, room, sink, count):
+    """Walk the tree: rows decided by boxes go to the sink, items to be looked at to candidates.
+
+    Returns the ends of both; stops, with the second above the room, when there are more candidates.
+    """
+    found = none = np.int64(0)
+    items = np.int64(len(tree.bounds))
+    is_list = len(sink.bitmap) == 0
+    if len(tree.nodes) == 0:
+        found, count = visit_items(tree, box, possible, grid, none, items, candidates, none, room, is_list, sink, count)
+        return count, found
+    lists_apart = is_list and len(tree.disjoint_rows) > 0
+    levels = fill_starts(items, starts)
+    top = starts[levels + 1] - starts[levels]
+    depth, count = visit_nodes(tree, box, grid, levels, starts, none, top, stack, none, lists_apart, sink, count)
+    while depth > 0:
+        depth -= 1
+        level = stack[depth, 0] - 1
+        first = stack[depth, 1] << FAN_SHIFT
+        if level == 0:
+            last = min(first + FAN, items)
+            if grid.size == 0 and possible == BY_BOXES and not lists_apart:
+                found = list_candidates(tree, box, first, last, candidates, found, room)
+            else:
+                found, count = visit_items(
+                    tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count
+                )
+            if found > room:
+                return count, found
+        else:
+            last = min(first + FAN, starts[level + 1] - starts[level])
+            depth, count = visit_nodes(
+                tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count
+            )
+    return count, found

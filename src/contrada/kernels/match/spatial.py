@@ -1,0 +1,384 @@
+"""Which constraints of a packed tree does a message satisfy?
+
+A walk through the tree (search.py) leaves the items whose boxes come near the message's boundary. Their relations are
+looked into no further than what is asked of each needs; their number decides how the message is prepared for that.
+"""
+
+import numpy as np
+
+from contrada.jit import entry, inlined_kernel, kernel
+from contrada.kernels.match.packed_tree import MAX_LEVELS, list_bits
+from contrada.kernels.match.search import BY_BOXES, Sink, items_at, report, search, tree_at
+from contrada.kernels.relate.chains import FOUND, LARGE, NO_INDEX, SPENT, STACK, fill_chain
+from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
+from contrada.kernels.relate.grid import Grid, build_grid
+from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
+from contrada.kernels.relate.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
+from contrada.kernels.relate.regions import (
+    RELATION,
+    box_bits,
+    build_after,
+    finish,
+    most_rings,
+    relate_bits,
+    treed_bits,
+    vertex_bits,
+)
+from contrada.kernels.relate.rings import IN, ON, locate
+from contrada.kernels.relate.small import FEW, UNDECIDED, relate_few
+from contrada.kernels.relate.touch_nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
+from contrada.kernels.runtime.gil_gate import enter, leave, wait_at
+from contrada.kernels.runtime.prefetch import prefetch
+
+# Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates. What a search
+# without a grid finds is looked at with a small one if it is more than a few.
+GRIDS = np.array([0, 32, 64, 256])
+ROOMS = np.array([40, 120, 1500, 1 << 31])
+SMALL_GRID = np.int64(16)
+LARGE_GRID, MANY = np.int64(64), 2000  # for so many candidates that are larger than its cells it still pays
+A_FEW = 6
+ENDLESS = np.int64(1) << 62
+SOON, SIXTEEN = 4, 16
+DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
+OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
+
+
+@inlined_kernel
+def number_of(items, item):
+    """The number among large items of one of them."""
+    low = 0
+    high = len(items.large)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if items.large[middle] <= item:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined_kernel
+def base_of(items, c0, c1, item):
+    """The edge index of an item of rings c0..c1."""
+    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
+        return NO_INDEX
+    return items.bases[number_of(items, item)]
+
+
+@kernel
+def are_large(bounds, candidates, count, box, cells):
+    """True if the first candidates are, on average, larger than a cell of a grid over the message's box."""
+    width = 0.0
+    height = 0.0
+    for k in range(count):
+        item = candidates[k]
+        width += bounds[item, 2] - bounds[item, 0]
+        height += bounds[item, 3] - bounds[item, 1]
+    return width * cells > (box[2] - box[0]) * count or height * cells > (box[3] - box[1]) * count
+
+
+@inlined_kernel
+def stops_of(tree, item):
+    """The states that decide every entry of an item."""
+    first = tree.entry_offsets[item]
+    stops = STOPS[tree.entry_masks[first]]
+    for e in range(first + 1, tree.entry_offsets[item + 1]):
+        stops &= STOPS[tree.entry_masks[e]]
+    return stops
+
+
+@inlined_kernel
+def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work):
+    """What relates message region i to an item's region, as far as it matters, without a grid: single points first."""
+    v = c.rings[c0]
+    bits |= vertex_bits(
+        c.xy[v, 0], c.xy[v, 1], m, m0, m1, m_base, m_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, work
+    )  # fmt: skip
+    if is_decided(bits, stops):
+        return bits
+    if is_few and c1 - c0 == 1 and base < 0:
+        few_bits = relate_few(m.xy, m.rings, m0, m_bounds, i, c.xy, c.rings[c0], c.rings[c1] - 1, bits)
+        if few_bits != UNDECIDED:
+            return few_bits
+    else:
+        v = m.rings[m0]
+        bits |= vertex_bits(
+            m.xy[v, 0], m.xy[v, 1], c, c0, c1, base, bounds, item, BOUNDARY_A_IN_B, A_LEAVES, work
+        )  # fmt: skip
+        if is_decided(bits, stops):
+            return bits
+    return relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
+
+
+@inlined_kernel
+def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, tree, stops, work):
+    """What relates message region i to an item's region, as far as it matters.
+
+    The box comes first: most items are decided by it, and then their coordinates need not come from memory.
+    """
+    bits = box_bits(m_bounds, i, bounds, item)
+    if is_decided(bits, stops):
+        return bits
+    if grid.size > 0:
+        whole = box_bits_gridded(m, m0, m1, m_base, grid, bounds, item, work)
+        if whole != UNDECIDED:
+            return whole
+    c = items.column
+    c0 = np.int64(items.regions[item])
+    c1 = np.int64(items.regions[item + 1])
+    base = base_of(items, c0, c1, item)
+    if grid.size == 0:
+        return ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work)
+    bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, tree.leaves > 0, bits, stops, work)
+    if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
+        return bits
+    return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, tree, bits, stops, work)
+
+
+@kernel
+def large_candidate_bits(
+    m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, trees, grid, edge_tree, stops, work
+):
+    """The same for an item that is larger than the message; the comparisons are counted, and may build its tree."""
+    number = number_of(items, item)
+    c0 = np.int64(items.regions[item])
+    c1 = np.int64(items.regions[item + 1])
+    vertices = items.column.rings[c1] - items.column.rings[c0]
+    bits = box_bits(m_bounds, i, bounds, item)
+    if bits >= 0 and not is_decided(bits, stops) and has_tree(trees, number):
+        base = items.bases[number]
+        tree = item_tree(trees, number, items, bounds)
+        return treed_bits(
+            m, m0, m1, m_base, m_bounds, i, items.column, c0, c1, base, bounds, item, tree, bits, work
+        )  # fmt: skip
+    bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, edge_tree, stops, work)
+    labels = vertices if grid.size > 0 else 0  # that were looked up
+    spend_on(trees, number, work.found[SPENT, 0] + labels, vertices)
+    return bits
+
+
+@inlined_kernel
+def ask_for_region(items, item):
+    """Have the first vertices of an item's region fetched: cache lines of four each."""
+    v = items.column.rings[items.regions[item]]
+    for k in range(0, SIXTEEN, 4):
+        prefetch(items.column.xy, v + k)
+
+
+@kernel
+def evaluate(
+    m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates, start, found, left,
+    sink, count, work,
+):  # fmt: skip
+    """Relate message region i to candidates[start:found] and report the rows that ask for what holds.
+
+    Regions are asked for ahead if told so: if they are small, their boxes decide most of them. Stops where more than
+    `left` comparisons are made; returns the number of rows and the first candidate that was not looked at.
+    """
+    vertices = m.rings[m1] - m.rings[m0]
+    is_few = m1 - m0 == 1 and vertices <= FEW
+    rings = items.column.rings
+    for k in range(start, found):
+        item = np.int64(candidates[k])
+        if are_asked_for and k + SOON < found:
+            ask_for_region(items, np.int64(candidates[k + SOON]))
+        stops = stops_of(tree, item)
+        work.found[SPENT, 0] = 0
+        size = rings[items.regions[item + 1]] - rings[items.regions[item]]
+        if size > max(vertices, LARGE):
+            bits = large_candidate_bits(
+                m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, trees, grid, edge_tree, stops, work
+            )
+        else:
+            bits = candidate_bits(
+                m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, edge_tree, stops, work
+            )
+            left -= work.found[SPENT, 0]
+        count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
+        if left < 0:
+            return count, np.int64(k + 1)
+    return count, found
+
+
+@kernel
+def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found, left, sink, count, work):
+    """The same where the items are points; returns the number of rows and the first candidate not looked at."""
+    work.found[SPENT, 0] = 0
+    for k in range(start, found):
+        item = np.int64(candidates[k])
+        x = c.xy[item, 0]
+        y = c.xy[item, 1]
+        if edge_tree.leaves > 0:
+            side = locate_in_tree(x, y, m.xy, edge_tree, work.stack, ZERO)
+        else:
+            side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
+        count = report(tree, item, CONTAINS if side == IN else (MEETS if side == ON else DISJOINT), sink, count)
+        if work.found[SPENT, 0] > left:
+            return count, np.int64(k + 1)
+    return count, found
+
+
+@inlined_kernel
+def begin_turn(tree, bitmap, disjoint_map, used):
+    """How many rows match the next message so far: those listed for others, or all that ask for `disjoint`."""
+    if len(bitmap) == 0:
+        return used
+    for k in range(len(bitmap)):
+        bitmap[k] = disjoint_map[k]
+    return np.int64(len(tree.disjoint_rows))
+
+
+@inlined_kernel
+def has_room(tree, out, bitmap, marked, used):
+    """True if every entry could match the next message, and there would be room for all."""
+    if len(bitmap) == 0:
+        return len(out) - used >= len(tree.entry_rows)
+    return len(marked) == 0 or len(marked) - used >= len(tree.entry_rows) + 8
+
+
+@inlined_kernel
+def end_turn(bitmap, words, first_row, marked, used, count):
+    """The end of the rows of all messages so far, given how many match the last one, or where its list ends."""
+    if len(bitmap) == 0 or len(marked) == 0:
+        return count
+    return list_bits(bitmap, words, first_row, marked, used, count)
+
+
+@entry(
+    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
+    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def match_regions(
+    m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
+    table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate,
+):  # fmt: skip
+    """Rows of the entries whose constraints messages satisfy, one message after another.
+
+    The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
+    rows of message order[k]. Returns the first k that was not matched: a message is only tried while there is room for
+    every entry, and while no large item waits for a tree (item_trees.py). Without a bit map rows go to out, in no
+    order. With one, which starts as the disjoint_map, rows that match are marked there (words are its bytes, eight at
+    a time) and listed in marked; or, if that has no room at all, there is one message, and its end is the number of
+    marks. candidates and stack have room for every item and level.
+    """
+    enter(gate)
+    m = Column(m_xy, m_rings, m_flags, m_boxes)
+    items = items_at(table)
+    tree = tree_at(table)
+    sink = Sink(out, bitmap, first_row)
+    starts = np.empty(MAX_LEVELS, np.int64)
+    work = make_work(most_rings(m_regions), items.ring_count)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
+    item_count = np.int64(len(tree.bounds))
+    possible = OF_REGION_TO_POINT if items.is_points else BY_BOXES
+    used = np.int64(0)
+    trees = item_trees_at(table, items)
+    for turn in range(start, len(order)):
+        if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
+            leave(gate)
+            return turn
+        i = order[turn]
+        m0 = np.int64(m_regions[i])
+        m1 = np.int64(m_regions[i + 1])
+        m_base = m_chains[i]
+        box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
+        grid = no_grid
+        count = first = begin_turn(tree, bitmap, disjoint_map, used)
+        found = np.int64(0)
+        are_asked_for = False
+        for k in range(len(GRIDS)):
+            if k > 0:
+                grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
+            room = min(item_count, ROOMS[k])
+            # A list is begun anew, marks in a bit map stay right and counted.
+            begun = count if len(bitmap) > 0 else first
+            count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
+            if found <= room:
+                break
+            if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
+                begun = count if len(bitmap) > 0 else first
+                count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
+                are_asked_for = True
+                if found > MANY:
+                    grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, LARGE_GRID)
+                break
+        if grid.size == 0 and found > A_FEW:
+            grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
+        if grid.size > 0 and m_base < 0:
+            fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
+        edge_tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+        left = build_after(m, m0, m1, m_base)
+        seen = np.int64(0)
+        while seen < found:
+            if items.is_points:
+                count, seen = locate_items(
+                    m, m0, m1, m_base, items.column, tree, edge_tree, candidates, seen, found, left, sink, count, work
+                )
+            else:
+                count, seen = evaluate(
+                    m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates,
+                    seen, found, left, sink, count, work,
+                )  # fmt: skip
+            left = ENDLESS
+            if seen < found:
+                edge_tree = build_tree(m.xy, m.rings, m0, m1, m_bounds, i)
+        ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
+    leave(gate)
+    return len(order)
+
+
+@kernel
+def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
+    """IN, ON or OUT: the point against the region of an item, through its tree if it has one."""
+    c = items.column
+    if c.rings[c1] - c.rings[c0] <= LARGE:
+        return locate(x, y, c.xy, c.rings, c0, c1, c.boxes, NO_INDEX, stack, found)
+    number = number_of(items, item)
+    if has_tree(trees, number):
+        return locate_in_tree(x, y, c.xy, item_tree(trees, number, items, bounds), stack, ZERO)
+    found[SPENT, 0] = 0
+    side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, items.bases[number], stack, found)
+    spend_on(trees, number, found[SPENT, 0], c.rings[c1] - c.rings[c0])
+    return side
+
+
+@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
+def match_points(
+    points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate
+):
+    """The same for messages that are points."""
+    items = items_at(table)
+    c = items.column
+    tree = tree_at(table)
+    sink = Sink(out, bitmap, first_row)
+    starts = np.empty(MAX_LEVELS, np.int64)
+    chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
+    chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
+    trees = item_trees_at(table, items)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
+    possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION
+    used = np.int64(0)
+    for turn in range(start, len(order)):
+        if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
+            return turn
+        i = order[turn]
+        x = points[i, 0]
+        y = points[i, 1]
+        room = np.int64(len(candidates))
+        count = begin_turn(tree, bitmap, disjoint_map, used)
+        count, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, count)
+        for k in range(found):
+            item = np.int64(candidates[k])
+            if items.is_points:
+                relation = EQUALS if c.xy[item, 0] == x and c.xy[item, 1] == y else DISJOINT
+            else:
+                c0 = np.int64(items.regions[item])
+                c1 = np.int64(items.regions[item + 1])
+                side = locate_in_item(x, y, items, item, c0, c1, tree.bounds, trees, chain_stack, chain_found)
+                relation = INSIDE if side == IN else (MEETS if side == ON else DISJOINT)
+            count = report(tree, item, relation, sink, count)
+        ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
+    wait_at(gate)
+    return len(order)

@@ -1,0 +1,1 @@
+"""Relations of regions and points, exact."""

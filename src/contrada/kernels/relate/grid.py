@@ -1,0 +1,162 @@
+"""A grid over one region that is related to many: most points are located by a look-up.
+
+The region's box is cut into cells, with a frame of padding cells around it. A cell that no edge comes near is
+labelled inside or outside, as the bits that a boundary point of the other region in it proves (nodes.py); cells near an
+edge are labelled 0 and list their edges. Summed counts of such cells tell at once whether a box of cells is clear.
+
+The labels are exact although cell coordinates are rounded: they err by less than 1e-12 of a cell, and edges mark every
+cell within MARGIN of them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import allocating_kernel, inlined_kernel, kernel
+from contrada.kernels.relate.touch_nodes import B_LEAVES, BOUNDARY_B_IN_A
+
+MARGIN = 1e-6
+# Edges that all cross the whole region are listed in many cells each: then there are fewer cells, of which the lists
+# take at most 200 MB, or as much as short edges would.
+MANY_LINKS, FEW_LINKS, SMALLEST_SIZE = 1 << 24, 40, 8
+NEAR, TOGGLE = 128, 64  # while building: an edge is near; an edge crosses the middle of the row
+
+
+class Grid(NamedTuple):
+    """Cells in rows over the box x0, y0, x1, y1, with sx by sy cells to the unit."""
+
+    size: Any
+    x0: Any
+    y0: Any
+    x1: Any
+    y1: Any
+    sx: Any
+    sy: Any
+    labels: Any
+    sums: Any
+    heads: Any
+    links: Any
+    edges: Any
+
+
+@kernel
+def grid_size(pairs):
+    """Cells per side that pay for so many regions, 0 for none."""
+    if pairs < 48:
+        return 0
+    return 64 if pairs < 20000 else 128
+
+
+@inlined_kernel
+def cell_of(v, origin, scale, size):
+    """The row or column of a coordinate; monotone, and clamped to the padding."""
+    return np.int64(min(max((v - origin) * scale + 1.0, 0.0), size - 1.0))
+
+
+@kernel
+def count_links(xy, rings, r0, r1, x0, y0, sx, sy):
+    """An upper bound of the (edge, cell) incidences.
+
+    An edge lower than a row can touch three rows over its whole width; a higher one covers its width once, but for
+    the margins, and up to three cells more in every row.
+    """
+    total = 0
+    for r in range(r0, r1):
+        for i in range(rings[r], rings[r + 1] - 1):
+            columns = np.int64(abs(xy[i + 1, 0] - xy[i, 0]) * sx) + 1
+            rows = np.int64(abs(xy[i + 1, 1] - xy[i, 1]) * sy) + 1
+            total += 3 * columns + 4 * rows + 16
+    return total
+
+
+@kernel
+def trace_edge(ax, ay, bx, by, edge, size, labels, heads, links, edges, used):
+    """Mark and link every cell near the edge a-b (in cell coordinates); returns the number of links used."""
+    if ay > by:
+        ax, bx = bx, ax
+        ay, by = by, ay
+    low = min(ax, bx)
+    high = max(ax, bx)
+    flat = by - ay < 1e-3
+    slope = 0.0 if flat else (bx - ax) / (by - ay)
+    for row in range(np.int64(ay - MARGIN), np.int64(by + MARGIN) + 1):
+        left = low
+        right = high
+        if not flat:
+            left = ax + (row - MARGIN - ay) * slope
+            right = ax + (row + 1 + MARGIN - ay) * slope
+            if left > right:
+                left, right = right, left
+            left = min(max(left, low), high)
+            right = min(max(right, low), high)
+        for cell in range(row * size + np.int64(left - MARGIN), row * size + np.int64(right + MARGIN) + 1):
+            if labels[cell] & NEAR == 0:
+                labels[cell] |= NEAR
+                heads[cell] = -1
+            links[used] = heads[cell]
+            edges[used] = edge
+            heads[cell] = used
+            used += 1
+        middle = row + 0.5
+        if ay <= middle < by:
+            crossing = min(max(ax + (middle - ay) * slope, low), high)
+            labels[row * size + np.int64(crossing)] ^= TOGGLE
+    return used
+
+
+@kernel
+def fill_labels(size, labels, sums):
+    """Turn marks into labels, row by row, and sum up the cells near edges."""
+    width = size + 1
+    for column in range(width):
+        sums[column] = 0
+    for row in range(size):
+        inside = False
+        near = 0
+        above = row * width
+        here = above + width
+        sums[here] = 0
+        for column in range(size):
+            mark = labels[row * size + column]
+            if mark & TOGGLE:
+                inside = not inside
+            if mark & NEAR:
+                near += 1
+                labels[row * size + column] = 0
+            else:
+                labels[row * size + column] = BOUNDARY_B_IN_A if inside else B_LEAVES
+            sums[here + column + 1] = sums[above + column + 1] + near
+
+
+@allocating_kernel
+def build_grid(xy, rings, r0, r1, bounds, row, size):
+    """The grid over the region of rings r0..r1, whose box is a row of bounds."""
+    x0 = bounds[row, 0]
+    y0 = bounds[row, 1]
+    width = bounds[row, 2] - x0
+    height = bounds[row, 3] - y0
+    most = max(MANY_LINKS, FEW_LINKS * (rings[r1] - rings[r0]))
+    while True:
+        sx = (size - 2) / width if width > 0 else 0.0  # a point has no grid
+        sy = (size - 2) / height if height > 0 else 0.0
+        room = count_links(xy, rings, r0, r1, x0, y0, sx, sy)
+        if room <= most or size <= SMALLEST_SIZE:
+            break
+        size //= 2
+    labels = np.empty(size * size, np.uint8)
+    for cell in range(size * size):
+        labels[cell] = 0
+    heads = np.empty(size * size, np.int32)
+    links = np.empty(room, np.int32)
+    edges = np.empty(room, np.int64)
+    used = np.int64(0)
+    for r in range(r0, r1):
+        for i in range(rings[r], rings[r + 1] - 1):
+            used = trace_edge(
+                (xy[i, 0] - x0) * sx + 1.0, (xy[i, 1] - y0) * sy + 1.0,
+                (xy[i + 1, 0] - x0) * sx + 1.0, (xy[i + 1, 1] - y0) * sy + 1.0,
+                i, size, labels, heads, links, edges, used,
+            )  # fmt: skip
+    sums = np.empty((size + 1) * (size + 1), np.int32)
+    fill_labels(size, labels, sums)
+    return Grid(size, x0, y0, bounds[row, 2], bounds[row, 3], sx, sy, labels, sums, heads, links, edges)

@@ -1,0 +1,39 @@
+"""Points against regions, row by row."""
+
+import numpy as np
+
+from contrada.jit import entry
+from contrada.kernels.relate.chains import FOUND, SPENT, STACK
+from contrada.kernels.relate.edge_tree import BUILD_AFTER, COLUMNS, ZERO, EdgeTree, build_tree, locate_in_tree
+from contrada.kernels.relate.rings import IN, ON, locate
+
+
+@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
+def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop, out):
+    """out[k] = relation of point k to region k: inside, meets or disjoint; a single one stands for every k.
+
+    One region for many points gets a tree of its edges if they take more comparisons than building it.
+    """
+    stack = np.empty((STACK, 4), np.int64)
+    found = np.empty((FOUND, 2), np.int64)
+    found[SPENT, 0] = 0
+    is_single = len(regions) == 2 and chains[0] >= 0
+    most = BUILD_AFTER * (rings[regions[1]] - rings[regions[0]])
+    tree = EdgeTree(ZERO, 0.0, np.empty((0, COLUMNS)), np.empty(0, np.int64))
+    for k in range(start, stop):
+        i = k if len(points) > 1 else 0
+        j = k if len(regions) > 2 else 0
+        x = points[i, 0]
+        y = points[i, 1]
+        if x < bounds[j, 0] or y < bounds[j, 1] or x > bounds[j, 2] or y > bounds[j, 3]:
+            out[k] = 0
+            continue
+        r0 = np.int64(regions[j])
+        r1 = np.int64(regions[j + 1])
+        if is_single and found[SPENT, 0] > most:
+            if tree.leaves == 0:
+                tree = build_tree(xy, rings, r0, r1, bounds, np.int64(0))
+            side = locate_in_tree(x, y, xy, tree, stack, np.int64(0))
+        else:
+            side = locate(x, y, xy, rings, r0, r1, boxes, chains[j], stack, found)
+        out[k] = 4 if side == IN else (1 if side == ON else 0)

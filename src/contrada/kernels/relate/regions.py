@@ -1,0 +1,301 @@
+"""The exact relation of two regions, by orientation tests on input vertices alone.
+
+1. Boxes that do not meet: disjoint. Otherwise each box that sticks out of the other tells which region leaves which.
+2. A proper crossing of two edges settles the pair: overlaps.
+3. Without one, every contact lies at an input vertex; the order of the edges around it tells the rest (nodes.py).
+4. A ring without any contact lies wholly inside or outside the other region: one point tells.
+
+Where that takes more than ALLOWED comparisons per vertex (chains.py), a sweep line takes over (swept.py). One region
+against many gets a tree of its edges (edge_tree.py) once the pairs so far have taken more than building it would.
+"""
+
+import numpy as np
+
+from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.kernels.relate.chains import LARGE, NO_INDEX, SPENT, begin_count, chain_size, fill_chain, is_spent
+from contrada.kernels.relate.contacts import Column, clear_marks, half, make_work
+from contrada.kernels.relate.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
+from contrada.kernels.relate.edges import join_edges, scan_edges
+from contrada.kernels.relate.grid import build_grid, grid_size
+from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
+from contrada.kernels.relate.rings import IN, ON, locate
+from contrada.kernels.relate.small import FEW, UNDECIDED, relate_few
+from contrada.kernels.relate.sweep_relation import sweep_bits
+from contrada.kernels.relate.touch_nodes import (
+    A_LEAVES,
+    B_LEAVES,
+    BOUNDARY_A_IN_B,
+    BOUNDARY_B_IN_A,
+    MEET,
+    SETTLED,
+    TOUCH,
+    UNTIL_SETTLED,
+    is_decided,
+)
+from contrada.kernels.relate.tree_edges import is_small, treed_edges_bits, treed_ring_bits, treed_vertex_bits
+
+# Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
+RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
+RELATION[MEET], RELATION[MEET | TOUCH] = 3, 3
+RELATION[MEET | B_LEAVES], RELATION[MEET | B_LEAVES | TOUCH] = 4, 7
+RELATION[MEET | A_LEAVES], RELATION[MEET | A_LEAVES | TOUCH] = 5, 6
+RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
+
+
+@kernel
+def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
+    """Bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
+    if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
+        return outside
+    side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
+    return inside if side == IN else (TOUCH if side == ON else outside)
+
+
+@kernel
+def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, stops, work):
+    """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
+    work.found[SPENT, 0] += a1 - a0
+    for r in range(a0, a1):
+        if work.marks[first_mark + r - a0]:
+            continue
+        v = a.rings[r]
+        bits |= vertex_bits(a.xy[v, 0], a.xy[v, 1], b, b0, b1, base, bounds, row, inside, outside, work)
+        if is_decided(bits, stops) or is_spent(work.found):
+            return bits
+    return bits
+
+
+@kernel
+def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """The bits once all contacts are known: rings without a contact are located by one point each."""
+    # Of two simple polygons without contact, one that leaves the other cannot lie in it.
+    single = a1 - a0 == 1 and b1 - b0 == 1
+    if not (single and bits & (TOUCH | A_LEAVES)):
+        bits = untouched_bits(
+            a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, stops, work
+        )
+    if is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | B_LEAVES)):
+        return bits
+    return untouched_bits(
+        b, b0, b1, half(work.marks), a, a0, a1, a_base, a_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, bits, stops, work
+    )
+
+
+@kernel
+def finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
+    """The bits after relate_gridded by a tree of a's edges: from all edges of b if it was stopped, and from rings."""
+    was_stopped = is_spent(work.found)
+    begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
+    if was_stopped:
+        bits = treed_edges_bits(tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work)
+    single = a1 - a0 == 1 and b1 - b0 == 1  # see locate_rings
+    if not (is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | B_LEAVES))):
+        bits = treed_ring_bits(tree, a, b, b0, b1, bits, stops, work)
+    if is_decided(bits, stops) or is_spent(work.found) or (single and bits & (TOUCH | A_LEAVES)):
+        return bits
+    if is_small(b, b0, b1):
+        return treed_vertex_bits(tree, a, b, b0, b1, b_bounds, j, bits, stops, work)
+    return untouched_bits(
+        a, a0, a1, np.int64(0), b, b0, b1, b_base, b_bounds, j, BOUNDARY_A_IN_B, A_LEAVES, bits, stops, work
+    )
+
+
+@kernel
+def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
+    """The bits after relate_gridded: from rings without contact, or from a sweep if comparisons were too many."""
+    if is_decided(bits, stops):
+        return bits
+    if tree.leaves > 0:
+        bits = finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work)
+    elif not is_spent(work.found):
+        bits = locate_rings(
+            a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work
+        )  # fmt: skip
+    if is_spent(work.found) and not is_decided(bits, stops):
+        return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
+    return bits
+
+
+@inlined_kernel
+def swap_bits(bits):
+    """The bits of b and a, given those of a and b."""
+    return (bits & ~(A_LEAVES | B_LEAVES)) | (bits & A_LEAVES) << 1 | (bits & B_LEAVES) >> 1
+
+
+@kernel
+def treed_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, work):
+    """All bits of the regions of rings a0..a1 of a and b0..b1 of b, of which b's edges stand in a tree."""
+    work.found[SPENT, 0] = 1  # as if a search with a grid was stopped, so that all edges are looked at
+    work.found[SPENT, 1] = 0
+    return swap_bits(
+        finish(
+            b, b0, b1, b_base, b_bounds, j, a, a0, a1, a_base, a_bounds, i, tree, swap_bits(bits), UNTIL_SETTLED, work
+        )
+    )
+
+
+@inlined_kernel
+def box_bits(a, i, b, j):
+    """What the boxes of regions i and j tell: -1 if they are apart, else which region leaves which."""
+    if a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]:
+        return -1
+    bits = 0
+    if a[i, 0] < b[j, 0] or a[i, 1] < b[j, 1] or a[i, 2] > b[j, 2] or a[i, 3] > b[j, 3]:
+        bits |= A_LEAVES
+    if b[j, 0] < a[i, 0] or b[j, 1] < a[i, 1] or b[j, 2] > a[i, 2] or b[j, 3] > a[i, 3]:
+        bits |= B_LEAVES
+    return bits
+
+
+@kernel
+def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """What relates the region of rings a0..a1 of a and that of rings b0..b1 of b, given what their boxes tell.
+
+    Stops early at bits that suffice the asker (is_decided); with UNTIL_SETTLED all bits are found, unless that takes
+    too many comparisons (is_spent).
+    """
+    n = a.rings[a1] - a.rings[a0]
+    m = b.rings[b1] - b.rings[b0]
+    begin_count(work.found, max(n + m, 5 * LARGE))  # two small regions may have all their edges compared
+    if bits < 0:
+        return 0
+    clear_marks(a1 - a0, b1 - b0, work.marks)
+    if n <= LARGE and m <= LARGE:
+        work.found[SPENT, 0] += n * m >> 2
+        bits = scan_edges(
+            a, a0, a1, NO_INDEX, a.rings[a0], a.rings[a1] - 1, b, b0, b1, NO_INDEX, b.rings[b0], b.rings[b1] - 1,
+            a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, stops, work,
+        )  # fmt: skip
+    else:
+        if a_base < 0:
+            a_base = np.int64(0)
+            a = Column(a.xy, a.rings, a.flags, work.boxes)
+            fill_chain(a.xy, a.rings, a0, a1, work.boxes, a_base)
+        if b_base < 0:
+            b_base = chain_size(LARGE)
+            b = Column(b.xy, b.rings, b.flags, work.boxes)
+            fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
+        bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)
+    if is_decided(bits, stops) or is_spent(work.found):
+        return bits
+    return locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
+
+
+@kernel
+def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
+    """The same for every input: a sweep takes over where comparing would take too long."""
+    bits = compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
+    if is_spent(work.found) and not is_decided(bits, stops):
+        return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
+    return bits
+
+
+@kernel
+def most_rings(regions):
+    """The largest number of rings of any region."""
+    most = 1
+    for i in range(len(regions) - 1):
+        most = max(most, np.int64(regions[i + 1] - regions[i]))
+    return most
+
+
+@inlined_kernel
+def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
+    """All bits of the simple polygon of few vertices that is a's only region, and region j of b."""
+    i = np.int64(0)
+    b0 = np.int64(b_regions[j])
+    b1 = np.int64(b_regions[j + 1])
+    if b1 - b0 == 1 and b_chains[j] < 0:
+        found = relate_few(a.xy, a.rings, a0, a_bounds, i, b.xy, b.rings[b0], b.rings[b1] - 1, bits)
+        if found != UNDECIDED:
+            return found
+    return relate_bits(
+        a, a0, a0 + 1, NO_INDEX, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, bits, UNTIL_SETTLED, work
+    )
+
+
+@inlined_kernel
+def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
+    """The bits of a's only region, which is under the grid, and region j of b, as far as the asker wants."""
+    work.found[SPENT, 0] = 0
+    whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
+    if whole != UNDECIDED:
+        return whole
+    b0 = np.int64(b_regions[j])
+    b1 = np.int64(b_regions[j + 1])
+    bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, tree.leaves > 0, bits, stops, work)
+    if is_decided(bits, stops):
+        return bits
+    i = np.int64(0)
+    return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, tree, bits, stops, work)
+
+
+@inlined_kernel
+def build_after(a, a0, a1, a_base):
+    """The comparisons after which a tree of a region's edges is built; regions without an edge index need none."""
+    return BUILD_AFTER * (a.rings[a1] - a.rings[a0]) if a_base >= 0 else np.int64(1) << 62
+
+
+@kernel
+def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out):
+    """One simple polygon of few vertices against many regions."""
+    a0 = np.int64(a_regions[0])
+    for k in range(start, stop):
+        bits = box_bits(a_bounds, np.int64(0), b_bounds, k)
+        if bits < 0:
+            out[k] = 0
+            continue
+        out[k] = RELATION[few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, k, bits, work) & 15]
+
+
+@allocating_kernel
+def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
+    """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
+    i = np.int64(0)
+    a0 = np.int64(a_regions[0])
+    a1 = np.int64(a_regions[1])
+    grid = build_grid(a.xy, a.rings, a0, a1, a_bounds, i, size)
+    if a_chains[0] < 0:
+        fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+    left = build_after(a, a0, a1, a_chains[0])
+    for k in range(start, stop):
+        bits = box_bits(a_bounds, i, b_bounds, k)
+        if bits < 0:
+            out[k] = 0
+            continue
+        if left < 0 and tree.leaves == 0:
+            tree = build_tree(a.xy, a.rings, a0, a1, a_bounds, i)
+        bits = gridded_bits(
+            a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, tree, bits, UNTIL_SETTLED, work
+        )
+        left -= work.found[SPENT, 0]
+        out[k] = RELATION[bits & 15]
+
+
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
+def relate_pairs(
+    a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
+    b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
+    start, stop, out,
+):  # fmt: skip
+    """out[k] = relation of region k of a to region k of b for k in start..stop; a single one stands for every k."""
+    a = Column(a_xy, a_rings, a_flags, a_boxes)
+    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    work = make_work(most_rings(a_regions), most_rings(b_regions))
+    size = grid_size(stop - start) if len(a_regions) == 2 else 0
+    if size > 0 and a_regions[1] - a_regions[0] == 1 and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= FEW:
+        relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out)
+        return
+    if size > 0:
+        relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out)
+        return
+    for k in range(start, stop):
+        i = k if len(a_regions) > 2 else 0
+        j = k if len(b_regions) > 2 else 0
+        bits = relate_bits(
+            a, np.int64(a_regions[i]), np.int64(a_regions[i + 1]), a_chains[i], a_bounds, i,
+            b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j,
+            box_bits(a_bounds, i, b_bounds, j), UNTIL_SETTLED, work,
+        )  # fmt: skip
+        out[k] = RELATION[bits & 15]

@@ -1,0 +1,81 @@
+"""One region against chosen regions of a column, in place: what `relate_pairs` does for all of them."""
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.relate.chains import SPENT, fill_chain
+from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree
+from contrada.kernels.relate.grid import build_grid, grid_size
+from contrada.kernels.relate.regions import (
+    RELATION,
+    box_bits,
+    build_after,
+    few_bits,
+    gridded_bits,
+    most_rings,
+    relate_bits,
+)
+from contrada.kernels.relate.small import FEW
+from contrada.kernels.relate.touch_nodes import STOPS, UNTIL_SETTLED, is_decided
+
+MANY = 100  # regions for which a grid pays off even where a message has few vertices
+
+
+@kernel
+def most_chosen_rings(regions, chosen):
+    """The largest number of rings of any chosen region."""
+    most = 1
+    for k in range(len(chosen)):
+        most = max(most, np.int64(regions[chosen[k] + 1] - regions[chosen[k]]))
+    return most
+
+
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] u1[1] u1[1]!")
+def relate_chosen(
+    a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
+    b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
+    chosen, masks, out,
+):  # fmt: skip
+    """out[k] = relation of the only region of a to region chosen[k] of b; both are prepared as in `relate_pairs`.
+
+    With masks, one for each, it is only certain whether that relation is in the mask: no more is looked into.
+    """
+    a = Column(a_xy, a_rings, a_flags, a_boxes)
+    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    i = np.int64(0)
+    a0 = np.int64(a_regions[0])
+    a1 = np.int64(a_regions[1])
+    work = make_work(most_rings(a_regions), most_chosen_rings(b_regions, chosen))
+    few = a1 - a0 == 1 and a_rings[a1] - a_rings[a0] <= FEW
+    size = np.int64(0) if few and len(chosen) < MANY else np.int64(grid_size(len(chosen)))
+    grid = build_grid(a.xy, a.rings, a0, a1 if size > 0 else a0, a_bounds, i, size)  # of no cells: without rings
+    if size > 0 and a_chains[0] < 0:
+        fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none
+    left = build_after(a, a0, a1, a_chains[0])
+    for k in range(len(chosen)):
+        j = chosen[k]
+        bits = box_bits(a_bounds, i, b_bounds, j)
+        if bits < 0:
+            out[k] = 0
+            continue
+        stops = STOPS[masks[k]] if len(masks) > 0 else UNTIL_SETTLED
+        if is_decided(bits, stops):
+            out[k] = RELATION[bits & 15]
+            continue
+        if size > 0:
+            if left < 0 and tree.leaves == 0:
+                tree = build_tree(a.xy, a.rings, a0, a1, a_bounds, i)
+            bits = gridded_bits(
+                a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work
+            )
+            left -= work.found[SPENT, 0]
+        elif few:
+            bits = few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work)
+        else:
+            bits = relate_bits(
+                a, a0, a1, a_chains[0], a_bounds, i, b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]),
+                b_chains[j], b_bounds, j, bits, stops, work,
+            )  # fmt: skip
+        out[k] = RELATION[bits & 15]

@@ -1,0 +1,305 @@
+"""One region under a tree of its edges (edge_tree.py) against another region: the bits from edges and rings."""
+
+import numpy as np
+
+from contrada.jit import inlined_kernel, kernel
+from contrada.kernels.relate.chains import EDGES, LARGE, SPENT, STACK_FLOOR, is_spent, ring_of
+from contrada.kernels.relate.contacts import (
+    A_ON_B,
+    AT_STARTS,
+    B_ON_A,
+    COMPARISONS,
+    CROSSING,
+    clear_marks,
+    edge_contact,
+    half,
+)
+from contrada.kernels.relate.edge_tree import (
+    HIGH,
+    LOW,
+    NX,
+    NY,
+    ROUNDING,
+    SLABS,
+    X0,
+    X1,
+    Y0,
+    Y1,
+    leaf_limits,
+    locate_in_tree,
+    rounding_of,
+)
+from contrada.kernels.relate.grid_edges import touches_box
+from contrada.kernels.relate.rings import IN, OUT, locate_scanned
+from contrada.kernels.relate.small import is_beside
+from contrada.kernels.relate.touch_nodes import (
+    A_LEAVES,
+    B_LEAVES,
+    BOUNDARY_A_IN_B,
+    BOUNDARY_B_IN_A,
+    SETTLED,
+    TOUCH,
+    TOUCHING,
+    add_rays,
+    gather_rays,
+    is_decided,
+    node_bits,
+)
+
+
+@inlined_kernel
+def is_apart(nodes, k, lx, ly, hx, hy):
+    """True if the box of node k and the given box have no point in common."""
+    return nodes[k, X0] > hx or nodes[k, X1] < lx or nodes[k, Y0] > hy or nodes[k, Y1] < ly
+
+
+@kernel
+def is_edge_beside(px, py, qx, qy, slack, nodes, row):
+    """True only if the edge p-q lies beside a slab of a node."""
+    for slab in SLABS:
+        p = nodes[row, slab + NX] * px + nodes[row, slab + NY] * py
+        q = nodes[row, slab + NX] * qx + nodes[row, slab + NY] * qy
+        if min(p, q) - slack > nodes[row, slab + HIGH] or max(p, q) + slack < nodes[row, slab + LOW]:
+            return True
+    return False
+
+
+@kernel
+def gather_treed_rays(x, y, tree, a, a0, a1, r, i, work):
+    """The number of rays of a at (x, y), where edge i of ring r starts or passes: they are work.rays[:number]."""
+    count = np.int64(0)
+    if a.flags[r] & TOUCHING == 0:
+        return add_rays(x, y, a.xy, a.rings, r, i, work.rays, count)
+    slack = ROUNDING * (abs(x) + abs(y))
+    work.stack[STACK_FLOOR, 0] = 1
+    depth = STACK_FLOOR + 1
+    while depth > STACK_FLOOR:
+        depth -= 1
+        k = work.stack[depth, 0]
+        work.found[SPENT, 0] += 4
+        if is_apart(tree.nodes, k, x, y, x, y) or is_edge_beside(x, y, x, y, slack, tree.nodes, k):
+            continue
+        if k < tree.leaves:
+            work.stack[depth, 0] = 2 * k
+            work.stack[depth + 1, 0] = 2 * k + 1
+            depth += 2
+            continue
+        start, stop = leaf_limits(tree, k)
+        for e in range(start, stop):
+            edge = tree.edges[e]
+            ring = r
+            if a.xy[edge, 0] == x and a.xy[edge, 1] == y:
+                ring = ring_of(a.rings, a0, a1, edge)
+            count = add_rays(x, y, a.xy, a.rings, ring, edge, work.rays, count)
+    return count
+
+
+@kernel
+def treed_node_bits(x, y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work):
+    """The bits at the node (x, y) where edges i of a and j of b touch."""
+    ra = ring_of(a.rings, a0, a1, i)
+    rb = ring_of(b.rings, b0, b1, j)
+    b_start = half(work.rays)
+    n = gather_treed_rays(x, y, tree, a, a0, a1, ra, i, work)
+    end = gather_rays(
+        x, y, b.xy, b.rings, b.flags, b0, b1, rb, j, b.boxes, b_base, work.stack, work.found, work.rays, b_start
+    )
+    work.found[SPENT, 0] += COMPARISONS * n * (end - b_start)
+    if is_spent(work.found):
+        return np.int64(0)
+    return node_bits(x, y, work.rays, n, b_start, end - b_start)
+
+
+@kernel
+def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
+    """Bits from edge j of b and the edges of a that come near it.
+
+    Many edges of a may touch edge j in one node: that of its start is looked at once, and others once in a row.
+    """
+    px = b.xy[j, 0]
+    py = b.xy[j, 1]
+    qx = b.xy[j + 1, 0]
+    qy = b.xy[j + 1, 1]
+    lx = min(px, qx)
+    hx = max(px, qx)
+    ly = min(py, qy)
+    hy = max(py, qy)
+    nodes = tree.nodes
+    slack = ROUNDING * (max(abs(lx), abs(hx)) + max(abs(ly), abs(hy)))
+    is_start_known = False
+    last_x = np.inf
+    last_y = np.inf
+    work.stack[0, 0] = 1
+    depth = np.int64(1)
+    while depth > 0:
+        depth -= 1
+        k = work.stack[depth, 0]
+        work.found[SPENT, 0] += 4
+        if is_apart(nodes, k, lx, ly, hx, hy):
+            continue
+        if is_edge_beside(px, py, qx, qy, slack, nodes, k) or is_beside(px, py, qx, qy, nodes, k):
+            continue
+        if k < tree.leaves:
+            work.stack[depth, 0] = 2 * k
+            work.stack[depth + 1, 0] = 2 * k + 1
+            depth += 2
+            continue
+        start, stop = leaf_limits(tree, k)
+        for e in range(start, stop):
+            i = tree.edges[e]
+            if not touches_box(a.xy, i, lx, ly, hx, hy):
+                continue
+            work.found[SPENT, 0] += EDGES
+            contact = edge_contact(a.xy, i, b.xy, j)
+            if contact == 0:
+                continue
+            if contact == CROSSING:
+                return bits | SETTLED | TOUCH
+            work.marks[ring_of(a.rings, a0, a1, i) - a0] = 1
+            work.marks[half(work.marks) + ring_of(b.rings, b0, b1, j) - b0] = 1
+            if contact & (AT_STARTS | B_ON_A) and not is_start_known:
+                is_start_known = True
+                bits |= treed_node_bits(px, py, i, j, tree, a, a0, a1, b, b0, b1, b_base, work)
+            if contact & A_ON_B and (a.xy[i, 0] != last_x or a.xy[i, 1] != last_y):
+                last_x = a.xy[i, 0]
+                last_y = a.xy[i, 1]
+                bits |= treed_node_bits(last_x, last_y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work)
+            if is_decided(bits, stops) or is_spent(work.found):
+                return bits
+    return bits
+
+
+@kernel
+def treed_edges_bits(tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
+    """Bits from all edges of b; marks the rings that touch. Stops if that takes too many comparisons (is_spent)."""
+    clear_marks(a1 - a0, b1 - b0, work.marks)
+    for r in range(b0, b1):
+        for j in range(b.rings[r], b.rings[r + 1] - 1):
+            bits = treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work)
+            if is_decided(bits, stops) or is_spent(work.found):
+                return bits
+    return bits
+
+
+@kernel
+def slab_across(b, first, last):
+    """A vector across the longest edge of the ring first..last of b, and the limits of the ring along it."""
+    nx = 1.0
+    ny = 0.0
+    longest = 0.0
+    for k in range(first, last):
+        dx = b.xy[k + 1, 0] - b.xy[k, 0]
+        dy = b.xy[k + 1, 1] - b.xy[k, 1]
+        length = max(abs(dx), abs(dy))
+        if length > longest:
+            longest = length
+            nx = -dy / length
+            ny = dx / length
+    low = np.inf
+    high = -np.inf
+    for k in range(first, last):
+        low = min(low, b.xy[k, 0] * nx + b.xy[k, 1] * ny)
+        high = max(high, b.xy[k, 0] * nx + b.xy[k, 1] * ny)
+    return nx, ny, low, high
+
+
+@kernel
+def is_beside_slab(nodes, k, nx, ny, low, high, slack):
+    """True only if the box of node k lies beside the slab low..high along a vector."""
+    least = (nodes[k, X0] if nx > 0 else nodes[k, X1]) * nx + (nodes[k, Y0] if ny > 0 else nodes[k, Y1]) * ny
+    most = (nodes[k, X1] if nx > 0 else nodes[k, X0]) * nx + (nodes[k, Y1] if ny > 0 else nodes[k, Y0]) * ny
+    return least - slack > high or most + slack < low
+
+
+@kernel
+def is_beside_node(b, first, last, nodes, k, slack):
+    """True only if the vertices first..last of b lie on one side of a slab of node k."""
+    for slab in SLABS:
+        low = np.inf
+        high = -np.inf
+        for v in range(first, last):
+            along = b.xy[v, 0] * nodes[k, slab + NX] + b.xy[v, 1] * nodes[k, slab + NY]
+            low = min(low, along)
+            high = max(high, along)
+        if high + slack < nodes[k, slab + LOW] or low - slack > nodes[k, slab + HIGH]:
+            return True
+    return False
+
+
+@kernel
+def is_near_boundary(b, b0, b1, nodes, k):
+    """False only if no edge of b has a point in the box of node k."""
+    for r in range(b0, b1):
+        for j in range(b.rings[r], b.rings[r + 1] - 1):
+            if touches_box(b.xy, j, nodes[k, X0], nodes[k, Y0], nodes[k, X1], nodes[k, Y1]) and not is_beside(
+                b.xy[j, 0], b.xy[j, 1], b.xy[j + 1, 0], b.xy[j + 1, 1], nodes, k
+            ):
+                return True
+    return False
+
+
+@kernel
+def side_bits(x, y, b, b0, b1):
+    """Bits from a boundary point of a that lies inside or outside b, which is small."""
+    side = locate_scanned(x, y, b.xy, b.rings, b0, b1)
+    return BOUNDARY_A_IN_B if side == IN else (A_LEAVES if side == OUT else np.int64(0))
+
+
+@kernel
+def treed_vertex_bits(tree, a, b, b0, b1, bounds, row, bits, stops, work):
+    """Bits from vertices of a inside and outside b, which is small and has the box bounds[row].
+
+    Looks no further than one of each kind. Nodes with a box that no edge of b comes near are decided as a whole.
+    """
+    first = b.rings[b0]
+    last = b.rings[b1]
+    nodes = tree.nodes
+    nx, ny, low, high = slab_across(b, first, b.rings[b0 + 1] - 1)
+    is_single = b1 - b0 == 1
+    slack = rounding_of(bounds, row)
+    everything = A_LEAVES | BOUNDARY_A_IN_B
+    work.stack[0, 0] = 1
+    depth = np.int64(1)
+    while depth > 0 and bits & everything != everything and not is_decided(bits, stops):
+        depth -= 1
+        k = work.stack[depth, 0]
+        work.found[SPENT, 0] += 8
+        if (
+            is_apart(nodes, k, bounds[row, 0], bounds[row, 1], bounds[row, 2], bounds[row, 3])
+            or (is_single and is_beside_slab(nodes, k, nx, ny, low, high, 2 * (slack + tree.slack)))
+            or is_beside_node(b, first, last, nodes, k, slack)
+        ):
+            bits |= A_LEAVES
+            continue
+        if not is_near_boundary(b, b0, b1, nodes, k):
+            bits |= side_bits(nodes[k, X0], nodes[k, Y0], b, b0, b1)
+            continue
+        if k < tree.leaves:
+            work.stack[depth, 0] = 2 * k
+            work.stack[depth + 1, 0] = 2 * k + 1
+            depth += 2
+            continue
+        start, stop = leaf_limits(tree, k)
+        for e in range(start, stop):
+            bits |= side_bits(a.xy[tree.edges[e], 0], a.xy[tree.edges[e], 1], b, b0, b1)
+    return bits
+
+
+@kernel
+def treed_ring_bits(tree, a, b, b0, b1, bits, stops, work):
+    """Bits from the rings of b without contact, each located by one point."""
+    for r in range(b0, b1):
+        if work.marks[half(work.marks) + r - b0]:
+            continue
+        v = b.rings[r]
+        side = locate_in_tree(b.xy[v, 0], b.xy[v, 1], a.xy, tree, work.stack, STACK_FLOOR)
+        bits |= BOUNDARY_B_IN_A if side == IN else (TOUCH if side != OUT else B_LEAVES)
+        if is_decided(bits, stops):
+            return bits
+    return bits
+
+
+@inlined_kernel
+def is_small(b, b0, b1):
+    """True if all edges of a region may be looked at for every node of a tree."""
+    return b.rings[b1] - b.rings[b0] <= LARGE

@@ -1,0 +1,1 @@
+"""R-trees of boxes: choosing, splitting, merging."""

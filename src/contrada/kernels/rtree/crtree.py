@@ -1,0 +1,347 @@
+"""The constraint R-tree (CR-tree) of [SPATIAL]: Guttman's inserts and deletes, a list of `disjoint` for every node.
+
+Leaves are nodes of level 0, whose children are constraints; children of other nodes are nodes one level below. The
+`disjoint` constraints form one doubly linked list in which those below a node always stand together: a node's list is
+the run from its head to its tail, so that cutting out or joining in a whole subtree changes two links and the heads and
+tails on one path.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrada.jit import entry, kernel
+from contrada.kernels.relate.boxes import DISJOINT, box_relation
+from contrada.kernels.rtree.split import area_of, copy_box, enlarge_box, fill_split, joint_area, make_split_work
+
+NOBODY = -1
+DISJOINT_BIT = np.uint8(1)
+ROOT, USED, FREE = 0, 1, 2  # places in state: the root, nodes ever used, head of the list of free nodes
+FREE_LEVEL = -1
+MAX_HEIGHT = 32  # levels of 2**31 constraints, two to a node
+
+
+class Items(NamedTuple):
+    """What nodes and constraints have in common: a box, a parent and a run of `disjoint` constraints (or none)."""
+
+    boxes: Any
+    parents: Any
+    heads: Any
+    tails: Any
+
+
+class CRNodes(NamedTuple):
+    """A CR-tree: its nodes, its constraints, and the links of the list."""
+
+    nodes: Any
+    children: Any
+    counts: Any
+    levels: Any
+    entries: Any
+    nexts: Any
+    prevs: Any
+    state: Any
+
+
+@kernel
+def children_of(t, node):
+    """The items that a node's children are."""
+    return t.entries if t.levels[node] == 0 else t.nodes
+
+
+@kernel
+def new_node(t, level):
+    """A node without children or parent."""
+    node = t.state[FREE]
+    if node == NOBODY:
+        node = t.state[USED]
+        t.state[USED] = node + 1
+    else:
+        t.state[FREE] = t.nodes.parents[node]
+    t.levels[node] = level
+    t.counts[node] = 0
+    t.nodes.parents[node] = NOBODY
+    t.nodes.heads[node] = NOBODY
+    t.nodes.tails[node] = NOBODY
+    return node
+
+
+@kernel
+def free_node(t, node):
+    """Give a node back; free nodes are linked by their parents."""
+    t.levels[node] = FREE_LEVEL
+    t.counts[node] = 0
+    t.nodes.parents[node] = t.state[FREE]
+    t.state[FREE] = node
+
+
+@kernel
+def cut_run(t, head, tail, node):
+    """Take the run head..tail out of the lists of a node and of all above it."""
+    if head == NOBODY:
+        return
+    before = t.prevs[head]
+    after = t.nexts[tail]
+    while node != NOBODY:
+        is_first = t.nodes.heads[node] == head
+        is_last = t.nodes.tails[node] == tail
+        if is_first:
+            t.nodes.heads[node] = NOBODY if is_last else after
+        if is_last:
+            t.nodes.tails[node] = NOBODY if is_first else before
+        node = t.nodes.parents[node]
+    if before != NOBODY:
+        t.nexts[before] = after
+    if after != NOBODY:
+        t.prevs[after] = before
+    t.prevs[head] = NOBODY
+    t.nexts[tail] = NOBODY
+
+
+@kernel
+def join_run(t, head, tail, node):
+    """Put the run head..tail at the end of the list of a node, and so into the lists of all above it."""
+    if head == NOBODY:
+        return
+    while node != NOBODY and t.nodes.heads[node] == NOBODY:
+        t.nodes.heads[node] = head
+        t.nodes.tails[node] = tail
+        node = t.nodes.parents[node]
+    before = NOBODY if node == NOBODY else t.nodes.tails[node]
+    after = NOBODY if node == NOBODY else t.nexts[before]
+    while node != NOBODY:
+        if t.nodes.tails[node] == before:
+            t.nodes.tails[node] = tail
+        node = t.nodes.parents[node]
+    t.prevs[head] = before
+    t.nexts[tail] = after
+    if before != NOBODY:
+        t.nexts[before] = head
+    if after != NOBODY:
+        t.prevs[after] = tail
+
+
+@kernel
+def attach(t, node, child):
+    """Make child the last child of a node; the boxes stay as they are."""
+    items = children_of(t, node)
+    t.children[node, t.counts[node]] = child
+    t.counts[node] += 1
+    items.parents[child] = node
+    join_run(t, items.heads[child], items.tails[child], node)
+
+
+@kernel
+def detach(t, node, at):
+    """Take the child at a place from a node; the last one takes its place. The boxes stay as they are."""
+    items = children_of(t, node)
+    child = t.children[node, at]
+    cut_run(t, items.heads[child], items.tails[child], node)
+    t.counts[node] -= 1
+    t.children[node, at] = t.children[node, t.counts[node]]
+    items.parents[child] = NOBODY
+    return child
+
+
+@kernel
+def place_of(t, node, child):
+    """The place of a child in its node."""
+    at = 0
+    while t.children[node, at] != child:
+        at += 1
+    return at
+
+
+@kernel
+def tighten(t, node):
+    """Make a node's box that of its children."""
+    items = children_of(t, node)
+    for axis in range(2):
+        t.nodes.boxes[node, axis] = np.inf
+        t.nodes.boxes[node, axis + 2] = -np.inf
+    for at in range(t.counts[node]):
+        enlarge_box(t.nodes.boxes, node, items.boxes, t.children[node, at])
+
+
+@kernel
+def choose_node(t, items, child, level):
+    """The node of a level that takes a child: down by least enlargement, then by smallest area (ChooseLeaf)."""
+    node = t.state[ROOT]
+    while t.levels[node] > level:
+        best = t.children[node, 0]
+        least_gain = np.inf
+        least_area = np.inf
+        for at in range(t.counts[node]):
+            below = t.children[node, at]
+            area = area_of(t.nodes.boxes, below)
+            gain = joint_area(t.nodes.boxes, below, items.boxes, child) - area
+            if gain < least_gain or (gain == least_gain and area < least_area):
+                best = below
+                least_gain = gain
+                least_area = area
+        node = np.int64(best)
+    return node
+
+
+@kernel
+def split_node(t, node, minimum, method, boxes, work):
+    """Split an overfull node; its new sibling goes to their parent, which is made if there is none and returned."""
+    items = children_of(t, node)
+    for at in range(t.counts[node]):
+        copy_box(items.boxes, t.children[node, at], boxes, at)
+    fill_split(boxes, minimum, method, work)
+    parent = np.int64(t.nodes.parents[node])
+    if parent == NOBODY:
+        parent = new_node(t, t.levels[node] + 1)
+        copy_box(t.nodes.boxes, node, t.nodes.boxes, parent)
+        attach(t, parent, node)
+        t.state[ROOT] = parent
+    sibling = new_node(t, t.levels[node])
+    attach(t, parent, sibling)
+    for at in range(t.counts[node] - 1, -1, -1):
+        if work.assignment[at] == 1:
+            attach(t, sibling, detach(t, node, at))
+    tighten(t, node)
+    tighten(t, sibling)
+    return parent
+
+
+@kernel
+def put(t, child, level, minimum, method, boxes, work):
+    """Make child a child of some node of a level; splits climb as far as they must (AdjustTree)."""
+    items = t.entries if level == 0 else t.nodes
+    node = choose_node(t, items, child, level)
+    attach(t, node, child)
+    above = node
+    while above != NOBODY:
+        enlarge_box(t.nodes.boxes, above, items.boxes, child)
+        above = np.int64(t.nodes.parents[above])
+    while node != NOBODY and t.counts[node] == len(boxes):
+        node = split_node(t, node, minimum, method, boxes, work)
+
+
+@kernel
+def condense(t, node, minimum, orphans):
+    """Take nodes with too few children out, from a leaf to the root; returns how many there are (CondenseTree)."""
+    count = 0
+    while t.nodes.parents[node] != NOBODY:
+        parent = np.int64(t.nodes.parents[node])
+        if t.counts[node] < minimum:
+            orphans[count] = detach(t, parent, place_of(t, parent, node))
+            count += 1
+        else:
+            tighten(t, node)
+        node = parent
+    tighten(t, node)
+    return count
+
+
+@kernel
+def lower_root(t):
+    """While the root has a single node below it, that is the root."""
+    root = np.int64(t.state[ROOT])
+    while t.levels[root] > 0 and t.counts[root] == 1:
+        child = np.int64(t.children[root, 0])
+        t.nodes.parents[child] = NOBODY
+        free_node(t, root)
+        root = child
+    t.state[ROOT] = root
+
+
+@entry("f8[2]! i4[1]! i4[1]! i4[1]! i4[2]! i4[1]! i4[1]! f8[2]! i4[1]! i4[1]! i4[1]! i4[1]! i8[1]! i8 i8 i8")
+def insert_constraint(
+    boxes, parents, heads, tails, children, counts, levels,
+    entry_boxes, entry_parents, entry_heads, nexts, prevs, state, item, minimum, method,
+):  # fmt: skip
+    """Insert a constraint whose box and head are written already; state[ROOT] < 0 makes the first root."""
+    t = CRNodes(
+        Items(boxes, parents, heads, tails), children, counts, levels,
+        Items(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
+    )  # fmt: skip
+    if state[ROOT] == NOBODY:
+        state[ROOT] = new_node(t, 0)
+        tighten(t, state[ROOT])
+    overfull = np.empty((children.shape[1], 4))
+    put(t, item, np.int64(0), minimum, method, overfull, make_split_work(children.shape[1], 2))
+
+
+@entry("f8[2]! i4[1]! i4[1]! i4[1]! i4[2]! i4[1]! i4[1]! f8[2]! i4[1]! i4[1]! i4[1]! i4[1]! i8[1]! i8 i8 i8")
+def delete_constraint(
+    boxes, parents, heads, tails, children, counts, levels,
+    entry_boxes, entry_parents, entry_heads, nexts, prevs, state, item, minimum, method,
+):  # fmt: skip
+    """Delete a constraint; it knows its leaf, so FindLeaf is one look. Orphans return to their level, highest first."""
+    t = CRNodes(
+        Items(boxes, parents, heads, tails), children, counts, levels,
+        Items(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
+    )  # fmt: skip
+    leaf = np.int64(entry_parents[item])
+    detach(t, leaf, place_of(t, leaf, item))
+    orphans = np.empty(MAX_HEIGHT, np.int64)
+    count = condense(t, leaf, minimum, orphans)
+    overfull = np.empty((children.shape[1], 4))
+    work = make_split_work(children.shape[1], 2)
+    while count > 0:
+        count -= 1
+        orphan = orphans[count]
+        level = np.int64(levels[orphan])
+        while counts[orphan] > 0:
+            put(t, np.int64(detach(t, orphan, counts[orphan] - 1)), level, minimum, method, overfull, work)
+        free_node(t, orphan)
+    lower_root(t)
+
+
+@kernel
+def append_run(nexts, head, tail, out, count):
+    """Append the constraints of a run to out."""
+    item = head
+    while item != NOBODY:
+        out[count] = item
+        count += 1
+        item = NOBODY if item == tail else nexts[item]
+    return count
+
+
+@kernel
+def is_apart(boxes, k, box):
+    """True if box k and the message's have no common point."""
+    return boxes[k, 0] > box[0, 2] or boxes[k, 2] < box[0, 0] or boxes[k, 1] > box[0, 3] or boxes[k, 3] < box[0, 1]
+
+
+@entry("f8[2] i4[2]! i4[1]! i4[1]! i4[1]! i4[1]! f8[2]! f8[2]! i4[1]! u1[1]! u1[1] i8 i4[1]! i4[1]!")
+def search_constraints(
+    box, children, counts, levels, heads, tails, boxes, entry_boxes, nexts, masks, admitted, root, out, candidates
+):
+    """Constraints that boxes decide go to out, those to be evaluated to candidates; returns the numbers of both.
+
+    admitted[mask] has the bits of the relations of boxes in which some relation of the mask can hold.
+    """
+    stack = np.empty(MAX_HEIGHT * children.shape[1], np.int64)
+    stack[0] = root
+    depth = 1
+    count = 0
+    found = 0
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        if is_apart(boxes, node, box):
+            count = append_run(nexts, heads[node], tails[node], out, count)
+            continue
+        for at in range(counts[node]):
+            child = children[node, at]
+            if levels[node] > 0:
+                stack[depth] = child
+                depth += 1
+                continue
+            relation = box_relation(
+                box[0, 0], box[0, 1], box[0, 2], box[0, 3],
+                entry_boxes[child, 0], entry_boxes[child, 1], entry_boxes[child, 2], entry_boxes[child, 3],
+            )  # fmt: skip
+            if relation == DISJOINT:
+                if masks[child] & DISJOINT_BIT:
+                    out[count] = child
+                    count += 1
+            elif admitted[masks[child]] >> relation & 1:
+                candidates[found] = child
+                found += 1
+    return count, found

@@ -1,0 +1,106 @@
+"""Constraints of types that users added (model/types.py), kept like those on regions (matching/residual.py)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.model.types import Asked, ValueType, type_named
+
+
+class OwnConstraints(NamedTuple):
+    """Constraints of one type: filters[k] asks asked[k]; there may be more in the list, which are not looked at."""
+
+    filters: NDArray[np.int32]
+    asked: Sequence[Asked]
+    kind: str
+
+    def chosen(self, kept: NDArray[np.bool_]) -> OwnConstraints:
+        """Some of them."""
+        rows = np.flatnonzero(kept)
+        return self._replace(filters=self.filters[rows], asked=[self.asked[row] for row in rows.tolist()])
+
+    def joined(self, others: Sequence[OwnConstraints]) -> OwnConstraints:
+        """These and others, one after another."""
+        parts = [self, *others]
+        asked = [one for part in parts for one in part.asked[: len(part.filters)]]
+        return self._replace(filters=np.concatenate([part.filters for part in parts]), asked=asked)
+
+    def indexed(self) -> OwnIndex:
+        """An index over them."""
+        return OwnIndex(self)
+
+    def checks(self) -> OwnChecks:
+        """The same, to be asked filter by filter."""
+        return OwnChecks(self)
+
+    def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
+        """The share of messages that is estimated to satisfy each."""
+        own = type_named(self.kind)
+        share = np.array([own.share(*one) for one in self.asked[: len(self.filters)]], np.float64)
+        # What is no share would leave a filter where no message finds it.
+        return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)
+
+    def dumped(self) -> dict[str, Any]:
+        """Everything as JSON has it."""
+        own = type_named(self.kind)
+        asked = [[operator, own.dump(operand)] for operator, operand in self.asked[: len(self.filters)]]
+        return {"filters": self.filters.tolist(), "asked": asked, "kind": self.kind}
+
+    @classmethod
+    def loaded(cls, dumped: dict[str, Any]) -> OwnConstraints:
+        """What was dumped."""
+        own = type_named(dumped["kind"])
+        asked = [(str(operator), own.load(operand)) for operator, operand in dumped["asked"]]
+        return cls(np.array(dumped["filters"], np.int32), asked, dumped["kind"])
+
+
+class OwnIndex:
+    """The index of a type: which filters does a value satisfy? Built by the type, or a scan while filters come in."""
+
+    nbytes = 0  # that we know of
+
+    def __init__(self, part: OwnConstraints, is_scan: bool = False) -> None:
+        self.part = part
+        self.rows = part.filters
+        own = type_named(part.kind)
+        asked = part.asked[: len(part.filters)]
+        self._find = ValueType.matcher(own, asked) if is_scan else own.matcher(asked)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def match(self, value: Any) -> NDArray[np.int64]:
+        """The filters that a value satisfies, sorted."""
+        found = np.fromiter(self._find(value), np.int64)
+        return np.sort(self.rows[found].astype(np.int64))
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant does not hold."""
+        assert len(self.part.asked) >= len(self.rows), "constraints are lost"
+
+
+class OwnChecks:
+    """Constraints of a type by filter."""
+
+    def __init__(self, part: OwnConstraints) -> None:
+        self.part = part
+        self._type = type_named(part.kind)
+        self._asked: dict[int, list[Asked]] = defaultdict(list)
+        for number, one in zip(part.filters.tolist(), part.asked, strict=False):
+            self._asked[number].append(one)
+
+    def passing(self, filters: NDArray[np.int64], value: Any) -> NDArray[np.int64]:
+        """Of the filters those whose constraints here a value satisfies; None satisfies none."""
+        holds = self._type.holds
+
+        def passes(number: int) -> bool:
+            asked = self._asked.get(number)
+            return not asked or (value is not None and all(holds(*one, value) for one in asked))
+
+        kept: NDArray[np.int64] = filters[np.array([passes(number) for number in filters.tolist()], bool)]
+        return kept

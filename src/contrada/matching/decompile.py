@@ -1,0 +1,224 @@
+"""Recall: the predicate of a subscription, put together again from the levels, which hold no predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
+from contrada.index.constants import runs
+from contrada.index.packed import reordered
+from contrada.index.ranking import ASKS_SHIFT, based
+from contrada.index.raw import (
+    ASKED,
+    FILTER,
+    HIGH,
+    HIGH_SHIFT,
+    LOW,
+    LOW_REST,
+    LOW_SHIFT,
+    OPEN,
+    PLACE,
+    UNBOUNDED,
+    Raw,
+)
+from contrada.index.scalar_packing import raw_of
+from contrada.index.scalars import ScalarIndex
+from contrada.index.scanned import Scanned
+from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
+from contrada.matching.encoding import Places
+from contrada.matching.level import Level
+from contrada.matching.residual import Constraints
+from contrada.matching.snapshot import Snapshot
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.forms import LIKE, NOT, SET, Bound, Operand, Test, is_text
+from contrada.model.restore import constraint_of
+
+Systems = Mapping[str, Crs | None]
+
+
+def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Systems | None = None) -> Predicate:
+    """The predicate of a living subscription, equal to what was subscribed; takes O(n) for n filters, in NumPy.
+
+    Constraints come in the order of their attributes. `crs` is of the regions and points, by attribute.
+    """
+    numbers = filters_of(snapshot, row)
+    return Predicate([Filter(_constraints(snapshot, places, number, crs or {})) for number in numbers])
+
+
+class Recollection:
+    """All filters of one level, given back in bulk: what takes O(n) for one filter is done once for all.
+
+    Regions are views, which keep the columns of the level in memory, and equal ones of a tree are one object.
+    """
+
+    def __init__(self, level: Level, places: Places, crs: Systems) -> None:
+        self._places, self._crs = places, crs
+        self._parts = [
+            (attribute, part, *_by_filter(part.filters))
+            for (attribute, _), indexed in (*level.trees.items(), *level.checks.items())
+            for part in [level.part_of(indexed)]
+        ]
+        self._raw = None if level.scalars is None else _sorted_raw(level.scalars)
+
+    def filters(self, numbers: NDArray[np.int64]) -> list[Filter]:
+        """The filters of these numbers, which are sorted."""
+        found: dict[int, list[Constraint]] = {number: [] for number in numbers.tolist()}
+        for attribute, part, sorted_filters, order in self._parts:
+            for at, entry in zip(*_hits(sorted_filters, order, numbers), strict=True):
+                found[at].append(self._constraint(attribute, part, entry))
+        if self._raw is not None:
+            owners = self._raw.records[:, FILTER]
+            for at, row in zip(*_hits(owners, np.arange(len(owners)), numbers), strict=True):
+                record = self._raw.records[row].tolist()
+                attribute, form = self._places.place(record[PLACE])
+                found[at].append(constraint_of(attribute, _test(self._raw, record, form), self._places.exact))
+        return [Filter(constraints) for constraints in found.values()]
+
+    def _constraint(self, attribute: str, part: Constraints | OwnConstraints, entry: int) -> Constraint:
+        if isinstance(part, OwnConstraints):
+            return Constraint(attribute, *part.asked[entry])
+        relations, crs = RelationSet.from_mask(int(part.masks[entry])), self._crs.get(attribute)
+        if isinstance(part.column, PointArray):
+            return Constraint(attribute, relations, _value(part.column, entry, crs))
+        return Constraint(
+            attribute, relations, Region.from_column(RegionArray(part.column[entry : entry + 1].arrays, crs))
+        )
+
+
+def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Filters in order, and where each stood."""
+    order = np.argsort(filters, kind="stable")
+    return filters[order], order
+
+
+def _hits(owners: NDArray[Any], order: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """The numbers that are among the sorted owners, as often as they are, and what stands there."""
+    starts, stops = np.searchsorted(owners, numbers), np.searchsorted(owners, numbers, side="right")
+    return np.repeat(numbers, stops - starts).tolist(), order[runs(starts, stops)].tolist()
+
+
+def _sorted_raw(scalars: ScalarIndex | Scanned) -> Raw:
+    raw = scalars.raw() if isinstance(scalars, Scanned) else raw_of(scalars)
+    return raw._replace(records=raw.records[np.argsort(raw.records[:, FILTER], kind="stable")])
+
+
+def filters_of(snapshot: Snapshot, row: int) -> range:
+    """The filters of a subscription, which stand together."""
+    if snapshot.filter_subscription is None:
+        return range(row, row + 1)
+    owners = snapshot.filter_subscription[: snapshot.filters]
+    first, stop = np.searchsorted(owners, np.array([row, row + 1], owners.dtype))
+    return range(int(first), int(stop))
+
+
+def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) -> list[Constraint]:
+    """The constraints of a filter, which are all in one level."""
+    for level in snapshot.levels:
+        found = [*_spatial(level, number, crs), *_own(level, number), *_scalars(level, places, number)]
+        if found:
+            return sorted(found, key=_order)
+    raise AssertionError(f"filter {number} is in no level")
+
+
+def _order(constraint: Constraint) -> tuple[str, bool, str]:
+    """What constraints are sorted by: the same before and after packing, which has its own order."""
+    if constraint.kind is None:
+        return constraint.attribute, False, repr(constraint.test)
+    if isinstance(constraint.operator, str):
+        return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
+    return constraint.attribute, True, f"{constraint.relations.mask:03} {constraint.value.to_wkb().hex()}"
+
+
+def _spatial(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
+    for (attribute, _), tree in level.trees.items():
+        if isinstance(tree, OwnIndex):
+            continue
+        for entry in np.flatnonzero(level.filters_under(tree) == number):
+            item = int(np.searchsorted(tree.offsets, entry, side="right")) - 1
+            value = _value(tree.column, item, crs.get(attribute))
+            yield Constraint(attribute, RelationSet.from_mask(int(tree.masks[entry])), value)
+    for (attribute, _), checks in level.checks.items():
+        if isinstance(checks, OwnChecks):
+            continue
+        for entry in np.flatnonzero(level.filters_under(checks) == number):
+            value = _value(checks.column, int(entry), crs.get(attribute))
+            yield Constraint(attribute, RelationSet.from_mask(int(checks.masks[entry])), value)
+
+
+def _own(level: Level, number: int) -> Iterator[Constraint]:
+    """Constraints of added types."""
+    for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
+        if isinstance(part, OwnIndex | OwnChecks):
+            own = level.part_of(part)
+            assert isinstance(own, OwnConstraints)
+            for entry in np.flatnonzero(own.filters == number):
+                yield Constraint(attribute, *own.asked[int(entry)])
+
+
+def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:
+    """An item of a column, as a copy: a view would keep the whole column in memory."""
+    if isinstance(column, PointArray):
+        x, y = column.xy[item].tolist()
+        return Point(x, y, crs=crs)
+    copied = reordered(column, np.array([item]))
+    assert isinstance(copied, RegionArray)
+    return Region.from_column(RegionArray(copied.arrays, crs))
+
+
+def _scalars(level: Level, places: Places, number: int) -> Iterator[Constraint]:
+    if level.scalars is None:
+        return
+    raw = _records(level.scalars, number)
+    for record in raw.records.tolist():
+        attribute, form = places.place(record[PLACE])
+        yield constraint_of(attribute, _test(raw, record, form), places.exact)
+
+
+def _records(scalars: ScalarIndex | Scanned, number: int) -> Raw:
+    """The raw records of one filter, none if it is not there."""
+    if isinstance(scalars, Scanned):
+        raw = scalars.raw()
+        return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
+    arrays, at = scalars.arrays, number - scalars.first
+    local = int(arrays.local_of[at]) if 0 <= at < len(arrays.local_of) else -1
+    start, stop = arrays.offsets[local : local + 2] if local >= 0 else (0, 0)
+    records = arrays.records[start:stop].copy()
+    asks = records[:, 0] >> ASKS_SHIFT
+    sets = np.flatnonzero((asks & ~NOT) == SET)
+    starts, stops = _limits(arrays.set_offsets, records[sets, 1])
+    records[sets, 1] = np.arange(len(sets))  # of all sets only these are taken along
+    chosen = arrays._replace(
+        offsets=np.array([0, len(records)], np.int32),
+        records=records,
+        set_offsets=based((stops - starts).tolist()).astype(np.int32),
+        set_ranks=arrays.set_ranks[runs(starts, stops)],
+        numbers=np.zeros(1, np.int32),
+        local_of=np.zeros(1, np.int32),
+    )
+    return raw_of(ScalarIndex(number, chosen))
+
+
+def _limits(offsets: NDArray[Any], at: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
+
+
+def _test(raw: Raw, record: list[int], form: int) -> Test:
+    """The test that a raw record was made of."""
+
+    def operand(first: int, second: int) -> Operand:
+        return raw.blob[first:second].tobytes() if is_text(form) else (first, second)
+
+    def bound(shift: int, at: int) -> Bound | None:
+        end = record[ASKED] >> shift & 3
+        return None if end == UNBOUNDED else Bound(operand(*record[at : at + 2]), end == OPEN)
+
+    asks, low = record[ASKED] & 7, record[LOW : LOW_REST + 1]
+    if asks & ~NOT == LIKE:
+        return Test(form, asks, pattern=raw.blob[low[0] : low[1]].tobytes())
+    if asks & ~NOT == SET:
+        return Test(form, asks, members=tuple(operand(*pair) for pair in raw.members[low[0] : low[1]].tolist()))
+    return Test(form, asks, bound(LOW_SHIFT, LOW), bound(HIGH_SHIFT, HIGH))

@@ -1,0 +1,43 @@
+"""What subscriptions may ask in: predicates and their parts, CQL2 text, CQL2 JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from contrada.cql2 import parse
+from contrada.errors import FilterError
+from contrada.model import Constraint, Filter, Predicate
+from contrada.model.filter import as_predicate
+
+Asked: TypeAlias = Constraint | Filter | Predicate | str | Mapping[str, Any]
+
+
+def asked_predicate(what: Asked) -> Predicate:
+    """The predicate that is asked.
+
+    >>> print(asked_predicate("5 < severity"))
+    severity > 5
+    """
+    if isinstance(what, str | Mapping):
+        return parse(what)
+    if not isinstance(what, Constraint | Filter | Predicate):
+        raise FilterError(
+            f"a subscription asks a Filter or Predicate, CQL2 text or CQL2 JSON as a dict, not {type(what).__name__}"
+        )
+    return as_predicate(what)
+
+
+def bound_predicate(what: Asked) -> Predicate:
+    """The predicate that is asked; a template, whose columns have no values yet, is a FilterError.
+
+    >>> bound_predicate("severity > $least")
+    Traceback (most recent call last):
+    contrada.errors.FilterError: $least is a column of a template: use subscribe_many
+    """
+    predicate = asked_predicate(what)
+    for part in predicate.filters:
+        for constraint in part.constraints:
+            if constraint.columns:
+                raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
+    return predicate

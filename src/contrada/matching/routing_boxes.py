@@ -1,0 +1,102 @@
+"""Heads: for each filter the box that a message must meet to satisfy it, from its most selective spatial constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry.crs import Crs, common_crs
+from contrada.index.packed import boxes_of
+from contrada.matching.template import bind_template
+from contrada.model import Filter, Predicate
+from contrada.model.constraint import Constraint
+
+NOWHERE = (np.nan,) * 4
+
+
+class Heads(NamedTuple):
+    """The filters offsets[r]:offsets[r + 1] of row r: an attribute each, by its number in `names`, and a box.
+
+    The attribute is -1 and the box NaN for filters that may be satisfied anywhere: without a constraint on a region or
+    a point, or with none but such as `disjoint` satisfies.
+    """
+
+    offsets: NDArray[np.int32]
+    attributes: NDArray[np.int32]
+    boxes: NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
+    """The heads of predicates; None has no filters.
+
+    >>> from contrada.cql2 import parse
+    >>> found = heads_of([parse("S_INTERSECTS(area, POLYGON((0 0, 4 0, 0 4, 0 0))) OR size > 3")])
+    >>> found.attributes.tolist(), found.boxes[0].tolist()
+    ([0, -1], [0.0, 0.0, 4.0, 4.0])
+    """
+    numbers: dict[str, int] = {}
+    offsets, attributes, boxes = [0], [], []
+    for predicate in predicates:
+        for part in () if predicate is None else predicate:
+            head = _head(part)
+            attributes.append(-1 if head is None else numbers.setdefault(head[0], len(numbers)))
+            boxes.append(NOWHERE if head is None else head[1])
+        offsets.append(len(boxes))
+    return Heads(
+        np.array(offsets, np.int32),
+        np.array(attributes, np.int32),
+        np.array(boxes, np.float64).reshape(-1, 4),
+        tuple(numbers),
+    )
+
+
+def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
+    found = [
+        (constraint.attribute, tuple(boxes_of(constraint.value.column)[0].tolist()))
+        for constraint in part
+        if is_local(constraint)
+    ]
+    return min(found, key=lambda head: _size(head[1])) if found else None
+
+
+def is_local(constraint: Constraint) -> bool:
+    """True if a message must meet the region or point of a constraint to satisfy it."""
+    return constraint.kind in ("region", "point") and not isinstance(constraint.operator, str) and (
+        0 not in constraint.relations
+    )  # fmt: skip
+
+
+def _size(box: tuple[float, ...]) -> tuple[float, float]:
+    width, height = box[2] - box[0], box[3] - box[1]
+    return width * height, width + height
+
+
+def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | None]]:
+    """The heads of a template's filters for the rows of an Arrow table, and the CRS of its attributes.
+
+    One bad row raises, as it does in `ForwardingTable.subscribe_many`.
+    """
+    bound = bind_template(rows, template)
+    names = tuple(dict.fromkeys(place[0] for parts in bound.spatial for place, _ in parts))
+    shape = (bound.rows, bound.filters)
+    attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)
+    crs: dict[str, Crs | None] = {}
+    for k, parts in enumerate(bound.spatial):
+        least = np.full((bound.rows, 2), np.inf)
+        for (attribute, _), part in parts:
+            crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
+            if not bound.rows or part.masks[0] & 1:  # a template has one mask for all rows
+                continue
+            own = boxes_of(part.column)
+            width, height = (own[:, 2:] - own[:, :2]).T
+            size = np.stack([width * height, width + height], axis=1)
+            better = (size[:, 0] < least[:, 0]) | ((size[:, 0] == least[:, 0]) & (size[:, 1] < least[:, 1]))
+            least[better] = size[better]
+            attributes[better, k] = names.index(attribute)
+            boxes[better, k] = own[better]
+    offsets = np.arange(bound.rows + 1, dtype=np.int32) * np.int32(bound.filters)
+    return Heads(offsets, attributes.ravel(), boxes.reshape(-1, 4), names), crs

@@ -1,0 +1,282 @@
+"""Many peers in one process, the same from the same seed.
+
+Without a network every note arrives at once, in the order of sending, and every call ends when no note is left: that is
+the paper's setting. Notes of one call may still overtake each other on different ways; where that has left two
+neighbours that disagree, heartbeats pass until they agree, as they would in time. With a network time passes: notes are
+delayed, lost, doubled and reordered, peers have heartbeats, and calls only begin what `run` carries on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from contrada.errors import OverlayError, UnknownKeyError
+from contrada.overlay.boxes import Box, check_box
+from contrada.overlay.interest import Interest, Rectangles
+from contrada.overlay.peer import Peer
+from contrada.overlay.protocol import AnyNote, Down, PeerId, Publication, Sent, Up
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulation.checking import disagrees, faults
+from contrada.overlay.simulation.corruption import corrupt
+from contrada.overlay.simulation.network import Network
+
+CONTACTS = 3  # that a new peer is given where peers may vanish
+INTRODUCED = 0.1  # how likely a root is given new contacts in a period, as by a list of well-known addresses
+MOST_NOTES = 10_000_000  # of one call: more is a fault of the protocol
+MOST_HEARTBEATS = 100  # the same
+
+
+class Spread(NamedTuple):
+    """What became of one message: who has got it, after how many hops; who wanted it when it was published."""
+
+    publication: Publication
+    reached: dict[PeerId, int]
+    wanted: frozenset[PeerId]
+
+    @property
+    def missed(self) -> frozenset[PeerId]:
+        """Those who wanted it and have not got it: false negatives."""
+        return self.wanted - self.reached.keys()
+
+    @property
+    def bothered(self) -> int:
+        """How many got it without wanting it: false positives."""
+        return len(self.reached.keys() - self.wanted)
+
+
+class Simulator:
+    """An overlay of many peers.
+
+    >>> simulator = Simulator(Rules(2, 4))
+    >>> ids = [simulator.add([(float(k), float(k + 3))]) for k in range(20)]
+    >>> simulator.check()
+    >>> spread = simulator.publish((7.5, 7.5))
+    >>> sorted(spread.wanted), sorted(spread.missed)
+    ([5, 6, 7], [])
+    """
+
+    def __init__(self, rules: Rules | None = None, seed: int = 0, network: Network | None = None) -> None:
+        self.rules = Rules() if rules is None else rules
+        self.seed = seed
+        self.network = network
+        self.rng = random.Random(seed)
+        self.now = 0.0
+        self.peers: dict[PeerId, Peer] = {}
+        self.notes = 0
+        self.heartbeats = 0  # periods that passed because neighbours disagreed, without a network
+        self.watch: Callable[[float, PeerId, PeerId, AnyNote], None] | None = None  # sees every note that arrives
+        self._roots: set[PeerId] = set()  # as last seen, without a network
+        self._next = itertools.count()
+        self._queue: deque[tuple[PeerId, PeerId, AnyNote, int]] = deque()
+        self._heap: list[tuple[float, int, PeerId, PeerId, AnyNote | None, int]] = []
+        self._sequence = itertools.count()  # equal times never compare notes
+        self._spreads: dict[str | int, Spread] = {}
+        self._publications = itertools.count()
+        self._ids: list[PeerId] = []  # of the living, in any order, and where each stands: to draw one at random
+        self._places: dict[PeerId, int] = {}
+
+    # --- peers come and go ---
+
+    def add(self, subscriptions: Interest | Iterable[Sequence[float]], via: PeerId | None = None) -> PeerId:
+        """A new peer with boxes to subscribe to, or another interest; it joins through a peer, else a random one."""
+        interest = Rectangles(subscriptions) if isinstance(subscriptions, Iterable) else subscriptions
+        id = next(self._next)
+        peer = Peer(id, interest, self.rules, self.seed)
+        contacts = self._random_contacts() if via is None else [via]
+        if contacts:
+            check_box(interest.box, len(self._peer(contacts[0]).state.own) // 2)
+        self.peers[id] = peer
+        self._places[id] = len(self._ids)
+        self._ids.append(id)
+        if self.network is not None:  # heartbeats of different peers do not fall together
+            self._schedule(self.now + self.rng.random() * self.rules.period, id, id, None, 0)
+        if contacts:
+            self._send(id, peer.join(*contacts), 0)
+        self._calm()
+        return id
+
+    def _random_contacts(self) -> list[PeerId]:
+        """Whom a new peer may turn to: without a network the first one answers."""
+        count = 1 if self.network is None else CONTACTS
+        return list(dict.fromkeys(self.random_id() for _ in range(min(count, len(self._ids)))))
+
+    def remove(self, id: PeerId) -> None:
+        """A peer leaves in order."""
+        peer = self._peer(id)
+        sent = peer.leave()
+        self.crash(id)
+        self._send(id, sent, 0)
+        self._calm()
+
+    def crash(self, id: PeerId) -> None:
+        """A peer vanishes without a word."""
+        self._peer(id)
+        del self.peers[id]
+        place, last = self._places.pop(id), self._ids.pop()
+        if last != id:
+            self._ids[place] = last
+            self._places[last] = place
+
+    def corrupt(self, id: PeerId) -> None:
+        """Spoil what a peer believes about its neighbours."""
+        corrupt(self._peer(id).state, [other for other in self._ids if other != id], self.rng)
+
+    def _peer(self, id: PeerId) -> Peer:
+        if id not in self.peers:
+            raise UnknownKeyError(f"there is no peer {id!r}")
+        return self.peers[id]
+
+    def random_id(self) -> PeerId:
+        """A peer that lives, each as likely as any other."""
+        return self._ids[int(self.rng.random() * len(self._ids))]
+
+    @property
+    def root(self) -> PeerId:
+        """The root of the highest tree: the only one when the tree is at rest; without a root who is highest."""
+        if not self.peers:
+            raise OverlayError("there are no peers")
+        return max(self.peers.values(), key=lambda peer: (peer.state.parent is None, peer.state.top)).id
+
+    # --- messages ---
+
+    def publish(self, where: Sequence[float], at: PeerId | None = None, body: object = None) -> Spread:
+        """Publish a message that lies in a box, or at a point as a box without extent, at a peer or a random one."""
+        source = self.random_id() if at is None else at
+        publication = Publication(next(self._publications), self._checked(where, source), body)
+        wanted = frozenset(id for id, peer in self.peers.items() if peer.state.interest.matches(publication))
+        return self.send_out(publication, source, wanted)
+
+    def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> Spread:
+        """The same, for those who know who wants it: asking every peer takes longer than routing."""
+        spread = Spread(publication, {source: 0}, wanted)
+        self._spreads[publication.key] = spread
+        self._send(source, self._peer(source).publish(publication), 1)
+        self._drain()
+        if self.network is None:
+            del self._spreads[publication.key]
+        return spread
+
+    def _checked(self, where: Sequence[float], source: PeerId) -> Box:
+        return check_box(where, len(self._peer(source).state.own) // 2)
+
+    # --- time ---
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        if self.network is None:
+            raise OverlayError("time passes only with a network")
+        end = self.now + seconds
+        while self._heap and self._heap[0][0] <= end:
+            self._step()
+        self.now = end
+
+    def run_until_sound(self, most: float, every: float = 0.5) -> float | None:
+        """Let time pass until the tree is as it should be, and for so long that no old note can spoil it.
+
+        Returns after how long it was sound for good, or None if that took longer than `most`.
+        """
+        start = since = self.now
+        while since - start <= most:
+            if faults(self.peers):
+                since = self.now + every
+            elif self.now - since > self.rules.patience:
+                return since - start
+            self.run(every)
+        return None
+
+    def _step(self) -> None:
+        self.now, _, to, sender, note, depth = heapq.heappop(self._heap)
+        peer = self.peers.get(to)
+        if peer is None:
+            return
+        if note is None:
+            self._schedule(self.now + self.rules.period, to, to, None, 0)
+            if peer.state.parent is None and self.rng.random() < INTRODUCED:
+                peer.state.learn(self._random_contacts())
+            self._send(to, peer.tick(self.now), 0)
+        else:
+            self._arrive(peer, sender, note, depth)
+
+    def _calm(self) -> None:
+        """Without a network: until no note is left, and all agree who were concerned."""
+        touched = self._roots
+        self._drain(touched)
+        if self._is_at_one(touched):
+            return
+        for _ in range(MOST_HEARTBEATS):
+            self.heartbeats += 1
+            self.now += self.rules.period
+            for id, peer in list(self.peers.items()):
+                self._send(id, peer.tick(self.now), 0)
+                self._drain()
+            if self._is_at_one(self.peers):
+                return
+        raise OverlayError("the peers do not come to agree")
+
+    def _is_at_one(self, ids: Iterable[PeerId]) -> bool:
+        """True if these peers agree with their neighbours, and one of them at most is a root."""
+        roots = {id for id in ids if id in self.peers and self.peers[id].state.parent is None}
+        self._roots = roots
+        return len(roots) < 2 and not any(disagrees(self.peers, id) for id in ids)
+
+    def _drain(self, touched: set[PeerId] | None = None) -> None:
+        """Without a network: until no note is left; takes down who got one."""
+        queue, peers = self._queue, self.peers
+        before = self.notes
+        while queue:
+            to, sender, note, depth = queue.popleft()
+            if touched is not None:
+                touched.add(to)
+            peer = peers.get(to)
+            if peer is not None:
+                self._arrive(peer, sender, note, depth)
+                if self.notes - before > MOST_NOTES:
+                    raise OverlayError("the peers do not come to rest")
+
+    def _arrive(self, peer: Peer, sender: PeerId, note: AnyNote, depth: int) -> None:
+        self.notes += 1
+        if self.watch is not None:
+            self.watch(self.now, sender, peer.id, note)
+        sent = peer.handle(sender, note, self.now)
+        state = peer.state
+        kind = type(note)
+        if kind is Down or kind is Up:
+            spread = self._spreads.get(note.publication.key)  # type: ignore[union-attr]
+            if spread is not None:
+                spread.reached.setdefault(state.id, depth)
+            state.deliveries.clear()
+        if sent:
+            self._send(state.id, sent, depth + 1)
+
+    def _send(self, sender: PeerId, sent: list[Sent], depth: int) -> None:
+        if self.network is None:
+            self._queue.extend([(to, sender, note, depth) for to, note in sent])
+            return
+        for to, note in sent:
+            for delay in self.network.delays(self.rng):
+                self._schedule(self.now + delay, to, sender, note, depth)
+
+    def _schedule(self, time: float, to: PeerId, sender: PeerId, note: AnyNote | None, depth: int) -> None:
+        heapq.heappush(self._heap, (time, next(self._sequence), to, sender, note, depth))
+
+    def inject(self, to: PeerId, sender: PeerId, note: AnyNote) -> None:
+        """Let a note arrive that nobody has sent."""
+        self._send(sender, [(to, note)], 0)
+        self._drain()
+
+    # --- looking at it ---
+
+    def faults(self) -> list[str]:
+        """What is wrong with the tree; nothing when it is at rest."""
+        return faults(self.peers)
+
+    def check(self) -> None:
+        """Raise an OverlayError unless the tree is as it should be at rest."""
+        found = self.faults()
+        if found:
+            raise OverlayError("; ".join(found[:10]))

@@ -1,0 +1,136 @@
+"""Traces: what was done to a simulated overlay and every note that arrived, to be run again and compared.
+
+A trace is lines of JSON: the set-up first, then in order what was done (`do`) and what arrived (`note`: time, sender,
+receiver, kind, and a hash of the content).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from contrada.errors import OverlayError
+from contrada.overlay.protocol import AnyNote, PeerId
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulation.network import Network
+from contrada.overlay.simulation.simulator import Simulator, Spread
+
+
+class TracedSimulator:
+    """A simulator whose doings are written to a file; what it does not offer is not traced."""
+
+    def __init__(
+        self, target: TextIO, rules: Rules | None = None, seed: int = 0, network: Network | None = None
+    ) -> None:
+        self.simulator = Simulator(rules, seed, network)
+        self.simulator.watch = lambda *arrived: self._write({"note": _line(*arrived)})
+        self._target = target
+        setup = {"rules": asdict(self.simulator.rules), "seed": seed, "network": _network(network)}
+        self._write({"overlay": setup})
+
+    def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
+        """A new peer."""
+        self._write({"do": ["add", boxes]})
+        return self.simulator.add(boxes)
+
+    def remove(self, id: PeerId) -> None:
+        """A peer leaves."""
+        self._write({"do": ["remove", id]})
+        self.simulator.remove(id)
+
+    def crash(self, id: PeerId) -> None:
+        """A peer vanishes."""
+        self._write({"do": ["crash", id]})
+        self.simulator.crash(id)
+
+    def corrupt(self, id: PeerId) -> None:
+        """A peer's tables are spoilt."""
+        self._write({"do": ["corrupt", id]})
+        self.simulator.corrupt(id)
+
+    def publish(self, where: Sequence[float], at: PeerId | None = None) -> Spread:
+        """A message."""
+        self._write({"do": ["publish", where, at]})
+        return self.simulator.publish(where, at)
+
+    def run(self, seconds: float) -> None:
+        """Time passes."""
+        self._write({"do": ["run", seconds]})
+        self.simulator.run(seconds)
+
+    def change_network(self, network: Network) -> None:
+        """From now on the network is another."""
+        self._write({"do": ["network", _network(network)]})
+        self.simulator.network = network
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._target.write(json.dumps(record) + "\n")
+
+
+def replay(path: Path) -> Simulator:
+    """Do again what a trace says, and compare every note; an OverlayError names the first line that is different."""
+    try:
+        return _replay(path)
+    except OverlayError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise OverlayError(f"{path} is no trace of an overlay: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _replay(path: Path) -> Simulator:
+    with path.open(encoding="utf-8") as lines:
+        records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
+        first = next(records, (1, {}))[1].get("overlay")
+        if first is None:
+            raise OverlayError(f"{path}: no trace of an overlay")
+        network = first["network"]
+        rules = Rules(**first["rules"])
+        simulator = Simulator(rules, first["seed"], None if network is None else Network(**network))
+        arrived: list[list[Any]] = []
+        simulator.watch = lambda *note: arrived.append(_line(*note))
+        _follow(simulator, records, arrived)
+    return simulator
+
+
+def _follow(simulator: Simulator, records: Iterator[tuple[int, dict[str, Any]]], arrived: list[list[Any]]) -> None:
+    for number, record in records:
+        if "note" in record:
+            if not arrived or arrived.pop(0) != record["note"]:
+                raise OverlayError(f"line {number}: another note than this came: {record['note']}")
+            continue
+        if arrived:
+            raise OverlayError(f"line {number}: before it came {arrived[0]}, which is not in the trace")
+        match record["do"]:
+            case ["network", network]:
+                simulator.network = Network(**network)
+            case [("add" | "remove" | "crash" | "corrupt" | "publish" | "run") as what, *arguments]:
+                getattr(simulator, what)(*arguments)
+            case other:
+                raise OverlayError(f"line {number}: nobody can do {other}")
+    if arrived:
+        raise OverlayError(f"after the trace came {arrived[0]}")
+
+
+def _read(number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise OverlayError(f"line {number} of the trace is no JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise OverlayError(f"line {number} of the trace is no object")
+    return record
+
+
+def _network(network: Network | None) -> dict[str, float] | None:
+    return None if network is None else asdict(network)
+
+
+def _line(time: float, sender: PeerId, to: PeerId, note: AnyNote) -> list[Any]:
+    digest = hashlib.sha256(msgspec.msgpack.encode(note)).hexdigest()[:16]
+    return [time, sender, to, type(note).__name__, digest]

@@ -1,0 +1,79 @@
+"""CompleteGraph: the graph G_* of [COVER], every covering relationship kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from contrada.covering.members import Graph, Key, Subscribed, Unsubscribed
+from contrada.papers.cover.point_index import PointIndex
+
+NEVER = -1  # before this nothing arrives: equal points do not count
+
+
+class CompleteGraph(Graph):
+    """Subscriptions with an edge from each to all that it covers; leaving asks no index, arriving asks for everything.
+
+    What a new point covers is found as what covers it in a mirror: an index of the negated points.
+
+    >>> from contrada.papers.cover import KdTree
+    >>> graph = CompleteGraph(KdTree(2), KdTree(2))
+    >>> graph.subscribe("a", [1, 1]).forward, graph.subscribe("b", [2, 2]).forward, graph.subscribe("c", [1, 0])
+    (True, True, Subscribed(forward=False, covered_by=('a', 'b'), withdraw=()))
+    >>> sorted(graph.edges())
+    [('a', 'c'), ('b', 'a'), ('b', 'c')]
+    >>> graph.unsubscribe("b")                              # a was forwarded before b came, and still covers c
+    Unsubscribed(forward=(), withdraw=True)
+    """
+
+    def __init__(self, index: PointIndex, mirror: PointIndex) -> None:
+        """A graph without subscriptions above two empty indexes of the same dimensions."""
+        self._index, self._mirror = index, mirror
+        super().__init__()
+        self._parents: dict[int, set[int]] = {}
+        self._children: dict[int, set[int]] = {}
+
+    def subscribe(self, key: Key, point: ArrayLike) -> Subscribed:
+        """Add a subscription; it is to be forwarded if nothing covers it."""
+        self._members.require_new(key)
+        checked = self._index.checked(point)
+        covers, covered = self._around(checked)
+        row = self._members.add(key, checked)
+        self._index.add(row, checked, self._members[row].arrival)
+        self._mirror.add(row, -checked, self._members[row].arrival)
+        self._insert(row, covers, covered)
+        if not covers:
+            self._members.forwarded.add(row)
+        return Subscribed(not covers, self._members.keys(sorted(covers)))
+
+    def unsubscribe(self, key: Key) -> Unsubscribed:
+        """Remove a subscription; what nothing else covers is forwarded if it is not already."""
+        row = self._members.row(key)
+        self._index.remove(row)
+        self._mirror.remove(row)
+        uncovered = [orphan for orphan in self._delete(row) if orphan not in self._members.forwarded]
+        self._members.forwarded.update(uncovered)
+        return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
+
+    def _around(self, point: NDArray[np.float64]) -> tuple[set[int], set[int]]:
+        """Rows that cover a new point, and rows that it covers."""
+        covers = self._index.find_covers(point, None).tolist()
+        covered = self._mirror.find_covers(-point, None, before=NEVER).tolist()
+        return set(covers), set(covered)
+
+    def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
+        """Add a node with its edges."""
+        self._parents[row], self._children[row] = covers, covered
+        for cover in covers:
+            self._children[cover].add(row)
+        for child in covered:
+            self._parents[child].add(row)
+
+    def _delete(self, row: int) -> list[int]:
+        """Delete a node with its edges; returns the rows that no edge leads into any more."""
+        for parent in self._parents.pop(row):
+            self._children[parent].discard(row)
+        children = sorted(self._children.pop(row))
+        for child in children:
+            self._parents[child].discard(row)
+        return [child for child in children if not self._parents[child]]

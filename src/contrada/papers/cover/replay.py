@@ -1,0 +1,94 @@
+"""Whole sequences of commands on a relation graph G_k, compiled, to measure indexes rather than Python."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from contrada.errors import CoveringError
+from contrada.papers.cover.point_index import PointIndex
+from contrada.papers.cover.relation_graph import GraphWork
+
+TALLIES = 11  # as in kernels/cover/relation_graph.py
+
+
+class Replayed(NamedTuple):
+    """What commands have led to, and what they have cost."""
+
+    subscribe_work: GraphWork
+    unsubscribe_work: GraphWork
+    forwarded: NDArray[np.int64]  # rows in the order in which they were forwarded
+    forwarded_on_subscribe: int
+    forwarded_on_unsubscribe: int
+    withdrawn: int
+
+
+def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1) -> Replayed:
+    """Run commands on an empty index: row r of points subscribes (r) or unsubscribes (-1 - r), each once at most.
+
+    The same as a `RelationGraph` of the index and k would do.
+
+    >>> from contrada.papers.cover import KdTree
+    >>> replay(KdTree(1), [[3], [1]], [0, 1, -1]).forwarded.tolist()        # 1 is covered until 0 leaves
+    [0, 1]
+    """
+    if k < 1:
+        raise CoveringError(f"k is 1 or more, not {k}")
+    rows = _checked_points(index, points)
+    steps = np.ascontiguousarray(commands, np.int64)
+    _check_commands(steps, len(rows))
+    n = max(1, len(rows))
+    tally = np.zeros(TALLIES, np.int64)
+    log = np.zeros(n, np.int64)
+    steps.setflags(write=False)
+    index.run(
+        rows,
+        np.full((n, k), -1, np.int32),
+        np.full((n, k), -1, np.int64),
+        np.full((n, k), -1, np.int64),
+        np.full(n, -1, np.int64),
+        np.zeros(n, np.uint8),
+        np.zeros(n, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(2, np.int64),
+        steps,
+        log,
+        tally,
+    )
+    queries_s, queries_u, nodes_s, nodes_u, comparisons_s, comparisons_u, *sent = tally.tolist()
+    return Replayed(
+        GraphWork(queries_s, nodes_s, comparisons_s),
+        GraphWork(queries_u, nodes_u, comparisons_u),
+        log[: sent[3]],
+        *sent[:3],
+    )
+
+
+def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]:
+    """Points as doubles, none of them NaN."""
+    rows = np.array(points, np.float64)
+    if rows.ndim != 2 or rows.shape[1] != index.dimensions:
+        raise CoveringError(f"points of {index.dimensions} dimensions have not the shape {rows.shape}")
+    if np.isnan(rows).any():
+        raise CoveringError(f"point {int(np.isnan(rows).any(axis=1).argmax())} has a coordinate that is NaN")
+    return rows
+
+
+def _check_commands(commands: NDArray[np.int64], rows: int) -> None:
+    """Raise an error unless rows subscribe once and unsubscribe at most once, after that."""
+    if commands.ndim != 1:
+        raise CoveringError(f"commands are a sequence of whole numbers, not an array of shape {commands.shape}")
+    row = np.where(commands >= 0, commands, -1 - commands)
+    if ((row < 0) | (row >= rows)).any():
+        raise CoveringError(f"command {int((row >= rows).argmax())} names row {int(row.max())} of {rows}")
+    times = np.full((2, rows), len(commands))
+    for which, is_chosen in enumerate((commands >= 0, commands < 0)):
+        chosen = row[is_chosen]
+        if len(np.unique(chosen)) < len(chosen):
+            raise CoveringError(f"a row {('subscribes', 'unsubscribes')[which]} twice")
+        times[which, chosen] = np.flatnonzero(is_chosen)
+    left = times[1] < len(commands)
+    if (times[0] >= times[1])[left].any():
+        raise CoveringError(f"row {int(np.flatnonzero(left & (times[0] >= times[1]))[0])} unsubscribes first")

@@ -1,0 +1,1 @@
+"""The overlay paper's evaluation."""

@@ -1,0 +1,65 @@
+"""An overlay under churn: how many deliveries are missed meanwhile, and how long it takes to be whole again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import OverlayError
+from contrada.overlay.boxes import Box
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulation.churn import Churn, count_losses, run_churn
+from contrada.overlay.simulation.network import Network
+from contrada.overlay.simulation.simulator import Simulator
+from contrada.papers.overlay.workload import Boxes, draw_messages, draw_subscriptions
+
+QUIET = Network(latency=0.05, jitter=0.05)
+MOST_SECONDS = 600.0  # to become whole again
+AFTER = 100  # messages that nobody may miss
+
+
+def measure_churn(
+    peers: int, seconds: float, churn: Churn, network: Network, rules: Rules, distribution: str, seed: int
+) -> dict[str, Any]:
+    """Grow a tree, shake it for a while, let the network be quiet, and see when it is whole and what was missed.
+
+    >>> row = measure_churn(20, 5, Churn(crashes=0.5, messages=2), Network(), Rules(2, 5), "uniform", 1)
+    >>> row["false_negatives_after"], row["healed_after"] is not None
+    (0, True)
+    """
+    if peers < 1 or seconds < 0:
+        raise OverlayError(f"{peers} peers for {seconds} seconds: there must be one, and time must not be negative")
+    rng = np.random.default_rng(seed)
+    boxes = draw_subscriptions(peers + int(4 * churn.joins * seconds) + 100, 2, distribution, rng)
+    points = draw_messages(1000, 2, rng)
+    simulator = Simulator(rules, seed, QUIET)
+    for box in boxes[:peers].tolist():
+        simulator.add([box])
+        simulator.run(0.1)
+    if simulator.run_until_sound(MOST_SECONDS) is None:
+        raise OverlayError("the tree does not come to rest before any churn")
+    drawn = random.Random(seed)
+    simulator.network = network
+    losses = run_churn(simulator, churn, seconds, lambda: _some(boxes, drawn), lambda: _point(points, drawn))
+    simulator.network = QUIET
+    healed = simulator.run_until_sound(MOST_SECONDS)
+    spreads = [simulator.publish(_point(points, drawn)) for _ in range(AFTER)]
+    simulator.run(5 * rules.period)
+    return {
+        "peers": peers, "seconds": seconds, "churn": asdict(churn), "network": asdict(network), "seed": seed,
+        "peers_after": len(simulator.peers), "messages": losses.messages, "wanted": losses.wanted,
+        "false_negatives": losses.missed, "false_negative_ratio": losses.ratio, "healed_after": healed,
+        "false_negatives_after": count_losses(simulator, spreads).missed,
+    }  # fmt: skip
+
+
+def _some(boxes: Boxes, rng: random.Random) -> Box:
+    return tuple(boxes[rng.randrange(len(boxes))].tolist())
+
+
+def _point(points: Boxes, rng: random.Random) -> Box:
+    point = points[rng.randrange(len(points))].tolist()
+    return (*point, *point)

@@ -1,0 +1,134 @@
+"""The overlay paper's figures 7 to 12 and Table 2: which settings each needs, and a file of rows that grows with runs.
+
+The file has one line of JSON for every run, so that a run that was interrupted goes on where it stopped, and drawing
+never computes anything again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import fields, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from contrada.errors import FormatError, OverlayError
+from contrada.papers.overlay.run import Setting, measure
+from contrada.papers.overlay.workload import DISTRIBUTIONS
+
+METHODS: dict[str, dict[str, Any]] = {
+    "quadratic": {"choose": "r", "split": "quadratic"},
+    "linear": {"choose": "r", "split": "linear"},
+    "rstar": {"choose": "rstar", "split": "rstar"},
+    "ours": {"choose": "rstar", "split": "rstar", "sketch": 10},
+}
+SIZES = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
+DIMENSIONS = (2, 4, 6, 8, 10, 12)
+DEGREES = ((2, 5), (5, 10), (10, 20), (15, 30), (20, 40))
+Row = dict[str, Any]
+
+
+def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
+    """All settings of all figures, each once; `scale` makes trees smaller for a trial.
+
+    >>> len(settings_of([1])), len(settings_of([1, 2]))
+    (80, 160)
+    """
+    found: dict[Setting, None] = {}
+    for seed in seeds:
+        for method in METHODS:
+            base = replace(Setting(seed=seed), **METHODS[method])
+            varied = [replace(base, subscriptions=size) for size in SIZES]
+            varied += [replace(base, distribution=name) for name in DISTRIBUTIONS]
+            varied += [replace(base, dimensions=d) for d in DIMENSIONS]
+            varied += [replace(base, least=least, most=most) for least, most in DEGREES]
+            found |= dict.fromkeys(varied)
+    return [scaled(each, scale) for each in found]
+
+
+def scaled(setting: Setting, scale: float) -> Setting:
+    """The same setting with fewer subscriptions and messages.
+
+    >>> scaled(Setting(), 0.1).subscriptions
+    1000
+    """
+    return replace(
+        setting,
+        subscriptions=max(1, round(setting.subscriptions * scale)),
+        messages=max(1, round(setting.messages * scale)),
+    )
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file that are whole: a run that was interrupted may have left half a line.
+
+    Raises FormatError if a line is anything else, before rows are added to a file of something else.
+    """
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            if not line.startswith(b'{"'):
+                raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+            continue
+        except RecursionError:
+            raise FormatError(f"{path}, line {number} is no row of an evaluation: it is nested too deeply") from None
+        try:
+            setting_of(row)
+        except (AttributeError, TypeError, OverlayError) as error:
+            raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+        rows.append(row)
+    return rows
+
+
+def setting_of(row: Row) -> Setting:
+    """The setting that a row is of."""
+    return Setting(**{field.name: row.get(field.name, field.default) for field in fields(Setting)})
+
+
+def run(
+    settings: list[Setting], path: Path, processes: int, tell: Callable[[int, int, Row], None] = lambda *_: None
+) -> int:
+    """Measure what the file does not have yet, and write each row when it is there; returns how many were new."""
+    known = {setting_of(row) for row in read_rows(path)}
+    # Large trees first, so that no process is left alone with one at the end.
+    waiting = sorted((each for each in settings if each not in known), key=lambda each: -each.subscriptions)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = provenance()
+    with path.open("a") as target:
+        if target.tell() and not path.read_bytes().endswith(b"\n"):
+            target.write("\n")
+        for done, row in enumerate(_measured(waiting, processes), 1):
+            target.write(json.dumps(row | about) + "\n")
+            target.flush()
+            tell(done, len(waiting), row)
+    return len(waiting)
+
+
+def _measured(settings: list[Setting], processes: int) -> Iterator[Row]:
+    if processes == 1:
+        yield from map(measure, settings)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(measure, each) for each in settings]):
+            yield future.result()
+
+
+def provenance() -> Row:
+    """What a result file says about where its rows come from."""
+    from contrada import __version__
+
+    here = Path(__file__).parent
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = None
+    return {"version": __version__, "commit": commit, "python": platform.python_version(), "cores": os.cpu_count()}

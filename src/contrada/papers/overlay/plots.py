@@ -1,0 +1,147 @@
+"""Figures 7 to 12 of the overlay paper, drawn from a file of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrada.papers.overlay.figures import (
+    DEGREES,
+    DIMENSIONS,
+    METHODS,
+    SIZES,
+    Row,
+    scaled,
+    setting_of,
+)
+from contrada.papers.overlay.run import Setting
+from contrada.papers.overlay.workload import DISTRIBUTIONS
+
+NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
+Value = Callable[[Row], float]
+Tick = tuple[dict[str, Any], str]
+PERCENT = "false positives, % of peers"
+
+
+def chosen(rows: list[Row], method: str, scale: float, **varied: Any) -> list[Row]:
+    """The rows, of all seeds, of a method where all but what is varied is as the paper's default."""
+    wanted = scaled(replace(Setting(), **METHODS[method], **varied), scale)
+    return [row for row in rows if replace(setting_of(row), seed=wanted.seed) == wanted]
+
+
+def mean(rows: list[Row], value: Callable[[Row], float]) -> tuple[float, float]:
+    """The mean over seeds, and the standard deviation; NaN without rows."""
+    if not rows:
+        return float("nan"), float("nan")
+    values = [value(row) for row in rows]
+    return float(np.mean(values)), float(np.std(values))
+
+
+def ratio(row: Row) -> float:
+    """False positives in percent of all peers."""
+    return 100 * float(row["false_positive_ratio"])
+
+
+def plot(rows: list[Row], directory: Path, suffix: str = "png", scale: float = 1.0) -> list[Path]:
+    """Draw figures 7 to 12 as far as there are rows; returns the files."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    directory.mkdir(parents=True, exist_ok=True)
+    sizes = [({"subscriptions": size}, f"{size:,}") for size in SIZES]
+    laws = [({"distribution": name}, name) for name in DISTRIBUTIONS]
+    axes = [({"dimensions": count}, str(count)) for count in DIMENSIONS]
+    degrees = [({"least": least, "most": most}, f"{least}, {most}") for least, most in DEGREES]
+
+    def lines(name: str, label: str, ylabel: str, value: Value, ticks: list[Tick]) -> Path:
+        return _lines(rows, directory / f"{name}.{suffix}", scale, label, ylabel, value, ticks)
+
+    return [
+        lines("figure_07_size", "subscriptions", PERCENT, ratio, sizes),
+        lines("figure_08_distribution", "distribution", PERCENT, ratio, laws),
+        lines("figure_09_dimensions", "dimensions", PERCENT, ratio, axes),
+        lines("figure_10_hits", "dimensions", "hits per message", _hits, axes),
+        _against_hits(rows, directory / f"figure_11_equal_hits.{suffix}", scale),
+        lines("figure_12_degree", "m, M", PERCENT, ratio, degrees),
+    ]
+
+
+def _hits(row: Row) -> float:
+    return float(row["hits"])
+
+
+def _lines(
+    rows: list[Row], target: Path, scale: float, label: str, ylabel: str, value: Value, ticks: list[Tick]
+) -> Path:
+    """One figure: a line for every method, with the spread over seeds."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    shown = NAMES if value is ratio else {"quadratic": "all methods"}  # who gets what is no matter of the tree
+    for method, name in shown.items():
+        means = [mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]
+        axes.errorbar(
+            range(len(ticks)), [m for m, _ in means], yerr=[s for _, s in means], marker="o", capsize=3, label=name
+        )
+    if value is ratio:
+        controls = [
+            mean(chosen(rows, "quadratic", scale, **varied), lambda row: 100 * float(row["control_ratio"]))
+            for varied, _ in ticks
+        ]
+        axes.plot(range(len(ticks)), [m for m, _ in controls], "k:", label="random placement")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(range(len(ticks)), [text for _, text in ticks], rotation=20 if label == "distribution" else 0)
+    axes.set_xlabel(label)
+    axes.set_ylabel(ylabel)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside upper center", ncols=3)
+    figure.savefig(target)
+    plt.close(figure)
+    return target
+
+
+def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
+    """Figure 11: false positives of messages with so many hits, for three numbers of dimensions."""
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, len(NAMES), figsize=(4 * len(NAMES), 4), sharey=True, layout="constrained")
+    for axes, (method, name) in zip(panels, NAMES.items(), strict=True):
+        for dimensions in (2, 4, 8):
+            curves = [
+                row["by_hits"] for row in chosen(rows, method, scale, dimensions=dimensions) if row.get("by_hits")
+            ]
+            merged = merge_by_hits(curves)
+            axes.plot(
+                [low for low, _ in merged], [100 * share for _, share in merged], "o-", label=f"{dimensions} dimensions"
+            )
+        axes.set_title(name)
+        axes.set_xscale("symlog")
+        axes.set_xlabel("hits of a message, at least")
+        axes.grid(alpha=0.3)
+        axes.legend(loc="upper left")
+    panels[0].set_ylabel(PERCENT)
+    figure.savefig(target)
+    plt.close(figure)
+    return target
+
+
+def merge_by_hits(curves: list[list[list[float]]]) -> list[tuple[float, float]]:
+    """Of several seeds, (least number of hits, messages, mean ratio), as one curve weighted by messages.
+
+    >>> merge_by_hits([[[0, 1, 0.1]], [[0, 3, 0.3], [1, 1, 0.5]]])
+    [(0, 0.25), (1, 0.5)]
+    """
+    sums: dict[float, tuple[float, float]] = {}
+    for curve in curves:
+        for low, count, share in curve:
+            weight, total = sums.get(low, (0.0, 0.0))
+            sums[low] = weight + count, total + count * share
+    return [(low, round(total / weight, 12)) for low, (weight, total) in sorted(sums.items())]

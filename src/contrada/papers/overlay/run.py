@@ -1,0 +1,137 @@
+"""One run of the overlay paper's evaluation: a tree built by joins, messages from its root, and who was bothered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import OverlayError
+from contrada.overlay.protocol import Publication
+from contrada.overlay.rules import Rules
+from contrada.overlay.simulation.simulator import Simulator
+from contrada.papers.overlay.tree import degree_of, false_share, shuffled_reach
+from contrada.papers.overlay.workload import (
+    Boxes,
+    count_uncontained,
+    distribution_of,
+    draw_messages,
+    draw_subscriptions,
+    holding,
+)
+
+COUNTED = 10_000  # of more subscriptions it is not counted how many lie in no other
+BATCH = 100  # messages whose hits are found together
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one run is about; the defaults are those of the paper's Table 1."""
+
+    subscriptions: int = 10_000
+    messages: int = 2_500
+    dimensions: int = 4
+    split: str = "quadratic"
+    choose: str = "r"
+    cover: str = "mbr"
+    sketch: int = 0
+    least: int = 5
+    most: int = 10
+    distribution: str = "zipf-25:75"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("subscriptions", 1), ("messages", 1), ("dimensions", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise OverlayError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        distribution_of(self.distribution)
+        self.rules()
+
+    def rules(self) -> Rules:
+        """The rules of the peers; messages come one by one, so that few need be remembered."""
+        return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, remembered=4)
+
+
+def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda what, done, total: None) -> dict[str, Any]:
+    """One row of results; `tell` hears how far it is.
+
+    >>> row = measure(Setting(subscriptions=200, messages=50))
+    >>> row["false_negatives"], 0 < row["false_positive_ratio"] < row["control_ratio"] < 1
+    (0, True)
+    """
+    # Trees and messages are drawn apart, so that all splits see the same of both.
+    boxes = draw_subscriptions(
+        setting.subscriptions, setting.dimensions, setting.distribution, np.random.default_rng([setting.seed, 1])
+    )
+    points = draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
+    start = time.perf_counter()
+    simulator = build(boxes, setting, tell)
+    built = time.perf_counter()
+    found = send(simulator, boxes, points, tell)
+    done = time.perf_counter()
+    simulator.check()
+    _, control = shuffled_reach(simulator, np.random.default_rng([setting.seed, 3]))
+    return {
+        **asdict(setting),
+        **found,
+        "control_ratio": false_share(boxes, control, points)[0],
+        "height": simulator.peers[simulator.root].state.top,
+        "degree": degree_of(simulator)._asdict(),
+        "degree_once": degree_of(simulator, is_once=True)._asdict(),
+        "uncontained": count_uncontained(boxes) if len(boxes) <= COUNTED else None,
+        "notes_per_join": notes_of_joins(simulator, found["receipts"], setting),
+        "seconds": round(done - start, 3),
+        "seconds_joining": round(built - start, 3),
+    }
+
+
+def notes_of_joins(simulator: Simulator, receipts: int, setting: Setting) -> float:
+    """How many notes a join took on average; every receipt of a message but the root's was a note too."""
+    return (simulator.notes - receipts + setting.messages) / setting.subscriptions
+
+
+def build(boxes: Boxes, setting: Setting, tell: Callable[[str, int, int], None]) -> Simulator:
+    """A tree of peers with one subscription each, which join one after the other through random peers."""
+    simulator = Simulator(setting.rules(), setting.seed)
+    for row, box in enumerate(boxes.tolist()):
+        simulator.add([box])
+        if row % BATCH == 0:
+            tell("peers join", row, len(boxes))
+    return simulator
+
+
+def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Callable[[str, int, int], None]) -> dict[str, Any]:
+    """Send messages from the root: false positives and negatives, hits, and hops of receipts."""
+    root = simulator.root
+    bothered = receipts = hits = missed = hops = highest = 0
+    by_hits: dict[int, tuple[int, int]] = {}
+    for start in range(0, len(points), BATCH):
+        tell("messages", start, len(points))
+        part = points[start : start + BATCH]
+        for row, (point, held) in enumerate(zip(part.tolist(), holding(boxes, part), strict=True)):
+            wanted = frozenset(np.nonzero(held)[0].tolist())
+            spread = simulator.send_out(Publication(start + row, (*point, *point)), root, wanted)
+            false = spread.bothered
+            bothered += false
+            low = 1 << len(wanted).bit_length() >> 1
+            messages, total = by_hits.get(low, (0, 0))
+            by_hits[low] = messages + 1, total + false
+            receipts += len(spread.reached)
+            hits += len(wanted)
+            missed += len(spread.missed)
+            hops += sum(spread.reached.values())
+            highest = max(highest, *spread.reached.values())
+    count = len(points)
+    return {
+        "false_positive_ratio": bothered / (len(boxes) * count),
+        "false_receipt_ratio": bothered / receipts,
+        "false_negatives": missed,
+        "hits": hits / count,
+        "receipts": receipts,
+        "hops": {"average": hops / receipts, "max": highest},
+        # Of messages with at least so many hits and fewer than twice as many: how many there are, and their ratio.
+        "by_hits": [[low, n, total / n / len(boxes)] for low, (n, total) in sorted(by_hits.items())],
+    }

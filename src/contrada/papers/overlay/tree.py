@@ -1,0 +1,88 @@
+"""A tree of the overlay as arrays: who receives which message follows from the boxes, without sending any.
+
+A message that starts at the root reaches a peer exactly if the box of the peer's highest node holds it, since the boxes
+of all nodes above hold that one. This is the oracle of the simulation, and the way to judge the random control.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from contrada.overlay.boxes import bounds, largest
+from contrada.overlay.simulation.simulator import Simulator
+from contrada.papers.overlay.workload import Boxes, holding
+
+CHUNK = 2_000_000  # pairs of a message and a peer at a time
+
+
+class Degree(NamedTuple):
+    """Children of inner peers, summed over all nodes of a peer, itself as its own child included each time, or once."""
+
+    max: int
+    average: float
+    variance: float
+
+
+def degree_of(simulator: Simulator, is_once: bool = False) -> Degree:
+    """The paper's Table 2 for one tree."""
+    states = [peer.state for peer in simulator.peers.values() if peer.state.top]
+    counts = [sum(map(len, state.nodes)) - (state.top - 1 if is_once else 0) for state in states]
+    if not counts:
+        return Degree(0, 0.0, 0.0)
+    return Degree(max(counts), float(np.mean(counts)), float(np.var(counts)))
+
+
+def reach_of(simulator: Simulator) -> tuple[Boxes, Boxes]:
+    """Of every peer the box of its own subscription, and the box of its highest node."""
+    states = [peer.state for peer in simulator.peers.values()]
+    return np.array([state.own for state in states]), np.array([state.boxes[-1] for state in states])
+
+
+def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
+    """Which peers (columns) get which messages (rows) from the root; with sketches, by these."""
+    got = np.empty((len(points), len(simulator.peers)), np.bool_)
+    for column, peer in enumerate(simulator.peers.values()):
+        state = peer.state
+        is_root = state.parent is None  # messages start there
+        got[:, column] = is_root | holding(np.array(state.parts[-1] or (state.boxes[-1],)), points).any(axis=1)
+    return got
+
+
+def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxes, Boxes]:
+    """The same for a tree of the same shape in which every peer got a random leaf.
+
+    Who holds a node is decided as in the tree itself: the child whose node has the largest box.
+    """
+    owns, _ = reach_of(simulator)
+    rows = iter(rng.permutation(len(owns)).tolist())
+    reach = owns.copy()
+
+    def fill(holder: object, level: int) -> tuple[int, tuple[float, ...]]:
+        if level == 0:
+            row = next(rows)
+            return row, tuple(owns[row].tolist())
+        state = simulator.peers[holder].state  # type: ignore[index]
+        children = [fill(child, level - 1) for child in state.nodes[level]]
+        box = bounds([child_box for _, child_box in children])
+        row = children[largest([child_box for _, child_box in children])][0]
+        reach[row] = box
+        return row, box
+
+    root = simulator.root
+    fill(root, simulator.peers[root].state.top)
+    return owns, reach
+
+
+def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> tuple[float, float]:
+    """Mean over messages of peers that get one they do not want, over all peers; and over all receipts."""
+    step = max(1, CHUNK // len(owns))
+    false = receipts = 0
+    for start in range(0, len(points), step):
+        part: npt.NDArray[np.float64] = points[start : start + step]
+        got = holding(reach, part)
+        receipts += int(got.sum())
+        false += int((got & ~holding(owns, part)).sum())
+    return false / (len(owns) * len(points)), false / receipts if receipts else 0.0

@@ -1,0 +1,164 @@
+"""The distinct scalar constraints of many filters, for the counting algorithm: which of them does a value satisfy?
+
+What is found are leaves: constraints, except that one which denies an interval has two, for what lies below and above.
+Leaves are numbered slot by slot (index/scalars.py), within a slot by how they are found, and then so that those found
+together have numbers in a row: the filters that hold them stand in that order, and are then read in a row too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.index.constants import runs
+from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK
+from contrada.index.scalar_packing import span_blocks, span_order
+from contrada.index.scalars import Arrays, ScalarIndex
+from contrada.model.forms import LIKE, NOT, SET
+
+# How leaves are found: under the constant that a value equals or the pattern that it matches, by an interval that holds
+# it, unless they name the constant, unless they name a pattern that matches.
+BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
+
+
+class Counted(NamedTuple):
+    """How leaves are found, in the order in which kernels take it (kernels/match/counting.py)."""
+
+    base: NDArray[np.int64]  # by slot: where its constants, or patterns, begin in what follows
+    true_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold if the value is it
+    true: NDArray[np.int32]
+    false_offsets: NDArray[np.int32]  # the same for those that hold unless it is, sorted
+    false: NDArray[np.int32]
+    # By slot: leaves with intervals from..to, the first of these in spans, the first block; leaves UNLESS_NAMED from,
+    # UNLESS_LIKE from..to, the first of these in unlike.
+    parts: NDArray[np.int64]
+    spans: NDArray[np.int32]  # intervals
+    blocks: NDArray[np.int32]  # of these (index/scalar_packing.py)
+    unlike: NDArray[np.int32]  # patterns
+
+
+class Distinct(NamedTuple):
+    """Distinct constraints, and which of them each record is."""
+
+    slot: NDArray[np.int64]
+    asks: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+class Leaves(NamedTuple):
+    """Leaves in the order of their numbers: of each its constraint, how it is found, and its interval or operand."""
+
+    constraint: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    asks: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    def chosen(self, rows: NDArray[np.int64]) -> Leaves:
+        """Some of them, in the order given."""
+        return Leaves(*(column[rows] for column in self))
+
+
+def counted_leaves(index: ScalarIndex) -> tuple[Counted, Leaves, NDArray[np.int64]]:
+    """How the leaves of an index are found, these, and the constraint of each of its records."""
+    arrays = index.arrays
+    counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
+    base = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    distinct = _distinct(arrays)
+    leaves = _leaves(distinct, counts)
+    true, false = (
+        _under_constants(arrays, base, leaves, np.flatnonzero(leaves.kind == kind))
+        for kind in (BY_CONSTANT, UNLESS_NAMED)
+    )
+    spans = np.stack([leaves.low, leaves.high], axis=1)[leaves.kind == BY_INTERVAL].astype(np.int32)
+    parts, blocks = _parts(leaves, spans, len(counts))
+    unlike = leaves.low[leaves.kind == UNLESS_LIKE].astype(np.int32)
+    counted = Counted(base, *true, *false, parts.ravel(), spans.ravel(), blocks, unlike)
+    return counted, leaves, distinct.numbers
+
+
+def _distinct(arrays: Arrays) -> Distinct:
+    records = arrays.records.copy()
+    is_set = (records[:, 0] >> ASKS_SHIFT & ~NOT) == SET
+    records[is_set, 1] = _first_equal_sets(arrays)[records[is_set, 1]]
+    order = np.lexsort(records.T)
+    is_first = np.append(True, (records[order[1:]] != records[order[:-1]]).any(axis=1))[: len(order)]
+    numbers = np.empty(len(records), np.int64)
+    numbers[order] = np.cumsum(is_first) - 1
+    code, low, high = records[order[is_first]].T
+    slot = (code & SLOT_MASK).astype(np.int64)
+    return Distinct(slot, (code >> ASKS_SHIFT).astype(np.int64), low.astype(np.int64), high.astype(np.int64), numbers)
+
+
+def _first_equal_sets(arrays: Arrays) -> NDArray[np.int32]:
+    """For each set the first one with the same members."""
+    sizes = np.diff(arrays.set_offsets)
+    firsts = np.arange(len(sizes), dtype=np.int32)
+    for size in np.unique(sizes):
+        sets = np.flatnonzero(sizes == size)
+        members = arrays.set_ranks[arrays.set_offsets[sets][:, None] + np.arange(size)]
+        _, at, which = np.unique(members, axis=0, return_index=True, return_inverse=True)
+        firsts[sets] = sets[at][which.ravel()]
+    return firsts
+
+
+def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
+    """The leaves of the constraints, in order."""
+    slot, asks, low, high, _ = distinct
+    is_equal = (asks < SET) & (low == high) & (low & 1 == 1)
+    is_denied = asks & NOT != 0
+    kind = np.where((asks < SET) & ~is_equal, BY_INTERVAL, np.where(is_denied, UNLESS_NAMED, BY_CONSTANT))
+    kind[asks == LIKE + NOT] = UNLESS_LIKE
+    whole = Leaves(np.arange(len(slot)), slot, kind, asks, low, high)
+    split = (kind == BY_INTERVAL) & is_denied
+    pieces = whole.chosen(np.flatnonzero(split))
+    below = pieces._replace(low=np.zeros_like(pieces.low), high=pieces.low - 1)
+    # An interval without values denies nothing: what lies above it begins where what lies below it ended.
+    above = pieces._replace(low=np.maximum(pieces.high, below.high) + 1, high=np.full_like(pieces.high, NO_END))
+    plain = whole.chosen(np.flatnonzero(~split))
+    leaves = Leaves(*(np.concatenate(columns) for columns in zip(plain, below, above, strict=True)))
+    leaves = leaves.chosen(np.flatnonzero((leaves.kind != BY_INTERVAL) | (leaves.low <= leaves.high)))
+    return leaves.chosen(np.lexsort((_keys(leaves, counts), leaves.kind, leaves.slot)))
+
+
+def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys by which leaves of a slot that are found together come together: intervals with like ends."""
+    keys = leaves.low.copy()
+    rows = np.flatnonzero(leaves.kind == BY_INTERVAL)
+    spans = np.stack([leaves.low[rows], leaves.high[rows]], axis=1)
+    keys[rows] = span_order(spans, counts[leaves.slot[rows]])
+    return keys
+
+
+def _under_constants(
+    arrays: Arrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where the leaves of each constant begin, and these; one with a set stands under every member."""
+    _, slot, _, asks, low, _ = leaves.chosen(rows)
+    is_set = (asks & ~NOT) == SET
+    sets = low[is_set]
+    sizes = np.ones(len(rows), np.int64)
+    sizes[is_set] = np.diff(arrays.set_offsets)[sets]
+    whose = np.repeat(np.arange(len(rows)), sizes)
+    number = np.where(asks == LIKE, low - arrays.text_base[slot], low >> 1)[whose]
+    number[is_set[whose]] = arrays.set_ranks[runs(arrays.set_offsets[sets], arrays.set_offsets[sets + 1])] >> 1
+    at = base[slot[whose]] + number
+    order = np.argsort(at, kind="stable")
+    offsets = np.searchsorted(at[order], np.arange(base[-1] + 1)).astype(np.int32)
+    return offsets, rows[whose[order]].astype(np.int32)
+
+
+def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The parts of each slot, and the blocks."""
+    limits = np.searchsorted(4 * leaves.slot + leaves.kind, np.arange(4 * slots + 1))
+    first, named, unlike, end = (limits[kind : 4 * slots + kind : 4] for kind in range(1, 5))
+    first_span, first_unlike = (np.cumsum(sizes) - sizes for sizes in (named - first, end - unlike))
+    blocks = [span_blocks(spans[a : a + size]) for a, size in zip(first_span, named - first, strict=True)]
+    sizes = np.array([len(some) for some in blocks], np.int64)
+    columns = (first, named, first_span, np.cumsum(sizes) - sizes, named, unlike, end, first_unlike)
+    return np.stack(columns, axis=1).astype(np.int64), np.concatenate([*blocks, np.empty((0, 4), np.int32)])

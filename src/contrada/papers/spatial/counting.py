@@ -1,0 +1,213 @@
+"""CountingMatcher: the counting algorithm of Siena Fast Forwarding, the reference for answers and for speed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.errors import FilterError
+from contrada.geometry.arrays import frozen
+from contrada.index.constants import runs
+from contrada.index.packed import GATE_VIEW, PackedTree, boxes_of, first_of_equals, reordered
+from contrada.index.raw import Raw
+from contrada.index.scalar_packing import Regions, pack_scalars
+from contrada.index.scalars import EVERYWHERE, ScalarIndex, Scratch
+from contrada.matching.answer import Matches
+from contrada.matching.level import NO_SCALARS, Level, Message, Place, merged
+from contrada.matching.residual import Checks, Constraints
+from contrada.matching.table import ForwardingTable
+from contrada.papers.spatial.counted import Counted, counted_leaves
+
+BYTE = 255  # constraints of a filter that a byte can count
+
+
+class Owners(NamedTuple):
+    """Who the filters belong to, by their numbers here: subscriptions and subscribers are rows of the table."""
+
+    subscription: NDArray[np.int64]
+    subscriber: NDArray[np.int64]
+
+
+class CountingMatcher:
+    """What a table held when this was made, matched by counting: slow, and right for simple reasons.
+
+    Identical constraints are one, with a list of the filters that hold it. A message is looked up attribute by
+    attribute; each constraint that it satisfies is counted for its filters, and a filter with all of its constraints
+    counted is satisfied. Takes time in proportion to these counts, where `ForwardingTable` looks at few of them.
+
+    >>> from contrada import Constraint, Filter
+    >>> table = ForwardingTable()
+    >>> small = Constraint("size", "<", 10)
+    >>> _ = table.subscribe("ann", Filter([small, Constraint("name", "=", "tin")]), key=1)
+    >>> _ = table.subscribe("bob", Filter([small]), key=2)
+    >>> matcher = CountingMatcher(table)
+    >>> len(matcher), matcher.match_keys({"size": 5, "name": "tin"}), matcher.match({"size": 5})
+    (2, {1, 2}, {'bob'})
+    """
+
+    def __init__(self, table: ForwardingTable) -> None:
+        self._asked = table  # for its names and for how it reads messages; what is matched does not change with it
+        with table._store.lock:
+            snapshot = table._store.snapshot
+            level = table._store.merged(snapshot)
+        filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        whose = snapshot.filter_subscription
+        subscription = filters if whose is None else whose[filters].astype(np.int64)
+        whose = snapshot.subscription_subscriber
+        self._owners = Owners(subscription, subscription if whose is None else whose[subscription].astype(np.int64))
+        self._several_filters = snapshot.several_filters
+        self._scalars = _without_entries(level.scalars)
+        self._build(level, filters)
+        self._local = threading.local()
+
+    def _build(self, level: Level, filters: NDArray[np.int64]) -> None:
+        """Number the constraints, the scalar ones first, and list the filters of each."""
+        counted, leaves, numbers = counted_leaves(self._scalars)
+        whose = [self._scalars.owners()]
+        constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
+        shift = len(leaves.slot) - count  # leaves of spatial constraints are numbered after all of the scalar ones
+        self._trees: list[tuple[Place, PackedTree]] = []
+        for place in sorted(level.trees.keys() | level.checks.keys()):
+            tree, numbers, holders = _shared(_spatial(level, place), count, shift)
+            self._trees.append((place, tree))
+            constraints.append(numbers)
+            whose.append(holders)
+            count += len(tree)
+        local = np.searchsorted(filters, np.concatenate(whose))
+        # A constraint that stands twice in a filter is one: the filter needs it once.
+        pairs = np.unique(np.concatenate(constraints) * len(filters) + local)
+        number, local = np.divmod(pairs, max(len(filters), 1))
+        needs = np.bincount(local, minlength=len(filters))
+        self._needs = frozen(needs.astype(np.uint8 if needs.max(initial=0) <= BYTE else np.int32))
+        self._count = kernels.count_bytes if self._needs.dtype == np.uint8 else kernels.count_integers
+        self._constraints, self.pairs = count, len(pairs)  # `pairs` of a constraint and a filter that holds it
+        of_leaves = np.append(leaves.constraint, np.arange(len(leaves.slot) - shift, count))
+        self._list_filters(counted, np.searchsorted(number, np.arange(count + 1)), local, of_leaves)
+
+    def _list_filters(
+        self, counted: Counted, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
+    ) -> None:
+        """Put the filters of each leaf's constraint in a row, with their subscribers if these can have several."""
+        filters = filters[runs(starts[of_leaves], starts[of_leaves + 1])]
+        offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
+        self._subscribers, owners = np.unique(self._owners.subscriber, return_inverse=True)
+        self._decided = len(self._subscribers) if len(self._subscribers) < len(self._needs) else 0
+        beside = owners.ravel()[filters] if self._decided else np.empty(0, np.int64)
+        arrays: list[NDArray[Any]] = [*counted, offsets, filters.astype(np.int32), beside.astype(np.int32)]
+        self._arrays = [frozen(array) for array in arrays]
+        addresses = [n for array in self._arrays for n in (array.ctypes.data, len(array))]
+        self._table = frozen(np.array(addresses, np.int64))
+        self._leaves = len(of_leaves)
+
+    def __len__(self) -> int:
+        """The number of distinct constraints."""
+        return self._constraints
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, but the coordinates of regions."""
+        trees = sum(tree.nbytes for _, tree in self._trees)
+        return sum(array.nbytes for array in self._arrays) + self._needs.nbytes + self._scalars.nbytes + trees
+
+    def match_keys(self, message: Mapping[str, Any]) -> Matches:
+        """The keys of the subscriptions that a message satisfies: the same as the table's."""
+        rows = self._owners.subscription[self._counted(message, 0)]
+        rows.sort()
+        if self._several_filters and len(rows) > 1:
+            rows = rows[np.append(True, rows[1:] != rows[:-1])]
+        return Matches(rows, self._asked._keys)
+
+    def match(self, message: Mapping[str, Any]) -> Matches:
+        """The subscribers that a message goes to: the same as the table's.
+
+        Once one filter of a subscriber is full, its others are no longer counted.
+        """
+        found = self._counted(message, self._decided)
+        rows = self._subscribers[found] if self._decided else self._owners.subscriber[found]
+        rows.sort()
+        return Matches(rows, self._asked._subscribers)
+
+    def _counted(self, message: Mapping[str, Any], decided: int) -> NDArray[np.int64]:
+        """The filters that are full, or the subscribers if so many can be decided; in no order."""
+        checked = self._asked._checked(message)
+        scratch = self._scratch()
+        count = self._count(
+            self._scalars._table, self._table, *(checked.scalars or NO_SCALARS), EVERYWHERE, self._regions(checked),
+            self._needs, scratch.counters, scratch.decided[:decided], *scratch.room, scratch.listed, scratch.out,
+            GATE_VIEW,
+        )  # fmt: skip
+        return scratch.out[:count]
+
+    def _regions(self, message: Message) -> NDArray[np.int64]:
+        """The spatial constraints that a message satisfies."""
+        found = [tree.match(message.objects[place]) for place, tree in self._trees if place in message.objects]
+        return frozen(found[0] if len(found) == 1 else merged(found))
+
+    def _scratch(self) -> Counters:
+        try:
+            return self._local.scratch  # type: ignore[no-any-return]
+        except AttributeError:
+            self._local.scratch = made = Counters(self._scalars, self._needs, self._leaves, self._decided)
+            return made
+
+
+class Counters:
+    """What one thread writes to while it matches."""
+
+    __slots__ = ("counters", "decided", "listed", "out", "room")
+
+    def __init__(self, scalars: ScalarIndex, needs: NDArray[Any], leaves: int, subscribers: int) -> None:
+        self.room = Scratch(scalars.arrays).room
+        self.counters = needs.copy()
+        self.decided = np.zeros(subscribers, np.uint8)
+        self.listed = np.empty(2 * leaves + 2, np.int32)
+        self.out = np.empty(len(needs), np.int64)
+
+
+def _without_entries(scalars: Any) -> ScalarIndex:
+    """The constants and records of an index, which filters are not reached through; an empty one for None."""
+    if scalars is None:
+        raw = Raw(np.empty((0, 7), np.int64), np.empty((0, 2), np.int64), np.empty(0, np.uint8))
+        return pack_scalars(raw, np.empty(0, np.uint8), 0, 0, Regions(np.empty(0), None), None, None)
+    assert isinstance(scalars, ScalarIndex), "levels are merged into packed ones"
+    return ScalarIndex(scalars.first, scalars.arrays._replace(entries=scalars.arrays.entries[:0]))
+
+
+def _spatial(level: Level, place: Place) -> Constraints:
+    """All constraints of a level at a place."""
+    parts = []
+    tree, checks = level.trees.get(place), level.checks.get(place)
+    if isinstance(tree, PackedTree):
+        part = level.part_of(tree)
+        assert isinstance(part, Constraints)
+        parts.append(part)
+    if isinstance(checks, Checks):
+        part = level.part_of(checks)
+        assert isinstance(part, Constraints)
+        parts.append(part)
+    if not parts:
+        raise FilterError(f"the counting matcher knows no constraints of the type {place[1]!r}")
+    return parts[0].joined(parts[1:])
+
+
+def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, NDArray[np.int64], NDArray[np.int64]]:
+    """A tree of the distinct constraints, numbered from `first` on, and the number and filter of each that was given.
+
+    The tree reports leaves, which are numbered so much higher. Regions are equal if they have the same vertices in the
+    same order, from the same one on.
+    """
+    boxes = boxes_of(part.column)
+    order = np.lexsort((part.masks, *boxes.T))
+    column, boxes, masks = reordered(part.column, order), boxes[order], part.masks[order]
+    differs = np.append(True, (boxes[1:] != boxes[:-1]).any(axis=1) | (masks[1:] != masks[:-1]))[: len(boxes)]
+    firsts = np.flatnonzero(first_of_equals(column, np.cumsum(differs)))
+    numbers = np.repeat(np.arange(first, first + len(firsts)), np.diff(np.append(firsts, len(order))))
+    kept = reordered(column, firsts) if len(firsts) < len(order) else column
+    leaves = np.arange(first + shift, first + shift + len(firsts), dtype=np.int32)
+    tree = PackedTree(kept, masks[firsts], leaves)
+    return tree, numbers, part.filters[order].astype(np.int64)

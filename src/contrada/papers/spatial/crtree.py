@@ -1,0 +1,346 @@
+"""CRTree: the constraint R-tree of [SPATIAL], section 4.1, as printed but for the corrected Table 2.
+
+An R-tree after Guttman that stores constraints: every node holds the box of all regions below it and the list of the
+`disjoint` constraints below it. `PackedTree` is the form that tables use; this one is for comparison.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada import kernels
+from contrada.errors import KeyInUseError, UnknownKeyError
+from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate, relate_sampled
+from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.relate import BOX_RELATIONS
+from contrada.index.packed import NO_MASKS
+
+Split = Literal["quadratic", "linear", "rstar"]
+METHODS: dict[str, int] = {"quadratic": 0, "linear": 1, "rstar": 2}
+ROOT = 0  # places in the state of a tree, as in kernels/rtree/crtree.py
+MAX_HEIGHT = 32
+NOBODY = -1
+FIRST_ROOM = 16
+
+# For every mask, the relations of boxes in which a constraint must be evaluated.
+ADMITTED: NDArray[np.uint8] = np.array(
+    [np.bitwise_or.reduce(BOX_RELATIONS[[bool(mask >> k & 1) for k in range(8)]]) for mask in range(256)], np.uint8
+)
+ADMITTED.setflags(write=False)
+
+
+class TreeArrays(NamedTuple):
+    """The arrays of a tree in the order in which kernels take them; constraints have slots, nodes have numbers."""
+
+    boxes: NDArray[np.float64]
+    parents: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    tails: NDArray[np.int32]
+    children: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    levels: NDArray[np.int32]
+    slot_boxes: NDArray[np.float64]
+    slot_parents: NDArray[np.int32]
+    slot_heads: NDArray[np.int32]
+    nexts: NDArray[np.int32]
+    prevs: NDArray[np.int32]
+    state: NDArray[np.int64]
+
+
+def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
+    """Room for so many constraints and for every node that they can need, those in transit included."""
+    nodes = slots // (minimum - 1) + 2 * MAX_HEIGHT
+    return TreeArrays(
+        boxes=np.empty((nodes, 4)),
+        parents=nobody(nodes),
+        heads=nobody(nodes),
+        tails=nobody(nodes),
+        children=nobody(nodes, maximum + 1),
+        counts=np.zeros(nodes, np.int32),
+        levels=nobody(nodes),
+        slot_boxes=np.empty((slots, 4)),
+        slot_parents=nobody(slots),
+        slot_heads=nobody(slots),
+        nexts=nobody(slots),
+        prevs=nobody(slots),
+        state=np.array([NOBODY, 0, NOBODY], np.int64),
+    )
+
+
+def nobody(*shape: int) -> NDArray[np.int32]:
+    """An array of references that lead nowhere."""
+    return np.full(shape, NOBODY, np.int32)
+
+
+class CRTree:
+    """Constraints on one attribute against regions; a message's region or point is matched against all of them.
+
+    >>> tree = CRTree()
+    >>> tree.insert(7, Relation.OVERLAPS, Region.box(0, 0, 4, 4))
+    >>> tree.insert(8, Relation.DISJOINT, Region.box(8, 8, 9, 9))
+    >>> tree.match(Region.box(2, 2, 6, 6)).tolist()
+    [7, 8]
+    """
+
+    __slots__ = (
+        "_free",
+        "_masks",
+        "_places",
+        "_regions",
+        "_rows",
+        "_slots",
+        "_tree",
+        "crs",
+        "maximum",
+        "minimum",
+        "split",
+    )
+
+    def __init__(self, split: Split = "quadratic", minimum: int = 4, maximum: int = 10) -> None:
+        """An empty tree whose nodes, the root excepted, have from `minimum` to `maximum` children."""
+        if split not in METHODS:
+            raise ValueError(f"split is one of {', '.join(METHODS)}; got {split!r}")
+        if not 2 <= minimum <= (maximum + 1) // 2:
+            raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
+        self.split, self.minimum, self.maximum = split, minimum, maximum
+        self.crs: Crs | None = None
+        self._tree = empty_arrays(FIRST_ROOM, minimum, maximum)
+        self._masks = np.zeros(FIRST_ROOM, np.uint8)
+        self._rows = np.zeros(FIRST_ROOM, np.int64)
+        self._places = np.full(FIRST_ROOM, NOBODY, np.int64)  # of a slot's region in the store
+        self._slots: dict[int, int] = {}
+        self._free = list(range(FIRST_ROOM))[::-1]
+        self._regions = RegionStore()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def insert(self, row: int, relations: RelationSet | Relation | int, region: Region) -> None:
+        """Add a constraint, a set of relations (or its mask) to a region; `match` reports it as `row`.
+
+        Takes O(log n), and copies the region's coordinates.
+        """
+        row, mask = index(row), mask_of(relations)
+        if row in self._slots:
+            raise KeyInUseError(f"row {row} is in the tree already")
+        if not isinstance(region, Region):
+            raise TypeError(f"a CRTree holds constraints on a Region, not on a {type(region).__name__}")
+        self.crs = common_crs(self.crs, region.crs)
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        self._slots[row] = slot
+        self._rows[slot], self._masks[slot] = row, mask
+        self._places[slot] = self._regions.append(region)
+        self._tree.slot_boxes[slot] = region.bounds
+        self._tree.slot_heads[slot] = slot if mask & 1 else NOBODY
+        kernels.insert_constraint(*self._tree, slot, self.minimum, METHODS[self.split])
+
+    def delete(self, row: int) -> None:
+        """Remove a constraint; takes O(log n) but for nodes that become too small and are put in again."""
+        slot = self._slots.pop(row, None)
+        if slot is None:
+            raise UnknownKeyError(f"row {row} is not in the tree")
+        kernels.delete_constraint(*self._tree, slot, self.minimum, METHODS[self.split])
+        self._tree.slot_heads[slot] = NOBODY
+        self._places[slot] = NOBODY
+        self._free.append(slot)
+        if len(self._regions) > 2 * len(self) + FIRST_ROOM:
+            slots = np.fromiter(self._slots.values(), np.int64, len(self))
+            self._regions.keep(self._places[slots])
+            self._places[slots] = np.arange(len(slots))
+
+    def match(self, value: Region | Point, *, density: float | None = None) -> NDArray[np.int64]:
+        """Rows of the constraints that a message's value satisfies, in order.
+
+        With a density, constraints that their boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`),
+        which knows no points.
+        """
+        if not isinstance(value, (Region, Point)):
+            raise TypeError(f"a CRTree matches a Region or a Point, not a {type(value).__name__}")
+        if density is not None and isinstance(value, Point):
+            raise TypeError("Algorithm 1 samples the boundary of a Region; a Point has none")
+        common_crs(self.crs, value.crs)
+        decided, candidates = self.search(value)
+        if len(candidates):
+            codes = self._relations(value, candidates, density)
+            candidates = candidates[(self._masks[candidates] >> codes & 1).astype(bool)]
+        rows: NDArray[np.int64] = np.sort(self._rows[np.concatenate([decided, candidates])])
+        return rows
+
+    def _relations(self, value: Region | Point, slots: NDArray[np.int32], density: float | None) -> NDArray[np.uint8]:
+        """Relation codes of a value to the regions of some constraints."""
+        places = self._places[slots]
+        if isinstance(value, Region) and density is None:
+            codes = np.empty(len(places), np.uint8)
+            kernels.relate_chosen(*value.kernel_arrays, *self._regions.kernel_arrays(), frozen(places), NO_MASKS, codes)
+            return codes
+        column = RegionArray(take(self._regions.arrays, places), self.crs)
+        if isinstance(value, Region) and density is not None:
+            return relate_sampled(value, column, density)
+        return relate(value, column, threads=1)
+
+    def search(self, value: Region | Point) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Slots of the constraints that boxes show to hold, and of those that must be evaluated."""
+        t = self._tree
+        if not self._slots:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        decided, candidates = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
+        # A point is apart from a box, on its boundary or inside: the relations that Table 2 asks for hold of it too.
+        box = value.column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
+        count, found = kernels.search_constraints(
+            box, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
+            t.nexts, self._masks, ADMITTED, int(t.state[ROOT]), decided, candidates,
+        )  # fmt: skip
+        return decided[:count], candidates[:found]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays but the coordinates; they have room for up to twice the constraints."""
+        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions.kernel_arrays()[1:]]
+        return sum(array.nbytes for array in arrays)
+
+    def _grow(self) -> None:
+        """Double the room; called when every slot is taken."""
+        slots = len(self._masks)
+        larger = empty_arrays(2 * slots, self.minimum, self.maximum)
+        for old, new in zip(plain(self._tree), plain(larger), strict=True):
+            new[: len(old)] = old
+        self._tree = larger
+        self._masks, self._rows, self._places = (
+            with_room(array, 2 * slots) for array in (self._masks, self._rows, self._places)
+        )
+        self._free = list(range(slots, 2 * slots))[::-1]
+
+    # Invariants
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant does not hold."""
+        t, root = self._tree, int(self._tree.state[ROOT])
+        nodes, slots = np.flatnonzero(t.levels >= 0).tolist(), []
+        assert root in nodes or not self._slots, "constraints without a root"
+        reached = [root] if nodes else []
+        for node in reached:
+            below = t.children[node, : t.counts[node]].tolist()
+            self._check_node(node, root, below)
+            if t.levels[node] > 0:
+                reached += below
+            else:
+                slots += below
+        assert sorted(reached) == nodes, "a node is reached in two ways or not at all"
+        assert sorted(slots) == sorted(self._slots.values()), "a constraint stands in two leaves or in none"
+        assert sorted(self._free + slots) == list(range(len(self._masks))), "a slot is lost"
+        assert self._free_nodes() == int(t.state[1]) - len(nodes), "a node is lost"
+        assert all(self._rows[slot] == row for row, slot in self._slots.items()), "a row has lost its slot"
+        bounds = self._regions.arrays.bounds[self._places[slots]]
+        assert (bounds == t.slot_boxes[slots]).all(), "a constraint's box is not that of its region"
+
+    def _check_node(self, node: int, root: int, below: list[int]) -> None:
+        t = self._tree
+        least = self.minimum if node != root else 2 if t.levels[node] else 0
+        assert least <= len(below) <= self.maximum, f"node {node} has {len(below)} children"
+        is_leaf = t.levels[node] == 0
+        boxes, parents = (t.slot_boxes, t.slot_parents) if is_leaf else (t.boxes, t.parents)
+        assert node != root or t.parents[node] == NOBODY, "the root has a parent"
+        assert (parents[below] == node).all(), f"a child of node {node} has another parent"
+        assert is_leaf or (t.levels[below] == t.levels[node] - 1).all(), "leaves at different depths"
+        if below:
+            tight = [*boxes[below, :2].min(axis=0), *boxes[below, 2:].max(axis=0)]
+            assert (t.boxes[node] == tight).all(), f"the box of node {node} is not tight"
+        lists = [[k] for k in below if self._masks[k] & 1] if is_leaf else [self._listed(k) for k in below]
+        listed = self._listed(node)
+        assert len(set(listed)) == len(listed), f"the list of node {node} names a constraint twice"
+        assert sorted(listed) == sorted(slot for part in lists for slot in part), f"the list of node {node} is wrong"
+
+    def _listed(self, node: int) -> list[int]:
+        """The `disjoint` constraints of a node, in the order of its list."""
+        t = self._tree
+        listed, tail = [int(t.heads[node])], int(t.tails[node])
+        if listed[0] == NOBODY:
+            assert tail == NOBODY, f"the list of node {node} has a tail and no head"
+            return []
+        while listed[-1] != tail:
+            following = int(t.nexts[listed[-1]])
+            assert following != NOBODY, f"the list of node {node} does not reach its tail"
+            assert t.prevs[following] == listed[-1], "the list differs backwards"
+            assert len(listed) < len(self._masks), f"the list of node {node} runs in a circle"
+            listed.append(following)
+        return listed
+
+    def _free_nodes(self) -> int:
+        node, count = int(self._tree.state[2]), 0
+        while node != NOBODY:
+            node, count = int(self._tree.parents[node]), count + 1
+        return count
+
+
+class RegionStore:
+    """Regions in flat arrays that grow at their ends, with the edge indexes of large ones."""
+
+    __slots__ = ("_arrays", "_sizes")
+
+    def __init__(self) -> None:
+        self._fill(concatenate([]))
+
+    def _fill(self, arrays: Arrays) -> None:
+        self._arrays = [array.copy() for array in RegionArray(arrays).kernel_arrays()]
+        self._sizes = [len(array) for array in self._arrays]
+
+    def __len__(self) -> int:
+        return self._sizes[-1]
+
+    @property
+    def arrays(self) -> Arrays:
+        """The regions as a column's arrays: views, good until the store changes."""
+        return Arrays(*self._views()[:5])
+
+    def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The same as relation kernels take them, with the edge indexes."""
+        *arrays, boxes, chains = self._views()
+        return (*map(frozen, arrays), boxes, frozen(chains))
+
+    def _views(self) -> list[NDArray[Any]]:
+        return [array[:size] for array, size in zip(self._arrays, self._sizes, strict=True)]
+
+    def append(self, region: Region) -> int:
+        """Add a region; returns its place."""
+        new = list(RegionArray(compact(region.column.arrays)).kernel_arrays())
+        old = self.arrays
+        new[1], new[2] = new[1][1:] + old.ring_offsets[-1], new[2][1:] + old.region_offsets[-1]
+        new[6] = np.where(new[6] < 0, new[6], new[6] + self._sizes[5])
+        for k, added in enumerate(new):
+            start = self._sizes[k]
+            self._sizes[k] += len(added)
+            self._arrays[k] = with_room(self._arrays[k], self._sizes[k])
+            self._arrays[k][start : self._sizes[k]] = added
+        return len(self) - 1
+
+    def keep(self, places: NDArray[np.int64]) -> None:
+        """Keep the regions at these places alone, in this order."""
+        self._fill(take(self.arrays, places))
+
+
+def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
+    """The arrays without their names."""
+    return list(arrays)
+
+
+def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array, or a copy of it twice as long as need be if it is shorter than `size`."""
+    if size <= len(array):
+        return array
+    longer = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def mask_of(relations: RelationSet | Relation | int) -> int:
+    """The mask of a relation or a set; a plain number is a mask already."""
+    if isinstance(relations, (Relation, RelationSet)):
+        return RelationSet(relations).mask
+    return RelationSet.from_mask(index(relations)).mask

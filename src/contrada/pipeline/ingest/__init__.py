@@ -1,0 +1,1 @@
+"""Files and tables into rows of valid geometry and a quarantine."""

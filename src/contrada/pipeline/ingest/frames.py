@@ -1,0 +1,122 @@
+"""DataFrames and tables as a source of ingest: Spark's GEOMETRY columns, or WKB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import CrsError, FormatError
+from contrada.formats.spatial import Spatial
+from contrada.geometry.crs import Crs
+from contrada.pipeline.ingest import planning
+from contrada.pipeline.ingest.ingesting import About, Ingested, mapped
+from contrada.pipeline.ingest.quarantine import FILE, ROW, Wanted, sifting
+from contrada.pipeline.ingest.survey import known_srid, usual_geometry
+from contrada.pipeline.spark_types import quoted
+from contrada.pipeline.systems import frame_systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) -> Ingested:
+    """The rows of a DataFrame; rows of a GEOMETRY(ANY) column are read by their SRIDs."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    geometry, is_own = _geometry_of(frame)
+    others = [field for field in frame.schema.names if field != geometry]
+    placed = _placed(frame, name)
+    column = F.col(quoted(geometry))
+    crs = None if is_own else _crs_of_binary(frame, geometry)
+    parts = _by_srid(placed, column, frame.schema[geometry].dataType) if is_own else [(crs, placed)]
+    places = [
+        (f"{name}, {geometry} in {crs.label}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
+    ]
+    target = planning.one_crs(places, spatial.to_crs)
+    spatial = Spatial(target, spatial.to_crs, spatial.buffer)
+    schema = _plain(to_arrow_schema(frame.select(*map(quoted, others)).schema))
+    names = planning.schema_names(schema, {})
+    wanted = Wanted(planning.united([(schema, names)]), spatial, repair)
+    outcome = None
+    for (_, part), (_, crs) in zip(parts, places, strict=True):
+        values = (F.st_asbinary(column) if is_own else column).alias(geometry)
+        chosen = part.select(*map(quoted, others), values, FILE, ROW)
+        sift = sifting(geometry, crs, names, wanted)  # rows of WKB may name another, which is then theirs
+        made = mapped(chosen, sift, wanted)
+        outcome = made if outcome is None else outcome.union(made)
+    assert outcome is not None
+    return Ingested(outcome, About(target, (name,), None, {}))
+
+
+def _plain(schema: Any) -> bytes:
+    import pyarrow as pa
+
+    from contrada.formats.schema_merge import plain_type
+
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in schema])
+    return bytes(plain.serialize().to_pybytes())
+
+
+def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
+    """The column that holds geometry, and whether it is of Spark's own type."""
+    import pyarrow as pa
+
+    own = [field.name for field in frame.schema if field.dataType.typeName() == "geometry"]
+    if own:
+        return ("geometry" if "geometry" in own else own[0]), True
+    for field in frame.schema:
+        if field.dataType.typeName() == "geography":
+            raise CrsError(f"column {field.name!r} is GEOGRAPHY; relations here are planar")
+    kinds = {"binary": pa.binary()}
+    return usual_geometry(
+        pa.schema([(f.name, kinds.get(f.dataType.typeName(), pa.null())) for f in frame.schema])
+    ), False
+
+
+def _placed(frame: DataFrame, name: str) -> DataFrame:
+    """The rows with where they stood: file and row if they are from files, else the name and a running number."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    if {FILE, ROW} & set(frame.columns):
+        raise FormatError(f"columns may not be called {FILE} or {ROW}")
+    try:
+        placed = frame.select("*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW))
+        _ = placed.schema  # asks whether there is such metadata
+    except PySparkException:
+        placed = frame.select("*", F.lit(name).alias(FILE), F.monotonically_increasing_id().alias(ROW))
+    return placed
+
+
+def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[Crs | None, DataFrame]]:
+    """The rows of a GEOMETRY column by their CRS; those without geometry are with the first."""
+    from pyspark.sql import functions as F
+
+    if kind.simpleString() != "geometry(any)":
+        return [(_crs_of(kind.srid), frame)]
+    srid = F.st_srid(column)
+    found = sorted(row[0] for row in frame.select(srid).distinct().collect() if row[0] is not None)
+    if len(found) < 2:
+        return [(_crs_of(found[0]) if found else None, frame)]
+    first = frame.where(srid.isNull() | (srid == found[0]))
+    return [(_crs_of(found[0]), first), *((_crs_of(one), frame.where(srid == one)) for one in found[1:])]
+
+
+def _crs_of(srid: int) -> Crs | None:
+    return Crs.of(srid) if srid > 0 else None
+
+
+def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
+    """The CRS of a column of WKB: what the column names, or else the SRID of its first value."""
+    from pyspark.sql import functions as F
+
+    from contrada.geometry.named import wkb_srids
+
+    named = frame_systems(frame, [name]).get(name)
+    if named is not None or frame.isStreaming:
+        return named
+    import pyarrow as pa
+
+    first = frame.select(F.col(quoted(name))).where(F.col(quoted(name)).isNotNull()).limit(1).collect()
+    srids = wkb_srids(pa.array([bytes(row[0]) for row in first], pa.binary())).tolist()
+    return known_srid(srids[0]) if srids else None

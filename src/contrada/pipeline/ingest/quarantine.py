@@ -1,0 +1,150 @@
+"""Batches of rows sifted in Spark tasks: good rows with valid geometry, bad ones with reasons, in one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from contrada.errors import ContradaError
+from contrada.pipeline.ingest.splits import Batch, Piece, Unread, read_piece
+
+if TYPE_CHECKING:
+    from contrada.formats.spatial import Spatial
+
+GEOMETRY = "geometry"
+FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__repaired"
+
+Task = Callable[[Iterable[Any]], Iterator[Any]]  # what mapInArrow takes
+
+
+class Wanted(NamedTuple):
+    """What comes out: the columns, serialised, and how geometry is treated."""
+
+    schema: bytes
+    spatial: Spatial
+    repair: bool
+
+    def columns(self) -> Any:
+        """The columns of the rows but the geometry."""
+        import pyarrow as pa
+
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    def outcome(self) -> Any:
+        """All columns that come out: those of the rows, and those that tell what became of each."""
+        import pyarrow as pa
+
+        marks = [(GEOMETRY, pa.binary()), (FILE, pa.string()), (ROW, pa.int64()), (REASON, pa.string())]
+        return pa.schema([*self.columns(), *map(pa.field, *zip(*marks, strict=True)),
+                          pa.field(RAW, pa.string()), pa.field(REPAIRED, pa.bool_())])  # fmt: skip
+
+
+def reading(pieces: Sequence[Piece], wanted: Wanted) -> Task:
+    """The task that reads pieces by their numbers."""
+
+    def read(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for k in batch.column(0).to_pylist():
+                for found in read_piece(pieces[k]):
+                    yield from quarantined([found], wanted) if isinstance(found, Unread) else sifted(found, wanted)
+
+    return read
+
+
+def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Wanted) -> Task:
+    """The task that sifts rows that Spark has read; they have the columns FILE and ROW."""
+
+    def sift(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
+            coded = uris.dictionary_encode()
+            files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+            named = {names[name]: column for name, column in columns.items()}
+            yield from sifted(Batch(files, numbers, named, values, crs), wanted)
+
+    return sift
+
+
+def path_of(uri: str) -> str:
+    """The path that Spark means; what is no file URI is as it was.
+
+    >>> path_of("file:/data/a%20b+c.parquet"), path_of("s3://bucket/a.parquet")
+    ('/data/a b+c.parquet', 's3://bucket/a.parquet')
+    """
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
+    """The rows of a batch as record batches; if a row spoils the whole, it is found by halves and set aside alone."""
+    import pyarrow as pa
+
+    if not len(batch.numbers):
+        return
+    try:
+        made = list(_sifted(batch, wanted))
+    except (ContradaError, pa.ArrowException, ValueError, ArithmeticError) as error:
+        half = len(batch.numbers) // 2
+        if half:
+            yield from sifted(batch.slice(0, half), wanted)
+            yield from sifted(batch.slice(half, len(batch.numbers)), wanted)
+            return
+        made = list(quarantined([_unread(batch, 0, str(error))], wanted))
+    yield from made
+
+
+def _sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    from contrada.formats.schema_merge import conformed
+    from contrada.formats.sifting import sift_column
+    from contrada.geometry import Crs
+
+    kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, Crs.of(batch.crs), wanted.repair)
+    if len(kept.rows):
+        rows, count = pa.array(kept.rows), len(kept.rows)
+        columns = [
+            conformed(batch.columns[field.name].take(rows), field.type)
+            if field.name in batch.columns
+            else pa.nulls(count, field.type)
+            for field in wanted.columns()
+        ]
+        schema = wanted.outcome()
+        marks = [pa.nulls(count, schema.field(name).type) for name in (FILE, ROW, REASON, RAW)]  # of bad rows alone
+        repaired = pa.array(np.isin(kept.rows, kept.repaired))
+        yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
+    yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
+
+
+def _unread(batch: Batch, row: int, reason: str) -> Unread:
+    """A row of a batch as it is set aside."""
+    import pyarrow as pa
+
+    from contrada.formats.row_files import row_text
+
+    one = batch.slice(row, row + 1)
+    raw = row_text(pa.table({**one.columns, GEOMETRY: one.geometry}), 0) if one.raws is None else one.raws[0]
+    return Unread(one.files[0].as_py(), one.numbers[0].as_py(), reason, raw)
+
+
+def quarantined(items: Sequence[Unread], wanted: Wanted) -> Iterator[Any]:
+    """Bad rows as a record batch: their columns are null, their text and the reason are kept."""
+    import pyarrow as pa
+
+    if not items:
+        return
+    schema = wanted.outcome()
+    given = dict(zip((FILE, ROW, REASON, RAW), map(list, zip(*items, strict=True)), strict=True))
+    given[REPAIRED] = [False] * len(items)
+    yield pa.RecordBatch.from_arrays(
+        [
+            pa.array(given[field.name], field.type) if field.name in given else pa.nulls(len(items), field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )

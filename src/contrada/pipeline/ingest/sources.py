@@ -1,0 +1,98 @@
+"""The files of a source, their formats, and the texts beside them that say whose they are."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from contrada.errors import FormatError
+from contrada.formats.records import PEEKED, guess_format
+
+PARQUET, LINES, GIS = "parquet", "ndjson", "gis"
+SUFFIXES = {
+    ".parquet": PARQUET, ".geoparquet": PARQUET, ".pq": PARQUET, ".ndjson": LINES, ".jsonl": LINES,
+    ".geojsonl": LINES, ".ndgeojson": LINES, ".geojsons": "geojsonseq", ".geojsonseq": "geojsonseq",
+}  # fmt: skip
+JSON_SUFFIXES = (".json", ".geojson")
+JSON_FORMATS = ("json", "ndjson", "geojsonseq")
+# Parts of a Shapefile, and what people put beside data: read with it, or not data.
+COMPANIONS = frozenset({
+    ".shx", ".dbf", ".prj", ".cpg", ".qix", ".qpj", ".sbn", ".sbx", ".fbn", ".fbx", ".ain", ".aih", ".atx", ".ixs",
+    ".mxs", ".idm", ".ind", ".crc", ".txt", ".md", ".html", ".pdf", ".rst", ".png", ".jpg", ".qml", ".sld", ".lyr",
+    ".gpkg-wal", ".gpkg-shm",
+})  # fmt: skip
+NOTES = ("license", "licence", "attribution", "copyright", "copying")
+LONGEST_NOTE = 4000  # characters
+
+
+class File(NamedTuple):
+    """A file to read: its path, format and size."""
+
+    path: str
+    format: str
+    size: int
+
+
+def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[File]:
+    """The files of paths, of directories all that are in them and below, in the order of their names, each once."""
+    found: dict[str, File] = {}
+    for source in sources:
+        path = Path(os.fspath(source).removeprefix("file://"))
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        for inner in _below(path):
+            whole = Path(os.path.abspath(inner))
+            found.setdefault(str(whole), _file(whole))
+    if not found:
+        raise FormatError(f"there is no file to read in {', '.join(os.fspath(source) for source in sources)}")
+    return list(found.values())
+
+
+def _below(path: Path) -> Iterator[Path]:
+    if not path.is_dir() or path.suffix.lower() == ".gdb":  # a geodatabase is a directory
+        yield path
+        return
+    for inner in sorted(path.iterdir()):
+        if not inner.name.startswith((".", "_")) and not _is_beside(inner):
+            yield from _below(inner)
+
+
+def _is_beside(path: Path) -> bool:
+    """True for what lies beside data and is none."""
+    name = path.name.lower()
+    if path.is_dir():
+        return False
+    return path.suffix.lower() in COMPANIONS or name.endswith(".shp.xml") or _is_note(path) or name == "dataset.json"
+
+
+def _is_note(path: Path) -> bool:
+    return path.name.lower().startswith(NOTES) and path.suffix.lower() in ("", ".txt", ".md")
+
+
+def _file(path: Path) -> File:
+    size = path.stat().st_size
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return File(str(path), SUFFIXES[suffix], size)
+    head = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(PEEKED)
+    if suffix in JSON_SUFFIXES:
+        guessed = guess_format(head) if head.strip() else "json"  # what is empty is no JSON
+        return File(str(path), guessed if guessed in JSON_FORMATS else GIS, size)
+    return File(str(path), PARQUET if head.startswith(b"PAR1") else GIS, size)
+
+
+def notes_of(files: Iterable[File]) -> dict[str, str]:
+    """The texts beside files that tell of license or attribution, by their paths."""
+    folders = dict.fromkeys(Path(file.path).parent for file in files)
+    notes = {}
+    for folder in folders:
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and _is_note(path):
+                notes[str(path)] = path.read_text(errors="replace")[:LONGEST_NOTE]
+    return notes

@@ -1,0 +1,184 @@
+"""Files read piece by piece in Spark tasks: each piece gives batches of rows, and what could not be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+from contrada.errors import ContradaError, FormatError
+from contrada.geometry.arrow_checks import check_column, guarded, unreadable_reason
+from contrada.pipeline.ingest.sources import GIS, LINES, PARQUET
+
+if TYPE_CHECKING:
+    from contrada.pipeline.ingest.survey import Surveyed
+
+BY_ROWS = (GIS, PARQUET)
+BATCH = 1 << 15  # rows
+FEATURES = 50_000  # for one task
+PARQUET_ROWS = 1 << 17  # the same; a row group that several tasks share is read by each of them
+DOCUMENT_BYTES = 64 << 20  # of a JSON document for one task, roughly
+
+
+class Piece(NamedTuple):
+    """A part of a file that one task reads; `first` is the number of its first row, line or item.
+
+    `names` are the names that columns come out with, `schema` their types, serialised; a piece with an `error` cannot
+    be read at all.
+    """
+
+    file: str
+    path: str
+    format: str
+    layer: str | None
+    start: int
+    stop: int
+    first: int
+    geometry: str
+    crs: str | None
+    names: dict[str, str]
+    schema: bytes
+    error: str | None = None
+
+
+class Batch(NamedTuple):
+    """Rows: where they stood, their columns, their geometry, and their texts if they are JSON."""
+
+    files: Any
+    numbers: Any
+    columns: dict[str, Any]
+    geometry: Any
+    crs: str | None
+    raws: list[str] | None = None
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """Some of the rows."""
+        return Batch(
+            self.files.slice(start, stop - start),
+            self.numbers.slice(start, stop - start),
+            {name: values.slice(start, stop - start) for name, values in self.columns.items()},
+            self.geometry.slice(start, stop - start),
+            self.crs,
+            None if self.raws is None else self.raws[start:stop],
+        )
+
+
+class Unread(NamedTuple):
+    """A row, a line or a whole file that cannot be read, the reason, and its text if there is one."""
+
+    file: str
+    number: int | None
+    reason: str
+    raw: str | None
+
+
+def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str]) -> Iterator[Piece]:
+    """The pieces of what a survey found; `first` is the number of its first line, if it is a range of lines."""
+    whole = Piece(
+        found.file, found.path, found.format, found.layer, found.start, found.stop, first, found.geometry, crs, names,
+        found.schema, found.error,
+    )  # fmt: skip
+    if found.error is not None or found.format == LINES:
+        yield whole
+        return
+    step = PARQUET_ROWS if found.format == PARQUET else FEATURES
+    if found.format not in BY_ROWS:  # each task reads the whole document
+        step = -(-max(found.rows, 1) // max(1, -(-found.size // DOCUMENT_BYTES)))
+    for start in range(0, found.rows, step):
+        yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
+
+
+def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
+    """The rows of a piece; from where it cannot be read on there is one Unread."""
+    if piece.error is not None:
+        yield Unread(piece.file, None, piece.error, None)
+        return
+    done = piece.first
+    try:
+        for found in guarded(_read_rows(piece) if piece.format in BY_ROWS else _read_features(piece), "the file"):
+            if isinstance(found, Batch) and piece.format in BY_ROWS:
+                done += len(found.numbers)
+            yield found
+    except ContradaError as error:
+        reason = unreadable_reason(error)
+        yield Unread(piece.file, done, reason, None)
+
+
+def _read_rows(piece: Piece) -> Iterator[Batch]:
+    """The rows of a range; fewer than there should be are an error."""
+    import numpy as np
+    import pyarrow as pa
+
+    done = piece.start
+    for whole in _gis_batches(piece) if piece.format == GIS else _parquet_batches(piece):
+        batch = whole.slice(0, piece.stop - done)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name == piece.geometry or name in piece.names:
+                check_column(column, f"column {name!r}")
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        numbers = pa.array(np.arange(done, done + batch.num_rows))
+        done += batch.num_rows
+        geometry = columns.pop(piece.geometry)
+        named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
+        yield Batch(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
+        if done == piece.stop:
+            return
+    raise FormatError(f"it has {piece.stop} rows or more, and ends after {done}")
+
+
+def _gis_batches(piece: Piece) -> Iterator[Any]:
+    """Record batches from the first feature of a piece on."""
+    from pyogrio.raw import open_arrow
+
+    options = {"layer": piece.layer, "batch_size": BATCH, "use_pyarrow": True}
+    with open_arrow(piece.path, skip_features=piece.start, **options) as (_, reader):
+        yield from reader
+
+
+def _parquet_batches(piece: Piece) -> Iterator[Any]:
+    """Record batches from the first row of a piece on; row groups before it are not read."""
+    from contrada.formats.bounded import Expansion, open_parquet
+
+    size = os.path.getsize(piece.path)
+    expansion = Expansion("the file", size)
+    opened = open_parquet(piece.path, BATCH, size, (piece.start, piece.stop))
+    with opened.file as file:
+        before = 0
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            skipped = min(max(piece.start - before, 0), rows)
+            before += rows
+            for batch in opened.batches(row_groups=[group], use_threads=False) if skipped < rows else ():
+                if skipped < batch.num_rows:
+                    yield from expansion.slices(batch.slice(skipped))
+                skipped = max(skipped - batch.num_rows, 0)
+
+
+def _read_features(piece: Piece) -> Iterator[Batch | Unread]:
+    import pyarrow as pa
+
+    from contrada.formats.geojson_columns import read_features
+    from contrada.formats.records import json_records
+    from contrada.pipeline.ingest.lines import Range
+
+    schema = pa.ipc.read_schema(pa.py_buffer(piece.schema))
+    with open(piece.path, "rb") as file:
+        if piece.format == LINES:
+            records = json_records(cast(BinaryIO, Range(file, piece.start, piece.stop)), LINES)
+            offset = piece.first
+        else:
+            records, offset = islice(json_records(file, piece.format), piece.start, piece.stop), 0
+        while taken := list(islice(records, BATCH)):
+            found = read_features(taken, schema, piece.crs)
+            for number, reason, raw in found.rejected:
+                yield Unread(piece.file, offset + number, reason, raw)
+            numbers = pa.array([offset + number for number in found.numbers], pa.int64())
+            named = {piece.names[name]: values for name, values in found.properties.items()}
+            yield Batch(_repeated(piece.file, len(numbers)), numbers, named, found.wkb, piece.crs, found.raws)
+
+
+def _repeated(text: str, count: int) -> Any:
+    import pyarrow as pa
+
+    return pa.repeat(pa.scalar(text), count)

@@ -1,0 +1,260 @@
+"""What is in files: columns, CRS, number of rows. Looked up before anything is read in earnest, in Spark tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.crs import Crs
+from contrada.installation import missing
+from contrada.pipeline.ingest.sources import GIS, LINES, PARQUET, File
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FEW = 64  # Parquet files whose footers are read at once: a Spark job would take longer
+LINE_BYTES = 32 << 20  # of newline JSON for one task
+USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
+CREDITS = ("attribution", "license", "licence", "copyright")
+
+
+class Part(NamedTuple):
+    """A file, or of newline JSON a range of its bytes."""
+
+    path: str
+    format: str
+    size: int
+    start: int
+    stop: int
+
+
+class Surveyed(NamedTuple):
+    """What a part, or one layer of it, holds; or why it cannot be read.
+
+    `file` names it to people; `crs` is what it says itself; `schema` is Arrow's, without the geometry, serialised;
+    `lines` counts the lines of newline JSON, empty ones too.
+    """
+
+    path: str
+    format: str
+    size: int
+    start: int
+    stop: int
+    file: str
+    layer: str | None
+    rows: int
+    lines: int
+    schema: bytes
+    geometry: str
+    crs: str | None
+    credit: str | None
+    error: str | None
+
+
+_DDL = (
+    "path string, format string, size long, start long, stop long, file string, layer string, rows long, lines long, "
+    "schema binary, geometry string, crs string, credit string, error string"
+)
+
+
+def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> list[Surveyed]:
+    """What all files hold, in their order."""
+    parts = [part for file in files for part in _parts(file)]
+    if len(parts) <= FEW and all(part.format == PARQUET for part in parts):
+        return [found for part in parts for found in surveyed(part, layer)]
+
+    def look(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            rows = [(k, *found) for k in batch.column(0).to_pylist() for found in surveyed(parts[k], layer)]
+            columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(15)]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(values, kind) for values, kind in zip(columns, _arrow_types(), strict=True)],
+                names=["part", *Surveyed._fields],
+            )
+
+    tasks = spark.range(0, len(parts), 1, min(len(parts), 1000)).mapInArrow(look, f"part long, {_DDL}")
+    found = sorted(tasks.collect(), key=lambda row: row["part"])
+    return [Surveyed(*(_plain(value) for value in row[1:])) for row in found]
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _arrow_types() -> list[Any]:
+    import pyarrow as pa
+
+    kinds = {"string": pa.string(), "long": pa.int64(), "binary": pa.binary()}
+    return [pa.int64(), *(kinds[column.split()[1]] for column in _DDL.split(", "))]
+
+
+def _parts(file: File) -> Iterator[Part]:
+    step = LINE_BYTES if file.format == LINES else max(file.size, 1)
+    for start in range(0, max(file.size, 1), step):
+        yield Part(*file, start, min(start + step, file.size))
+
+
+def surveyed(part: Part, layer: str | None) -> list[Surveyed]:
+    """What a part holds, a row for each layer; a part that cannot be read is a row with the reason."""
+    look: Callable[[Part, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
+    try:
+        found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
+    except Exception as error:  # libraries raise many kinds for damaged files
+        reason = str(error)[:SHOWN] or type(error).__name__
+        return [_described(part, error=f"the file cannot be read: {reason}")]
+    return found
+
+
+def _described(part: Part, schema: Any = None, **about: Any) -> Surveyed:
+    import pyarrow as pa
+
+    columns = pa.schema([]) if schema is None else schema
+    given: dict[str, Any] = {
+        "file": part.path, "layer": None, "rows": 0, "lines": 0, "geometry": "geometry", "crs": None,
+        "credit": None, "error": None, **about,
+    }  # fmt: skip
+    return Surveyed(*part, schema=columns.serialize().to_pybytes(), **given)
+
+
+def _parquet(part: Part, layer: str | None) -> list[Surveyed]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(part.path) as file:
+        schema = file.schema_arrow
+        name, crs = _geometry_of(file, schema, part.path)
+        others = _plain_schema(schema, name)
+        credit = _credit({key.decode(errors="replace"): value for key, value in (schema.metadata or {}).items()})
+        return [_described(part, others, rows=file.metadata.num_rows, geometry=name, crs=crs, credit=credit)]
+
+
+def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
+    """The geometry column of a Parquet file, and the CRS that it is in."""
+    from contrada.formats.parquet.geometry import parquet_schema
+    from contrada.formats.rows import geometry_columns
+
+    named = geometry_columns(parquet_schema(file))
+    if named.primary is not None:
+        return named.primary, named.crs[named.primary]
+    name = usual_geometry(schema)
+    return name, _crs_of_first(path, name)
+
+
+def usual_geometry(schema: Any) -> str:
+    """The column of a schema that holds geometry, by its name and type; or the only binary one."""
+    import pyarrow as pa
+
+    binary: list[str] = [
+        field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
+    ]
+    by_name = [name for usual in USUAL_NAMES for name in binary if name.lower() == usual]
+    if by_name or len(binary) == 1:
+        return (by_name or binary)[0]
+    raise FormatError(f"no column holds geometry; there are {', '.join(schema.names) or 'none'}")
+
+
+def _crs_of_first(path: str, name: str) -> Crs | None:
+    """The CRS that the first value of a WKB column names by its SRID."""
+    from contrada.formats.bounded import Expansion, open_parquet
+    from contrada.geometry.named import wkb_srids
+
+    size = os.path.getsize(path)
+    opened, expansion = open_parquet(path, 100, size), Expansion("the file", size)
+    with opened.file:
+        for batch in opened.batches(columns=[name]):
+            for part in expansion.slices(batch):
+                values = check_column(part.column(0), f"column {name!r}").drop_null()
+                if len(values):
+                    return known_srid(int(wkb_srids(values)[0]))
+    return None
+
+
+def known_srid(srid: int) -> Crs | None:
+    """The CRS of an SRID; rows with one that means nothing are rejected when they are read."""
+    try:
+        return Crs.of(srid or None)
+    except CrsError:
+        return None
+
+
+def _plain_schema(schema: Any, geometry: str) -> Any:
+    """The columns but the geometry, with the types that they are kept in."""
+    import pyarrow as pa
+
+    from contrada.formats.schema_merge import plain_type
+
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema if field.name != geometry])
+
+
+def _credit(metadata: dict[str, Any] | None) -> str | None:
+    """What metadata say of license or attribution."""
+    for name, value in (metadata or {}).items():
+        if name.lower() in CREDITS and value:
+            return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return None
+
+
+def _gis(part: Part, layer: str | None) -> list[Surveyed]:
+    """The layers of a file that pyogrio reads: those with geometry, or the one that is asked for."""
+    pyogrio = require_pyogrio()
+    layers = [name for name, kind in pyogrio.list_layers(part.path).tolist() if kind is not None]
+    if layer is not None:
+        if layer not in layers:
+            raise FormatError(f"no layer {layer!r}; there are {', '.join(layers) or 'none with geometry'}")
+        layers = [layer]
+    if not layers:
+        raise FormatError("no layer holds geometry")
+    found = []
+    for name in layers:
+        info = pyogrio.read_info(part.path, layer=name, force_feature_count=True)
+        _, table = pyogrio.read_arrow(part.path, layer=name, max_features=1)
+        geometry = info["geometry_name"] or "wkb_geometry"
+        credit = _credit(info.get("dataset_metadata")) or _credit(info.get("layer_metadata"))
+        file = part.path if len(layers) == 1 else f"{part.path}, layer {name}"
+        about = {"rows": info["features"], "geometry": geometry, "crs": info["crs"], "credit": credit}
+        found.append(_described(part, _plain_schema(table.schema, geometry), file=file, layer=name, **about))
+    return found
+
+
+def require_pyogrio() -> Any:
+    """The package pyogrio, or a ContradaError that says what to install."""
+    try:
+        import pyogrio
+    except ImportError as error:
+        raise ContradaError(missing("GIS files are read by pyogrio", "spark")) from error
+    return pyogrio
+
+
+def _features(part: Part, layer: str | None) -> list[Surveyed]:
+    """GeoJSON: a range of lines, or a whole document."""
+    from contrada.formats.geojson_columns import describe_features
+    from contrada.formats.records import json_records
+    from contrada.pipeline.ingest.lines import Range
+
+    with open(part.path, "rb") as file:
+        if part.format != LINES:
+            records = list(json_records(file, part.format))
+            if len(records) == 1 and records[0].error is not None:
+                raise records[0].error
+            about = describe_features(records)
+            credit = _credit(_document(part.path)) if part.format == "json" else None
+            return [_described(part, about.schema, rows=about.rows, crs=about.crs, credit=credit)]
+        lines = Range(file, part.start, part.stop)
+        about = describe_features(json_records(cast(BinaryIO, lines), LINES))
+    return [_described(part, about.schema, rows=about.rows, lines=lines.count, crs=about.crs)]
+
+
+def _document(path: str) -> dict[str, Any]:
+    """The members of a JSON document that say whose it is."""
+    import msgspec
+
+    from contrada.formats.json import decode
+
+    with open(path, "rb") as file:
+        data = file.read()
+    members = decode(data, dict[str, msgspec.Raw]) if data.lstrip()[:1] == b"{" else {}
+    return {name: decode(bytes(value)) for name, value in members.items() if name.lower() in CREDITS}

@@ -1,0 +1,1 @@
+"""Compiling, simplifying and matching whole tables on Spark."""

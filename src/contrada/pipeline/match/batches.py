@@ -1,0 +1,189 @@
+"""Arrow batches of messages through a table: what runs in Spark's Python workers, and knows nothing of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry import Crs
+from contrada.matching import ForwardingTable
+from contrada.matching.storage import SavedNames
+from contrada.pipeline.artifact_cache import opened
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.reasons import plain_text, reason_of
+from contrada.pipeline.systems import NO_SYSTEMS, named_columns
+
+# Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
+# table; the first slice has so many messages.
+ANSWER_ROWS, FIRST_SLICE = 1 << 20, 512
+OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, at most
+LIST_ROWS = 128  # matches in a list at most: Spark keeps ten thousand lists together in memory, however long they are
+
+
+class Answer(NamedTuple):
+    """What the messages of a slice satisfy: pairs of message and row of the table, and why some are bad."""
+
+    asked: int  # messages in the slice
+    messages: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    rejected: list[tuple[int, str]]
+
+    @property
+    def next_size(self) -> int:
+        """How many messages the next slice has."""
+        return max(1, ANSWER_ROWS * self.asked // max(1, len(self.rows)))
+
+
+def match_batches(
+    batches: Iterator[Any],
+    artifact: Artifact,
+    names: tuple[str, ...],
+    by: Literal["subscription", "subscriber"],
+    systems: Mapping[str, Crs] = NO_SYSTEMS,
+) -> Iterator[Any]:
+    """Batches of an id and attributes, which have these names and systems, to batches of matches and rejections."""
+    import pyarrow as pa
+
+    naming: Naming | None = None
+    size = FIRST_SLICE
+    for batch in batches:
+        if naming is None:
+            ready = opened(artifact)
+            naming = Naming(ready.names, artifact, by)
+        whole = pa.Table.from_batches([batch])
+        messages = named_columns(whole.select(range(1, whole.num_columns)), names, systems)
+        for start, answer in answers_of(ready.table, messages, by, size):
+            yield from naming.batches(batch.column(0).slice(start, answer.asked), answer)
+            size = answer.next_size
+
+
+def answers_of(
+    table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"], size: int
+) -> Iterator[tuple[int, Answer]]:
+    """What slices of messages satisfy, with the first message of each; the first slice has so many messages."""
+    start = 0
+    while start < messages.num_rows:
+        part = messages.slice(start, min(size, messages.num_rows - start))  # without columns Arrow clips nothing
+        answer = answer_of(table, part, by)
+        yield start, answer
+        start += part.num_rows
+        size = answer.next_size
+
+
+def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> Answer:
+    """Match a list of messages or the rows of an Arrow table.
+
+    If all of them are refused together, each half is tried, until the bad ones stand alone. Their errors are of any
+    kind: a message must not end the task, or the stream would end by it at every start.
+    """
+    count = len(messages)
+    try:
+        found = table.match_many(messages, by=by, threads=1)
+    except Exception as error:
+        if isinstance(error, MemoryError | OSError):  # the machine's, not a message's
+            raise
+        half = count // 2
+        if not half:
+            return Answer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, reason_of(error))])
+        first, second = (answer_of(table, part, by) for part in (_slice(messages, 0, half), _slice(messages, half)))
+        return Answer(
+            count,
+            np.concatenate([first.messages, second.messages + half]),
+            np.concatenate([first.rows, second.rows]),
+            first.rejected + [(row + half, reason) for row, reason in second.rejected],
+        )
+    owners = np.repeat(np.arange(count), np.diff(found.offsets))
+    return Answer(count, owners, found.rows, [(item.row, plain_text(item.reason)) for item in found.rejected])
+
+
+def _slice(messages: Any, start: int, stop: int | None = None) -> Any:
+    if isinstance(messages, list):
+        return messages[start:stop]
+    return messages.slice(start) if stop is None else messages.slice(start, stop - start)
+
+
+class Naming:
+    """Answers as columns of names: every name is made once, and chosen by its row."""
+
+    def __init__(self, names: SavedNames, artifact: Artifact, by: str) -> None:
+        self._by = by
+        self._keys = names_array(names.keys, artifact.key_type)
+        self._subscribers = names_array(names.subscribers, artifact.subscriber_type)
+        self._owners = names.owners
+
+    def batches(self, ids: Any, answer: Answer) -> Iterator[Any]:
+        """The record batches of an answer: matches first, a list for each message, and rejections after them."""
+        import pyarrow as pa
+
+        for owners, lists in self.lists(answer.messages, answer.rows):
+            yield _batch(ids.take(pa.array(owners)), lists, pa.nulls(len(owners), pa.string()))
+        if answer.rejected:
+            bad = pa.array([row for row, _ in answer.rejected], pa.int64())
+            reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
+            yield _batch(ids.take(bad), pa.nulls(len(bad), self.list_type), reasons)
+
+    def lists(self, owners: NDArray[np.int64], rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Pairs of message and row as short lists of names: the message of each list, and the lists."""
+        import pyarrow as pa
+
+        for start in range(0, len(rows), OUTPUT_ROWS):
+            found, own = self._found(rows[start : start + OUTPUT_ROWS]), owners[start : start + OUTPUT_ROWS]
+            is_head = np.append(True, own[1:] != own[:-1])
+            is_head[::LIST_ROWS] = True
+            heads = np.flatnonzero(is_head)
+            offsets = pa.array(np.append(heads, len(own)), pa.int32())
+            yield own[heads], pa.ListArray.from_arrays(offsets, found)
+
+    @property
+    def list_type(self) -> Any:
+        """The Arrow type of a list of names."""
+        import pyarrow as pa
+
+        return pa.list_(self._found(_NO_ROWS).type)
+
+    def _found(self, rows: NDArray[np.int64]) -> Any:
+        """The names of rows, as structs."""
+        import pyarrow as pa
+
+        if self._by == "subscriber":
+            return pa.StructArray.from_arrays([self._subscribers.take(pa.array(rows))], ["subscriber"])
+        whose = rows if self._owners is None else self._owners[rows]
+        columns = [self._subscribers.take(pa.array(whose)), self._keys.take(pa.array(rows))]
+        return pa.StructArray.from_arrays(columns, ["subscriber", "key"])
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def _batch(ids: Any, found: Any, reasons: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.record_batch([ids, found, reasons], ["message_id", "found", "reason"])
+
+
+def names_array(names: Any, kind: str) -> Any:
+    """Names as an Arrow array of a Spark type; text and integers together are text.
+
+    >>> names_array(["a", 7], "string").to_pylist()
+    ['a', '7']
+    """
+    import pyarrow as pa
+
+    if isinstance(names, list):
+        names = pa.array([str(name) for name in names], pa.string())
+    return names.cast(arrow_type(kind))
+
+
+def arrow_type(kind: str) -> Any:
+    """The Arrow type of names that have a Spark type.
+
+    >>> arrow_type("int")
+    DataType(int32)
+    """
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32()}
+    return types.get(kind, pa.int64())

@@ -1,0 +1,58 @@
+"""The census of attributes over a DataFrame: which ones are asked for and absent, or there with another type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contrada.matching.census import SPATIAL, Census
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.spark_types import fields
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+
+def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
+    """Return an empty census of the attributes that a compiled table asks for."""
+    parts = [part.artifact for part in artifact.partitions] if isinstance(artifact, PartitionedArtifact) else [artifact]
+    census = Census()
+    for part in parts:
+        census.ask(part.kinds)
+    return census
+
+
+def census_of(messages: DataFrame, artifact: Artifact | PartitionedArtifact) -> Census:
+    """Count the messages of a DataFrame, and how many have each attribute that a compiled table asks for."""
+    from pyspark.sql import functions as f
+
+    census = asked_census(artifact)
+    there = [(name, path, kind) for name, path, kind in fields(messages.schema) if name in census.asked]
+    counts = messages.agg(f.count(f.lit(1)), *(f.count(f.col(path)) for _, path, _ in there)).collect()[0]
+    census.messages = int(counts[0])
+    for (name, _, kind), count in zip(there, counts[1:], strict=True):
+        census.add_counts(name, kind_of_spark(kind), int(count))
+    return census
+
+
+def kind_of_spark(kind: DataType) -> str:
+    """Return the kind of values that a column of Spark has.
+
+    >>> from pyspark.sql.types import BinaryType, LongType, StringType
+    >>> kind_of_spark(LongType()), kind_of_spark(StringType()), kind_of_spark(BinaryType())
+    ('number', 'text', 'region or point')
+    """
+    from pyspark.sql import types
+
+    kinds: tuple[tuple[str, tuple[type, ...]], ...] = (
+        ("number", (types.NumericType,)),
+        ("text", (types.StringType, types.VarcharType, types.CharType)),
+        ("boolean", (types.BooleanType,)),
+        ("timestamp", (types.TimestampType, types.TimestampNTZType, types.DateType)),
+        (SPATIAL, (types.BinaryType, types.StructType)),
+        ("array", (types.ArrayType, types.MapType)),
+    )
+    if kind.typeName() == "geometry":
+        return SPATIAL
+    return next((name for name, group in kinds if isinstance(kind, group)), kind.simpleString())

@@ -1,0 +1,163 @@
+"""Subscriptions of a DataFrame compiled into a table, whole or in partitions, at a place that all can reach."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from contrada.amounts import byte_size
+from contrada.errors import ContradaError, FilterError, FormatError
+from contrada.formats.subscriptions import template_columns
+from contrada.matching.queries import Asked, asked_predicate
+from contrada.model import Predicate
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.match.building import build_batches, build_empty, read_rejected
+from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.sizing import Size, measured, table_limits, too_large
+from contrada.pipeline.spark_types import artifacts_place, attribute_columns
+from contrada.pipeline.systems import frame_systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Plan = Literal["auto", "broadcast", "partitioned"]
+NAMES = ("key", "subscriber")
+NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
+REJECTED = "row bigint, key string, reason string"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled table and the rows that are not in it; `count` is the number of subscriptions."""
+
+    artifact: Artifact | PartitionedArtifact
+    session: SparkSession
+    rejected_path: str | None
+    why: str = ""  # the plan was chosen
+
+    @property
+    def count(self) -> int:
+        """The number of subscriptions."""
+        return self.artifact.subscriptions
+
+    @property
+    def rejected(self) -> DataFrame:
+        """The bad rows with `row`, `key` and `reason`, read from a file beside the artifact."""
+        if self.rejected_path is None:
+            return self.session.createDataFrame([], REJECTED)
+        # Not Spark's own reader: it may know the store by another scheme, or look for a plain path elsewhere.
+        return self.session.range(0, 1, 1, 1).mapInArrow(partial(read_rejected, path=self.rejected_path), REJECTED)
+
+
+def compile(
+    subscriptions: DataFrame,
+    artifacts: str | os.PathLike[str] | None = None,
+    *,
+    template: Asked | None = None,
+    plan: Plan = "auto",
+    partitions: int | None = None,
+    messages: DataFrame | None = None,
+) -> Compiled:
+    """Compile rows of `key, subscriber, filter`, or with a template of its columns, into an artifact.
+
+    Keys default to the number of the row, running over the partitions in order, subscribers to the key. Bad rows are
+    set aside and the rest compile. A table that workers can hold is built whole, by one task, for the plan "broadcast";
+    for "partitioned" every filter goes to one of several tables. "auto" decides by the size of the rows. Nothing passes
+    through the driver. `messages` are such as are expected: partitions are balanced by them, too.
+    """
+    predicate = None if template is None else asked_predicate(template)
+    session = subscriptions.sparkSession
+    if plan not in ("auto", "broadcast", "partitioned"):
+        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
+    if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
+        raise ContradaError(f"partitions are a number from 1 to 65535, not {partitions!r}")
+    place = artifacts_place(session, artifacts)
+    columns, types = subscription_columns(subscriptions, predicate)
+    chosen, count, why = _planned(subscriptions, columns, plan, partitions)
+    if chosen == "partitioned":
+        rows = Rows(subscriptions, columns, types, predicate)
+        made, rejected = compile_partitions(rows, place, count, messages)
+        return Compiled(made, session, rejected, why)
+    about = _built(subscriptions, columns, types, predicate, place)
+    return Compiled(Artifact.of(about["artifact"]), session, about["rejected"], why)
+
+
+def _planned(
+    subscriptions: DataFrame, columns: dict[str, Column], plan: Plan, partitions: int | None
+) -> tuple[str, int, str]:
+    """The plan, how many partitions it has, and why."""
+    most, each = table_limits(subscriptions.sparkSession)
+    if plan == "broadcast":
+        return plan, 1, "it was asked for"
+    if plan == "partitioned" and partitions is not None:
+        return plan, partitions, "it was asked for, and the number of partitions with it"
+    size: Size = measured(subscriptions, columns)
+    count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
+    if plan == "partitioned":
+        return plan, count, f"it was asked for; {size}, {byte_size(each)} for a partition"
+    fits = size.table <= most
+    why = f"{size}; a worker takes {'' if fits else 'no more than '}{byte_size(most)}"
+    return ("broadcast" if fits else "partitioned"), count, why
+
+
+def _built(
+    subscriptions: DataFrame,
+    columns: dict[str, Column],
+    types: tuple[str, str],
+    predicate: Predicate | None,
+    place: str,
+) -> dict[str, Any]:
+    """Build the whole table in one task; returns where it is."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.functions import monotonically_increasing_id
+
+    # A coalesced task may begin with the partition that lies near: the sort puts the rows in order again.
+    numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
+        *(f"c{k}" for k in range(len(columns))), "row"
+    )
+    systems = frame_systems(subscriptions, columns)
+    built = partial(build_batches, names=tuple(columns), predicate=predicate, place=place, types=types, systems=systems)
+    ordered = numbered.coalesce(1).sortWithinPartitions("row")
+    try:
+        found = ordered.mapInArrow(built, "about string").collect()
+    except PySparkException as error:
+        if (told := too_large(error, subscriptions.sparkSession)) is not None:
+            raise told from error
+        raise
+    if not found:  # Spark runs no task for what it knows to be empty
+        empty = subscriptions.sparkSession.range(0, 1, 1, 1)
+        found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
+    about: dict[str, Any] = json.loads(found[0]["about"])
+    return about
+
+
+def subscription_columns(
+    subscriptions: DataFrame, template: Predicate | None
+) -> tuple[dict[str, Column], tuple[str, str]]:
+    """The columns of subscriptions that are asked for, by name, and the Spark types of keys and subscribers."""
+    wanted = [*(["filter"] if template is None else template_columns(template)), *NAMES]
+    types = _name_types(subscriptions, wanted)
+    columns = attribute_columns(subscriptions, wanted)
+    for name in wanted:
+        if name not in columns and name not in NAMES:
+            who = "subscriptions without a template have" if template is None else "the template asks for"
+            raise FilterError(f"{who} the column {name!r}; there are {subscriptions.columns}")
+    return columns, types
+
+
+def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:
+    """The Spark types of keys and subscribers; a column that holds neither text nor integers is an error."""
+    found = {field.name: field.dataType.simpleString() for field in subscriptions.schema if field.name in wanted}
+    found = {name: "string" if kind.startswith(("string", "varchar", "char")) else kind for name, kind in found.items()}
+    for name in NAMES:
+        if found.get(name, "string") not in NAME_TYPES:
+            raise FormatError(f"a {name} is text or an integer, and the column holds {found[name]}")
+    if "filter" in wanted and found.get("filter", "string") != "string":
+        raise FormatError(f"a filter is CQL2 text, and the column holds {found['filter']}")
+    key = found.get("key", "bigint")
+    return key, found.get("subscriber", key)

@@ -1,0 +1,166 @@
+"""Messages of a DataFrame against a compiled table: rows of matches and rows of rejections, from one pass."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from contrada.errors import ContradaError, FormatError
+from contrada.matching.census import Census
+from contrada.matching.queries import Asked
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.match.batches import match_batches
+from contrada.pipeline.match.census import census_of
+from contrada.pipeline.match.compiling import Compiled, Plan, compile
+from contrada.pipeline.partitioned.matching import Routed, match_partitions
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
+from contrada.pipeline.spark_types import attribute_columns, name_type
+from contrada.pipeline.systems import Systems, frame_systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+By = Literal["subscription", "subscriber"]
+ID = "message_id"
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Who gets which message, and which messages are bad; both are read from what the first action made."""
+
+    answers: DataFrame  # lists of matches, a few for a message with many, and rejections, which have a `reason`
+    by: By
+    plan: str
+    artifact: Artifact | PartitionedArtifact
+    compiled: Compiled | None  # if subscriptions were given as rows
+    why: str = ""  # the plan was chosen
+    routed: Routed | None = None  # of the plan "partitioned": the messages on their way to partitions
+    messages: DataFrame | None = None  # as they were given
+
+    @property
+    def matches(self) -> DataFrame:
+        """A row of `message_id, subscriber, key` per message and subscription; by subscriber without `key`."""
+        from pyspark.sql.functions import inline
+
+        lists = self.answers.where("reason IS NULL")
+        if self.routed is None:
+            return lists.select(ID, inline("found"))
+        own = lists.where("NOT is_shared").select(ID, inline("found"))
+        if not self.routed.may_repeat:
+            return own
+        # Never over ids: two messages with one id are two messages.
+        names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
+        shared = lists.where("is_shared").select("number", ID, inline("found"))
+        return own.union(shared.dropDuplicates(["number", *names[-1:]]).select(ID, *names))
+
+    @property
+    def rejected(self) -> DataFrame:
+        """A row of `message_id, reason` per bad message."""
+        return self.answers.where("reason IS NOT NULL").select(ID, "reason")
+
+    def census(self) -> Census:
+        """Count the messages and their attributes: what subscriptions ask for and no message has, or of another type.
+
+        Reads the attributes that are asked for once more, in one job.
+        """
+        assert self.messages is not None
+        return census_of(self.messages, self.artifact)
+
+    def write(self, path: str, mode: str = "errorifexists") -> None:
+        """Write both as Parquet, to `matches/` and `rejected/` under a path, from one pass over the messages."""
+        self.matches.write.mode(mode).parquet(f"{path.rstrip('/')}/matches")
+        self.rejected.write.mode(mode).parquet(f"{path.rstrip('/')}/rejected")
+
+    def unpersist(self) -> None:
+        """Give up what is kept between actions; a further action matches again."""
+        self.answers.unpersist()
+        if self.routed is not None:
+            self.routed.frame.unpersist()
+
+    def explain(self) -> str:
+        """What happens, stage by stage, and then Spark's own plan."""
+        if isinstance(self.artifact, PartitionedArtifact):
+            assert self.routed is not None
+            lines = partitioned_text(self.artifact, self.routed, self.by, self.why)
+        else:
+            lines = broadcast_text(self.artifact, self.by, self.why)
+        return "\n".join([*lines, "", spark_plan(self.answers)])
+
+
+def match(
+    messages: DataFrame,
+    subscriptions: DataFrame | Compiled | Artifact | PartitionedArtifact,
+    plan: Plan = "auto",
+    by: By = "subscription",
+    *,
+    template: Asked | None = None,
+    artifacts: str | os.PathLike[str] | None = None,
+    partitions: int | None = None,
+) -> Matched:
+    """Match messages, a column `message_id` and one per attribute, against subscriptions.
+
+    Subscriptions are rows, which are compiled first (see `compile`), or what was compiled before. The answer is that
+    of `ForwardingTable.match_many`, for every message and by every plan; two messages with one id are two messages.
+    A message in another CRS than the subscriptions is rejected; `with_crs` says how columns name theirs.
+    With partitions, messages are sent to theirs when this is called.
+    """
+    if plan not in ("auto", "broadcast", "partitioned"):
+        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
+    if by not in ("subscription", "subscriber"):
+        raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
+    if ID not in messages.columns:
+        raise FormatError(f"messages have a column {ID!r}; there are {messages.columns}")
+    if messages.isStreaming:
+        raise ContradaError("messages are a stream; match takes tables")
+    if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
+        compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
+    else:
+        compiled = compile(
+            subscriptions, artifacts, template=template, plan=plan, partitions=partitions, messages=messages
+        )
+        artifact, why = compiled.artifact, compiled.why
+    columns = attribute_columns(messages, artifact.attributes)
+    systems = frame_systems(messages, columns)
+    if isinstance(artifact, PartitionedArtifact):
+        schema = _schema(messages, artifact, by)
+        answers, routed = match_partitions(messages, columns, systems, artifact, by, schema)
+        return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
+    answers = _broadcast(messages, columns, systems, artifact, by)
+    return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
+
+
+def _given(
+    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: Plan, has_options: bool
+) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
+    """What was compiled before, and why the plan is its plan; another plan is an error."""
+    if has_options:
+        raise ContradaError("template and partitions are for rows of subscriptions; these are compiled already")
+    compiled = subscriptions if isinstance(subscriptions, Compiled) else None
+    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
+    own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
+    if plan not in ("auto", own):
+        raise ContradaError(f'these subscriptions were compiled for the plan "{own}": compile them with plan="{plan}"')
+    return compiled, artifact, compiled.why if compiled is not None else "the subscriptions were compiled for it"
+
+
+def _schema(messages: DataFrame, artifact: Artifact | PartitionedArtifact, by: By) -> StructType:
+    from pyspark.sql.types import ArrayType, StructType
+
+    found = StructType().add("subscriber", name_type(artifact.subscriber_type))
+    if by == "subscription":
+        found = found.add("key", name_type(artifact.key_type))
+    # One row for a message: what is kept between actions takes a fraction of the time that a row for a match would.
+    return messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
+
+
+def _broadcast(
+    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: Artifact, by: By
+) -> DataFrame:
+    """Lists of matches and rejections, made where the messages are."""
+    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
+    return sent.mapInArrow(matching, _schema(messages, artifact, by)).persist()

@@ -1,0 +1,72 @@
+"""Rows of subscriptions on their way through Spark: numbered, and those marked whose key an earlier one has."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from contrada.pipeline.match.simplified_batches import PART_BITS, Job, first_kinds, good_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
+    """The columns by their places, and Spark's number of each row."""
+    from pyspark.sql.functions import monotonically_increasing_id
+
+    names = [f"c{k}" for k in range(len(columns))]
+    return subscriptions.select(*columns, monotonically_increasing_id()).toDF(*names, "row")
+
+
+def row_offsets(sent: DataFrame) -> dict[int, int]:
+    """The number of the first row of each partition, rows being numbered over the partitions in order."""
+    from pyspark.sql import functions as f
+
+    counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
+    offsets, first = {}, 0
+    for part, count in sorted((row["part"], row["count"]) for row in counts):
+        offsets[part] = first
+        first += count
+    return offsets
+
+
+def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
+    """Whether a template's columns of geometry hold regions or points: what their first good row holds."""
+    from pyspark.sql import functions as f
+
+    if job.template is None:
+        return {}
+    geometry = {job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if _may_be_geometry(field.dataType)}
+    found: dict[str, str] = {}
+    for rows in (sent.orderBy("row").limit(1), sent):  # the first row is good, as a rule
+        if geometry <= found.keys():
+            break
+        kinds = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
+        first = kinds.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
+        found |= {row["name"]: row["kind"] for row in first}
+    return found
+
+
+def _may_be_geometry(kind: Any) -> bool:
+    return kind.typeName() in ("binary", "array", "struct")
+
+
+def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
+    """The rows with a column `repeated`, true of good ones whose key an earlier good one has."""
+    from pyspark.sql import functions as f
+
+    fresh = sent.withColumn("repeated", f.lit(False))
+    if "key" not in job.names:
+        return fresh
+    key = f"c{job.names.index('key')}"
+    twice = sent.where(f"{key} IS NOT NULL").groupBy(key).count().where("count > 1").select(key)
+    if twice.isEmpty():
+        return fresh
+    # Of rows with one key the first good one is taken, so these rows are looked at twice.
+    schema = sent.select(f.col(key).alias("key"), "row").schema
+    good = fresh.join(twice, key, "left_semi").select(*fresh.columns).mapInArrow(partial(good_rows, job=job), schema)
+    first = good.groupBy("key").agg(f.min("row").alias("first"))
+    late = good.join(first, "key").where("row > first").select("row", f.lit(True).alias("repeated"))
+    marked = sent.join(late, "row", "left")
+    return marked.select(*sent.columns, f.coalesce("repeated", f.lit(False)).alias("repeated"))

@@ -1,0 +1,229 @@
+"""Arrow batches of subscriptions simplified: what runs in Spark's Python workers, and knows nothing of Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from contrada.cql2 import parse
+from contrada.cql2.instances import Instances
+from contrada.errors import ContradaError, CrsError, FilterError
+from contrada.formats.row_faults import row_faults
+from contrada.formats.rows import values_of
+from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.geometry.faults import Rejection
+from contrada.model import Predicate
+from contrada.pipeline.match.batches import arrow_type
+from contrada.pipeline.systems import named_columns
+from contrada.simplify.simplification import RULES, Simplification, simplified_groups
+
+PART_BITS = 33  # of what Spark numbers rows with, those above say in which partition
+SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")
+COUNTS = (*SIZES, *RULES)
+KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
+
+
+class Job(NamedTuple):
+    """What workers know: the columns of a batch but the last two, `row` and `repeated`, and how to read them."""
+
+    names: tuple[str, ...]
+    template: Predicate | None
+    types: tuple[str, str]  # of keys and subscribers, in Spark
+    kinds: dict[str, str]  # what the columns of a template hold that hold geometry
+    offsets: dict[int, int]  # the number of the first row of each partition
+    systems: Mapping[str, Crs] = {}  # of the columns that name one
+
+    def typed(self, table: Any) -> Any:
+        """A table of the columns of the job and others after them: geometry with its CRS in its type."""
+        count = len(self.names)
+        own = named_columns(table.select(range(count)), self.names, self.systems)
+        for place in range(count):
+            if own.column(place).type != table.column(place).type:
+                table = table.set_column(place, table.column_names[place], own.column(place))
+        return table
+
+
+class Asked(NamedTuple):
+    """A row: its number, its names, what it asks, or why it is bad; and the CRS of its attributes, as JSON."""
+
+    number: int
+    key: Any
+    subscriber: Any
+    predicate: Predicate | None
+    reason: str | None
+    crs: str | None
+
+
+def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
+    """Batches of subscriptions to batches of what each becomes, or why it is bad, in their order."""
+    import pyarrow as pa
+
+    for batch in batches:
+        asked = asked_rows(pa.Table.from_batches([batch]), job)
+        made = iter(simplified_groups([one.predicate.filters for one in asked if one.predicate is not None]))
+        rows = []
+        for one in asked:
+            if one.predicate is None:
+                rows.append(_bad(one))
+                continue
+            found = next(made)
+            named = {"row": one.number, "key": one.key, "subscriber": one.subscriber, "crs": one.crs}
+            rows.append({**named, "filter": str(Predicate(found.filters)), **_counts(found.report)})
+        yield from _table(rows, job).to_batches()
+
+
+def simplify_subscriber(table: Any, job: Job) -> Any:
+    """All subscriptions of one subscriber to one row; bad ones follow. Filters come in the order of the keys."""
+    asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.number))
+    good = [one for one in asked if one.predicate is not None]
+    rows = [_bad(one) for one in asked if one.predicate is None]
+    if good:
+        filters = [part for one in good if one.predicate is not None for part in one.predicate.filters]
+        (found,) = simplified_groups([filters])
+        text = str(Predicate(found.filters))
+        rows.append({"subscriber": good[0].subscriber, "filter": text, **_counts(found.report)})
+        systems = sorted({one.crs for one in good if one.crs is not None})
+        rows += [{"crs": crs, "reason": None} for crs in systems]
+    return _table(rows, job)
+
+
+def good_rows(batches: Iterator[Any], job: Job) -> Iterator[Any]:
+    """The key and `row` of subscriptions that are good but for the others."""
+    import pyarrow as pa
+
+    for batch in batches:
+        asked = asked_rows(pa.Table.from_batches([batch]), job)
+        good = pa.array([one.predicate is not None for one in asked], pa.bool_())
+        keys = batch.column(job.names.index("key"))
+        yield pa.record_batch([keys, batch.column(len(job.names))], ["key", "row"]).filter(good)
+
+
+def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
+    """For each batch and column of geometry the first row that is good, and whether it is a region or a point."""
+    import pyarrow as pa
+
+    assert job.template is not None
+    schema = pa.schema({"name": pa.string(), "row": pa.int64(), "kind": pa.string()})
+    for batch in batches:
+        rows = []
+        for part in of_one_crs(job.typed(pa.Table.from_batches([batch]))):
+            kinds: dict[str, type] = {}
+            faults_of(part, job, kinds)
+            rows += [
+                {"name": name, "row": part.column(len(job.names))[0].as_py(), "kind": word}
+                for name, kind in kinds.items()
+                for word, known in KINDS.items()
+                if known is kind
+            ]
+        yield from pa.Table.from_pylist(rows, schema).to_batches()
+
+
+def asked_rows(table: Any, job: Job) -> list[Asked]:
+    """The rows of a table of the columns of a job, `row` and `repeated`."""
+    table = job.typed(table)
+    columns = dict(zip(job.names, table.columns, strict=False))
+    marks = table.column(len(job.names)).to_pylist()
+    numbers = [job.offsets[mark >> PART_BITS] + (mark & (1 << PART_BITS) - 1) for mark in marks]
+    keys = values_of(columns["key"]) if "key" in columns else numbers
+    subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(marks)
+    asked = _filters(columns["filter"]) if job.template is None else _instances(table, job)
+    rows = []
+    for number, key, own, repeated, (what, crs) in zip(
+        numbers, keys, subscribers, table.column(len(job.names) + 1).to_pylist(), asked, strict=True
+    ):
+        subscriber = key if own is None else own
+        fault = next((one.reason for one in (key, subscriber) if isinstance(one, Rejection)), None)
+        if fault is not None or key is None:
+            rows.append(Asked(number, None, None, None, fault or "no key", None))
+        elif isinstance(what, Predicate) and not repeated:
+            rows.append(Asked(number, key, subscriber, what, None, crs))
+        else:
+            reason = f"the key {key!r} was there before" if isinstance(what, Predicate) else str(what)
+            rows.append(Asked(number, key, subscriber, None, reason, None))
+    return rows
+
+
+def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
+    """What the texts of a column ask."""
+    for text in values_of(column):
+        try:
+            if isinstance(text, Rejection):
+                raise FilterError(text.reason)
+            if not text:
+                raise FilterError("no filter")
+            predicate = parse(text)
+            for found in (found for part in predicate for one in part for found in one.columns):
+                raise FilterError(f"{found} is a column of a template, and there is none")
+            yield predicate, None
+        except ContradaError as error:
+            yield error, None
+
+
+def _instances(table: Any, job: Job) -> Iterator[tuple[Predicate | ContradaError, str | None]]:
+    """What the rows ask by a template, and in which CRS."""
+    assert job.template is not None
+    for part in of_one_crs(table):
+        faults = faults_of(part, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
+        try:
+            made = Instances(job.template, part.select(range(len(job.names))).rename_columns(job.names))
+        except CrsError as error:
+            yield from ((error, None) for _ in range(part.num_rows))
+            continue
+        crs = json.dumps(made.crs) if made.crs else None
+        for row, found in enumerate(made):
+            yield (FilterError(faults[row]) if row in faults else found), crs
+
+
+def faults_of(table: Any, job: Job, kinds: dict[str, type]) -> dict[int, str]:
+    """Why rows cannot be subscriptions of a template, as `TableBuilder` has it; keys are not looked at."""
+    own = [place for place, name in enumerate(job.names) if name != "key"]
+    names = [job.names[place] for place in own]
+    return row_faults(table.select(own).rename_columns(names), kinds) if names else {}
+
+
+def of_one_crs(table: Any) -> Iterator[Any]:
+    """A table in parts whose geometry columns have one CRS each: the whole, as a rule."""
+    from contrada.geometry.mixed import parts_of
+
+    try:
+        for column in table.columns:
+            parts_of(column)
+    except CrsError:
+        half = table.num_rows // 2
+        yield from of_one_crs(table.slice(0, half))
+        yield from of_one_crs(table.slice(half))
+        return
+    yield table
+
+
+def _bad(one: Asked) -> dict[str, Any]:
+    return {"row": one.number, "key": one.key, "reason": one.reason}
+
+
+def _counts(report: Simplification) -> dict[str, int]:
+    return {**{name: getattr(report, name) for name in SIZES}, **report.rules}
+
+
+def report_of(counts: dict[str, int | None]) -> Simplification:
+    """The report that has these counts.
+
+    >>> report_of({"filters_before": 3, "filters_after": 1, "covered": 2}).rules["covered"]
+    2
+    """
+    sizes = {name: counts.get(name) or 0 for name in SIZES}
+    return Simplification(**sizes, rules={rule: counts.get(rule) or 0 for rule in RULES})
+
+
+def _table(rows: list[dict[str, Any]], job: Job) -> Any:
+    """Rows as a table of all columns that come out."""
+    import pyarrow as pa
+
+    names = dict(zip(("key", "subscriber"), map(arrow_type, job.types), strict=True))
+    texts = ("filter", "reason", "crs")
+    kinds = {"row": pa.int64(), **names, **dict.fromkeys(texts, pa.string()), **dict.fromkeys(COUNTS, pa.int64())}
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in kinds}
+    for name, kind in names.items():  # a key may stand for a subscriber, of another type
+        made = str if pa.types.is_string(kind) else int
+        columns[name] = [None if value is None else made(value) for value in columns[name]]
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})

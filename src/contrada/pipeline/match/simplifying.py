@@ -1,0 +1,154 @@
+"""Subscriptions of a DataFrame simplified: each by itself, or all of one subscriber together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import ContradaError, CrsError
+from contrada.geometry.crs import common_crs
+from contrada.matching.queries import Asked, asked_predicate
+from contrada.pipeline.match.compiling import subscription_columns
+from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.match.simplified_batches import (
+    COUNTS,
+    Job,
+    report_of,
+    simplify_batches,
+    simplify_subscriber,
+)
+from contrada.pipeline.spark_types import name_type
+from contrada.pipeline.systems import frame_systems
+from contrada.simplify.simplification import Simplification
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class SimplifiedSubscriptions:
+    """What subscriptions became, the rows that are bad, and what was done, all from one pass.
+
+    `crs` says of attributes what the regions and points of a template's columns are in: the text of filters does not.
+    """
+
+    outcome: DataFrame  # kept between actions; bad rows have a `reason`
+    across: bool
+    report: Simplification
+    crs: dict[str, str]
+
+    @property
+    def subscriptions(self) -> DataFrame:
+        """Rows of `key, subscriber, filter`; of `subscriber, filter` if the subscriptions of each became one."""
+        names = ["subscriber", "filter"] if self.across else ["key", "subscriber", "filter"]
+        return self.outcome.where("filter IS NOT NULL").select(*names)
+
+    @property
+    def rejected(self) -> DataFrame:
+        """The bad rows with `row`, `key` and `reason`."""
+        from pyspark.sql.functions import col
+
+        return self.outcome.where("reason IS NOT NULL").select("row", col("key").cast("string"), "reason")
+
+    def unpersist(self) -> None:
+        """Give up what is kept between actions; a further action simplifies again."""
+        self.outcome.unpersist()
+
+
+def simplify(
+    subscriptions: DataFrame, *, across: bool = False, template: Asked | None = None
+) -> SimplifiedSubscriptions:
+    """Simplify rows of `key, subscriber, filter`, or with a template of its columns; every message matches as before.
+
+    Keys and subscribers default as `compile` has it, and the rows are bad that it would set aside. With `across` all
+    that a subscriber asks becomes one subscription, and keys are gone: one task works on each subscriber.
+    """
+    predicate = None if template is None else asked_predicate(template)
+    if subscriptions.isStreaming:
+        raise ContradaError("subscriptions are a stream; simplify takes tables")
+    columns, types = subscription_columns(subscriptions, predicate)
+    sent = sent_rows(subscriptions, list(columns.values())).persist()
+    try:
+        subscriber_type = _subscriber_type(sent, list(columns), types)
+        named = frame_systems(subscriptions, columns)
+        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent), named)
+        job = job._replace(kinds=geometry_kinds(sent, job))
+        marked = marked_rows(sent, job)
+        simplified = _by_subscriber if across else _by_row
+        outcome = simplified(marked, job, _schema(job)).persist()
+        report, systems = _totals(outcome)
+    finally:
+        sent.unpersist()
+    try:
+        return SimplifiedSubscriptions(outcome, across, report, _one_crs(systems))
+    except CrsError:
+        outcome.unpersist()
+        raise
+
+
+def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) -> str:
+    """The type of subscribers; if a key must stand for one and is of another type, one that holds both."""
+    key, subscriber = types
+    if key == subscriber or "subscriber" not in names:
+        return subscriber
+    if sent.where(f"c{names.index('subscriber')} IS NULL").isEmpty():
+        return subscriber
+    return "string" if "string" in types else "bigint"
+
+
+def _schema(job: Job) -> StructType:
+    from pyspark.sql.types import StructType
+
+    key, subscriber = map(name_type, job.types)
+    schema = StructType().add("row", "long").add("key", key).add("subscriber", subscriber)
+    schema = schema.add("filter", "string").add("reason", "string").add("crs", "string")
+    for name in COUNTS:
+        schema = schema.add(name, "long")
+    return schema
+
+
+def _by_row(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
+    return marked.mapInArrow(partial(simplify_batches, job=job), schema)
+
+
+def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
+    """One group for a subscriber; rows that have no name but their number are groups of their own."""
+    from pyspark.sql import functions as f
+
+    named = [
+        f.col(f"c{job.names.index(name)}").cast(job.types[1]) for name in ("subscriber", "key") if name in job.names
+    ]
+    whose = f.coalesce(*named) if named else f.lit(None)
+    alone = f.col("row") if "key" not in job.names else f.lit(None)
+    grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))
+
+    def simplified(table: Any) -> Any:
+        return simplify_subscriber(table, job)
+
+    return grouped.applyInArrow(simplified, schema)
+
+
+def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
+    """The sums of all rows, which makes them, and the coordinate systems they are in."""
+    from pyspark.sql import functions as f
+
+    sums = [f.sum(name).alias(name) for name in COUNTS]
+    found = outcome.groupBy("crs").agg(*sums).collect()
+    report = Simplification()
+    for row in found:
+        report = report.plus(report_of(row.asDict()))
+    return report, [json.loads(row["crs"]) for row in found if row["crs"] is not None]
+
+
+def _one_crs(systems: list[dict[str, str]]) -> dict[str, str]:
+    """The CRS of each attribute; two for one are an error, since text would not tell them apart."""
+    found: dict[str, str] = {}
+    for attribute, crs in (item for system in systems for item in system.items()):
+        try:
+            found[attribute] = common_crs(found.get(attribute), crs) or crs
+        except CrsError as error:
+            raise CrsError(f"attribute {attribute!r}: subscriptions: {error}") from error
+    return found

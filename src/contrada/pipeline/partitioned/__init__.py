@@ -1,0 +1,1 @@
+"""Tables in partitions: larger than one executor's memory."""

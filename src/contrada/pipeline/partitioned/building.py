@@ -1,0 +1,176 @@
+"""Scanned subscriptions spread over partitions, and the table of each: what runs in Spark's Python workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.cql2 import parse
+from contrada.index.cells import covering_boxes
+from contrada.matching import ForwardingTable
+from contrada.matching.building import TableBuilder
+from contrada.model import Predicate
+from contrada.pipeline.artifacts import publish
+from contrada.pipeline.match.building import chunks
+from contrada.pipeline.match.simplified_batches import Job
+from contrada.pipeline.partitioned.partitions import Layout
+from contrada.pipeline.partitioned.scanning import HEAD, head_structs, heads_in
+from contrada.pipeline.systems import named_columns
+
+SPREAD = f"partition int, is_shared boolean, number bigint, filters array<int>, heads array<{HEAD}>"
+BOXES = 16  # over the heads of a partition, for each attribute
+KEPT = 1 << 16  # boxes of heads that wait to be covered by few
+
+
+class Spread(NamedTuple):
+    """Rows of a batch for partitions: which, where to, and the heads and filters that go with each."""
+
+    rows: NDArray[np.int64]
+    partitions: NDArray[np.int32]
+    is_shared: NDArray[np.bool_]
+    starts: NDArray[np.int64]  # of the heads of each
+    order: NDArray[np.int64]  # of the heads
+    filters: NDArray[np.int32]  # their numbers in their rows, in that order
+
+
+def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iterator[Any]:
+    """Scanned rows, a row for each partition that one of its filters belongs to."""
+    import pyarrow as pa
+
+    for batch in batches:
+        numbers = np.asarray(batch.column("number"))
+        heads = heads_in(batch.column("heads"))
+        counts = np.diff(heads.offsets)
+        turns = np.repeat(numbers, counts)
+        spread = _spread(layout.find(heads.names, heads.attributes, heads.boxes, turns), counts)
+        rows = pa.array(spread.rows)
+        offsets = pa.array(np.append(spread.starts, len(spread.order)), pa.int32())
+        structs = head_structs(heads.names, heads.attributes[spread.order], heads.boxes[spread.order])
+        yield pa.record_batch(
+            [
+                *(batch.column(k).take(rows) for k in range(columns)),
+                pa.array(spread.partitions),
+                pa.array(spread.is_shared),
+                pa.array(numbers[spread.rows]),
+                pa.ListArray.from_arrays(offsets, pa.array(spread.filters, pa.int32())),
+                pa.ListArray.from_arrays(offsets, structs),
+            ],
+            [*(f"c{k}" for k in range(columns)), "partition", "is_shared", "number", "filters", "heads"],
+        )
+
+
+def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> Spread:
+    """Group the heads of rows, so many each, by row and partition."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    firsts = np.repeat(np.cumsum(counts) - counts, counts)
+    order = np.lexsort((partitions, rows))  # stable, so filters stay in order
+    owners, places = rows[order], partitions[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (owners[1:] != owners[:-1]) | (places[1:] != places[:-1])
+    starts = np.flatnonzero(is_first)
+    several = np.bincount(owners[starts], minlength=len(counts)) > 1
+    filters = (order - firsts[order]).astype(np.int32)
+    return Spread(owners[starts], places[starts], several[owners[starts]], starts, order, filters)
+
+
+def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> Iterator[Any]:
+    """Build the table of a partition and put it in its place; gives a row that tells where, none without rows.
+
+    Rows come with those whose filters are all here first. Partitions from `wide` on see every message.
+    """
+    import pyarrow as pa
+
+    builders = _Builders(job)
+    boxes = _Boxes()
+    number = -1
+    for chunk in chunks(batches):
+        number = chunk.column("partition")[0].as_py()
+        if number < wide:
+            boxes.add(chunk.column("heads"))
+        is_shared = np.asarray(chunk.column("is_shared"))
+        builders.add(chunk.filter(pa.array(~is_shared)), False)
+        builders.add(chunk.filter(pa.array(is_shared)), True)
+    if number < 0:
+        return
+    artifact = publish(builders.table, place, key_type=job.types[0], subscriber_type=job.types[1])
+    about = {
+        "partition": number,
+        "artifact": artifact._asdict(),
+        "first_shared": builders.own,
+        "boxes": boxes.few(),
+        "rejected": builders.rejected,
+    }
+    yield pa.record_batch([pa.array([json.dumps(about)])], ["about"])
+
+
+class _Boxes:
+    """The heads of a partition by attribute, kept as few boxes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[NDArray[np.float64]]] = {}
+
+    def add(self, column: Any) -> None:
+        for lists in column.chunks:
+            heads = heads_in(lists)
+            for k, name in enumerate(heads.names):
+                kept = [*self._kept.get(name, []), heads.boxes[heads.attributes == k]]
+                if sum(map(len, kept)) > KEPT:
+                    kept = [covering_boxes(np.concatenate(kept), 4 * BOXES)]
+                self._kept[name] = kept
+
+    def few(self) -> dict[str, list[list[float]]]:
+        return {name: covering_boxes(np.concatenate(kept), BOXES).tolist() for name, kept in self._kept.items()}
+
+
+class _Builders:
+    """One table, into which rows go with all their filters or with some."""
+
+    def __init__(self, job: Job) -> None:
+        self.table = ForwardingTable()
+        self.own = 0  # subscriptions whose filters are all here; they come first
+        self.rejected: list[tuple[int, str | None, str]] = []
+        self._job = job
+
+    def add(self, rows: Any, are_shared: bool) -> None:
+        """Subscribe rows of a job's columns, `number` and `filters`."""
+        if not rows.num_rows:
+            return
+        if not are_shared:
+            self._add(rows, self._job.template)
+            self.own = len(self.table)
+        elif self._job.template is None:
+            self._add(self._cut_texts(rows), None)
+        else:
+            for template, part in self._cut_templates(rows, self._job.template):
+                self._add(part, template)
+
+    def _add(self, rows: Any, template: Predicate | None) -> None:
+        names = self._job.names
+        given = named_columns(rows.select(range(len(names))), names, self._job.systems)
+        if "key" not in names:
+            given = given.append_column("key", rows.column("number"))
+        numbers = rows.column("number")
+        for item in TableBuilder(template, self.table).add(given):
+            self.rejected.append((numbers[item.row].as_py(), item.key, item.reason))
+
+    def _cut_texts(self, rows: Any) -> Any:
+        """Rows of text with those filters alone that belong here."""
+        import pyarrow as pa
+
+        place = self._job.names.index("filter")
+        texts = []
+        for text, chosen in zip(rows.column(place).to_pylist(), rows.column("filters").to_pylist(), strict=True):
+            whole = parse(text).filters
+            texts.append(str(Predicate([whole[k] for k in chosen])))
+        return rows.set_column(place, f"c{place}", pa.array(texts, pa.string()))
+
+    def _cut_templates(self, rows: Any, template: Predicate) -> Iterator[tuple[Predicate, Any]]:
+        """Rows by the filters of the template that belong here."""
+        chosen = [tuple(filters) for filters in rows.column("filters").to_pylist()]
+        for filters in sorted(set(chosen)):
+            own = [row for row, some in enumerate(chosen) if some == filters]
+            yield Predicate([template.filters[k] for k in filters]), rows.take(own)

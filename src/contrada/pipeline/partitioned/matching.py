@@ -1,0 +1,119 @@
+"""The partitioned plan: messages routed, counted, and matched by as many tasks for a partition as it has messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.routing import ROUTED, By, match_routed, route_batches
+from contrada.pipeline.spark_types import ddl_fields
+from contrada.pipeline.systems import Systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+TASK_MESSAGES = 1024  # fewer than this are not worth a task of their own
+
+
+class Routed(NamedTuple):
+    """Messages on their way: kept between actions, counted, and in how many tasks each partition meets its own."""
+
+    frame: DataFrame
+    messages: int
+    rejected: int
+    counts: tuple[int, ...]  # of messages, by partition
+    tasks: tuple[int, ...]  # the same
+    may_repeat: bool  # a match may be found in two partitions
+
+    @property
+    def replication(self) -> float:
+        """To how many partitions a good message goes, on average."""
+        return sum(self.counts) / max(1, self.messages - self.rejected)
+
+
+def match_partitions(
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    by: By,
+    schema: StructType,
+) -> tuple[DataFrame, Routed]:
+    """Lists of matches with the number of their message, and rejections; messages are routed now."""
+    from pyspark.sql import functions as f
+
+    may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
+    routed = _routed(messages, columns, systems, artifact, may_repeat)
+    total = max(1, sum(routed.tasks))
+    whose = f.col("partition")
+    first, several = (_chosen(values, whose) for values in (first_tasks(routed.counts, routed.tasks), routed.tasks))
+    task = f.coalesce(first + f.pmod("number", several), f.pmod("number", f.lit(total)))
+    spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
+    placed = spread.repartitionById(total, task.cast("int"))
+    matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems)
+    made = placed.mapInArrow(matching, schema.add("number", "long").add("is_shared", "boolean"))
+    return made.persist(), routed
+
+
+def _chosen(values: Sequence[int], place: Column) -> Column:
+    """The value at a place, null where there is none."""
+    from pyspark.sql import functions as f
+
+    return f.get(f.array(*(f.lit(int(value)) for value in values)).cast("array<int>"), place)
+
+
+def _routed(
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    may_repeat: bool,
+) -> Routed:
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    names = ["id", *(f"c{k}" for k in range(len(columns)))]
+    sent = messages.select(f.monotonically_increasing_id(), "message_id", *columns.values()).toDF("number", *names)
+    wide = [k for k, part in enumerate(artifact.partitions) if part.is_wide]
+    routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide, systems=systems)
+    schema = StructType([*ddl_fields(ROUTED), *sent.schema.fields[1:]])
+    frame = sent.mapInArrow(routing, schema).persist()
+    is_bad = f.col("reason").isNotNull()
+    counted = frame.groupBy("partition", is_bad.alias("is_bad")).agg(f.count("*"), f.sum("fan")).collect()
+    counts = [0] * len(artifact.partitions)
+    seen = rejected = 0
+    for partition, bad, rows, fans in counted:
+        if partition is not None:
+            counts[partition] = rows
+        elif bad:
+            rejected = rows
+        else:
+            seen = fans
+    wanted = int(messages.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return Routed(frame, seen, rejected, tuple(counts), task_counts(counts, wanted), may_repeat)
+
+
+def task_counts(counts: Sequence[int], tasks: int) -> tuple[int, ...]:
+    """How many tasks meet the messages of each partition, if there are to be about so many: a hot one gets several.
+
+    >>> task_counts([10_000, 900, 0], 8)
+    (7, 1, 0)
+    """
+    total = max(1, sum(counts))
+    return tuple(min(-(-count // TASK_MESSAGES), max(1, round(tasks * count / total))) for count in counts)
+
+
+def first_tasks(counts: Sequence[int], tasks: Sequence[int]) -> list[int]:
+    """The number of the first task of each partition: tasks with many messages come first, and so none ends late.
+
+    >>> first_tasks([10, 900, 2000], (1, 1, 2))
+    [3, 2, 0]
+    """
+    order = sorted(range(len(counts)), key=lambda k: -counts[k] / max(1, tasks[k]))
+    starts = dict(zip(order, np.cumsum([0, *(tasks[k] for k in order)]).tolist(), strict=False))
+    return [starts[k] for k in range(len(counts))]

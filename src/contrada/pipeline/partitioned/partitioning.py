@@ -1,0 +1,171 @@
+"""Subscriptions compiled in partitions: rows are looked at, spread, and each partition's table is built by a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError, CrsError
+from contrada.geometry.crs import common_crs
+from contrada.geometry.mixed import parts_of
+from contrada.index.packed import boxes_of
+from contrada.model import Predicate
+from contrada.pipeline.match.building import Rejections
+from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.match.simplified_batches import Job
+from contrada.pipeline.partitioned.building import SPREAD, build_partition, spread_batches
+from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
+from contrada.pipeline.partitioned.partitions import Layout, Partition, PartitionedArtifact, manifest
+from contrada.pipeline.partitioned.scanning import CORNERS, SAMPLE, SCANNED, sample_batches, scan_batches
+from contrada.pipeline.spark_types import attribute_columns, ddl_fields
+from contrada.pipeline.systems import frame_systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+EXPECTED = 4096  # messages that partitions are balanced by
+BOXES = "attribute string, xmin double, ymin double, xmax double, ymax double"
+
+
+class Rows(NamedTuple):
+    """Rows of subscriptions: the columns that are asked for, the types of their names, and the template."""
+
+    frame: DataFrame
+    columns: dict[str, Column]
+    types: tuple[str, str]
+    template: Predicate | None
+
+
+def compile_partitions(
+    rows: Rows, place: str, count: int, messages: DataFrame | None
+) -> tuple[PartitionedArtifact, str | None]:
+    """Compile rows into about so many partitions; returns them and where the file of bad rows is, if any are."""
+    sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
+    scanned: DataFrame | None = None
+    try:
+        systems = frame_systems(rows.frame, rows.columns)
+        job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
+        job = job._replace(kinds=geometry_kinds(sent, job))
+        marked = marked_rows(sent, job)
+        scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED)).persist()
+        layout = _layout(scanned, len(rows.columns), count, messages)
+        known, subscriptions = _refused(scanned)
+        parts, more = _built(known, job, layout, place)
+        names = (*rows.types, "subscriber" in rows.columns)
+        made = manifest(place, parts, names, subscriptions - len(more))
+        return made, _rejected(known, job, more, place)
+    finally:
+        sent.unpersist()
+        if scanned is not None:
+            scanned.unpersist()
+
+
+def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
+    """The columns of a job as a frame has them, and further ones."""
+    from pyspark.sql.types import StructType
+
+    return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further)])
+
+
+def _layout(scanned: DataFrame, columns: int, count: int, messages: DataFrame | None) -> Layout:
+    """Which partition each filter will belong to, from some of them."""
+    table = scanned.mapInArrow(partial(sample_batches, columns=columns), SAMPLE).toArrow()
+    return layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
+
+
+def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[np.float64]]:
+    """The boxes of some messages, by attribute."""
+    columns = attribute_columns(messages, attributes)
+    if not columns:
+        return {}
+    some = messages.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns)))).limit(EXPECTED)
+    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), BOXES).toArrow()
+    named = np.array(table.column("attribute").to_pylist(), object)
+    boxes = np.stack([np.asarray(table.column(name)) for name in CORNERS], axis=1)
+    return {name: boxes[named == name] for name in columns}
+
+
+def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:
+    """The boxes of regions and points in batches of messages; bad ones have none."""
+    import pyarrow as pa
+
+    for batch in batches:
+        for name, column in zip(names, batch.columns, strict=True):
+            try:
+                parts, _ = parts_of(column)
+            except ContradaError:  # several coordinate systems, or no geometry: nothing to learn from
+                continue
+            for part in parts:
+                boxes = boxes_of(part.column)
+                corners = [pa.array(np.ascontiguousarray(boxes[:, k])) for k in range(4)]
+                yield pa.record_batch([pa.array([name] * len(boxes), pa.string()), *corners], ["attribute", *CORNERS])
+
+
+def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
+    """The rows, bad too if their CRS is not that of the first good row that names one; and how many are good."""
+    from pyspark.sql import functions as f
+
+    good = f.when(f.col("reason").isNull(), f.col("number"))
+    found = scanned.groupBy("crs").agg(f.min(good).alias("first"), f.count(good).alias("count")).collect()
+    total = sum(row["count"] for row in found)
+    known: dict[str, str] = {}
+    systems = sorted((row["first"], row["crs"], row["count"]) for row in found if row["crs"] and row["count"])
+    for _, crs, count in systems:
+        own = json.loads(crs)
+        try:
+            known |= {name: common_crs(known.get(name), system) or system for name, system in own.items()}
+        except CrsError as error:
+            reason = f"coordinate reference systems of subscriptions differ: {error}"
+            is_late = f.col("reason").isNull() & f.col("crs").eqNullSafe(crs)
+            scanned = scanned.withColumn("reason", f.when(is_late, f.lit(reason)).otherwise(f.col("reason")))
+            total -= count
+    return scanned, total
+
+
+def _built(
+    scanned: DataFrame, job: Job, layout: Layout, place: str
+) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
+    """The partitions, and the rows that proved bad when tables were built."""
+    good = scanned.where("reason IS NULL")
+    spreading = partial(spread_batches, layout=layout, columns=len(job.names))
+    spread = good.mapInArrow(spreading, _schema(scanned, job, SPREAD)).repartitionById(layout.total, "partition")
+    # In this order the same rows make the same tables, and those with filters elsewhere stand at the end.
+    ordered = spread.sortWithinPartitions("is_shared", "number")
+    building = partial(build_partition, job=job, place=place, wide=layout.wide[0])
+    found = [json.loads(row["about"]) for row in ordered.mapInArrow(building, "about string").collect()]
+    return partitions_of(found)
+
+
+def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:
+    """Put the bad rows beside the artifacts; returns where, None if there are none."""
+    from pyspark.sql import functions as f
+
+    key = f.col(f"c{job.names.index('key')}" if "key" in job.names else "number").cast("string")
+    bad = scanned.where("reason IS NOT NULL").select(f.col("number").alias("row"), key.alias("key"), "reason")
+    if more:
+        bad = bad.union(scanned.sparkSession.createDataFrame(more, "row bigint, key string, reason string"))
+    ordered = bad.coalesce(1).sortWithinPartitions("row")
+    found = ordered.mapInArrow(partial(write_rejected, place=place), "path string").collect()
+    return found[0]["path"] if found else None
+
+
+def write_rejected(batches: Iterator[Any], place: str) -> Iterator[Any]:
+    """Bad rows to a file beside the artifacts; gives one row that tells where."""
+    import tempfile
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
+        rejections = Rejections(Path(temporary) / "rejected.parquet")
+        for batch in batches:
+            rejections.write(batch)
+        path = rejections.placed(place)
+    if path is not None:
+        yield pa.record_batch([pa.array([path])], ["path"])

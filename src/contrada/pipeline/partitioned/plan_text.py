@@ -1,0 +1,96 @@
+"""Plans told to people: what happens stage by stage, how partitions are balanced, and Spark's own plan."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
+
+from contrada.amounts import byte_size, counted
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from contrada.pipeline.partitioned.matching import Routed
+
+SHOWN = 20  # partitions
+
+
+def spark_plan(frame: DataFrame) -> str:
+    """What Spark says of a frame."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        frame.explain("formatted")
+    return printed.getvalue().rstrip()
+
+
+def broadcast_text(table: Artifact, by: str, why: str) -> list[str]:
+    """The lines that tell of a broadcast table."""
+    return [
+        "plan: broadcast; every executor holds the whole table, messages stay where they are",
+        f"why: {why}",
+        f"table: {_held(table)}",
+        f"artifact: {table.path}",
+        "stages:",
+        f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
+        "  2. on each host fetch the artifact once into the local cache; all workers map it",
+        f"  3. match each batch by {by}; a bad message gives a row with its reason",
+        "  4. keep the rows, matches and rejections together, in memory and on disk",
+    ]
+
+
+def partitioned_text(table: PartitionedArtifact, routed: Routed, by: str, why: str) -> list[str]:
+    """The lines that tell of partitions, of their balance, and of what was sent to them."""
+    parts = table.partitions
+    wide = sum(part.is_wide for part in parts)
+    shared = sum(part.artifact.subscriptions - part.first_shared for part in parts)
+    filters = [part.artifact.filters for part in parts]
+    return [
+        "plan: partitioned; every filter is in one partition, messages go to the partitions that they can match",
+        f"why: {why}",
+        f"table: {_held(table)}",
+        f"artifact: {table.path}",
+        f"partitions: {len(parts)}, of which {wide} see every message; {shared} rows of subscriptions in several",
+        f"balance: the largest has {_over(filters)} the mean number of filters, "
+        f"the busiest {_over(routed.counts)} the mean number of messages",
+        f"replication: {counted(routed.messages, 'message')}, {routed.rejected:,} of them bad, "
+        f"went to {sum(routed.counts):,} partitions, {routed.replication:.2f} each",
+        *_table(parts, routed),
+        "stages:",
+        f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
+        "  2. reject bad messages and find the partitions that each of the others can match; keep and count these rows",
+        "  3. send each row to a task of its partition; one with many messages has several tasks",
+        f"  4. fetch the partition's table into the local cache, map it, and match by {by}",
+        "  5. keep the rows, matches and rejections together, in memory and on disk",
+        f"  6. {'make what several partitions may have found distinct, by message' if routed.may_repeat else 'nothing is found twice'}",  # noqa: E501
+    ]  # fmt: skip
+
+
+def _table(parts: Sequence[Partition], routed: Routed) -> Iterator[str]:
+    """A line for each partition, the busiest first."""
+    yield "  partition  filters      bytes   messages  tasks"
+    order = sorted(range(len(parts)), key=lambda k: -routed.counts[k])
+    for k in order[:SHOWN]:
+        own = parts[k].artifact
+        kind = "  sees every message" if parts[k].is_wide else ""
+        yield f"  {k:9d} {own.filters:8d} {own.bytes:10d} {routed.counts[k]:10d} {routed.tasks[k]:6d}{kind}"
+    if len(order) > SHOWN:
+        yield f"  and {len(order) - SHOWN} more"
+
+
+def _over(counts: Sequence[int]) -> str:
+    mean = sum(counts) / max(1, len(counts))
+    return f"{max(counts, default=0) / mean if mean else 1:.2f} times"
+
+
+def _held(table: Artifact | PartitionedArtifact) -> str:
+    """What a table holds, in words."""
+    filters = counted(table.filters, "filter")
+    return f"{counted(table.subscriptions, 'subscription')}, {filters}, {byte_size(table.bytes)}"
+
+
+def _attributes(table: Artifact | PartitionedArtifact) -> str:
+    return ", ".join(table.attributes) or "none"

@@ -1,0 +1,1 @@
+"""Structured Streaming against subscriptions that change."""

@@ -1,0 +1,306 @@
+"""Changes of subscriptions: records of subscribe and unsubscribe, read from files, applied to a table. No Spark here.
+
+A record has `action` (`subscribe`, the default, or `unsubscribe`), `key`, and for a subscription `filter` (CQL2 text,
+or CQL2 JSON in files of JSON) and `subscriber` (default: the key). Whoever subscribes with a key in use replaces what
+it asked.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, Protocol
+
+from contrada.errors import FormatError
+from contrada.formats.json import decode
+from contrada.formats.reading import read_messages
+from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
+from contrada.matching import ForwardingTable
+from contrada.matching.queries import asked_predicate
+from contrada.pipeline import manifests
+from contrada.pipeline.reasons import plain_text, reason_of
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.apart import run_apart
+
+ACTIONS = ("subscribe", "unsubscribe")
+JSON, ROWS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
+Name = str | int
+
+
+class Change(NamedTuple):
+    """One record: an action on a key, and where it stood."""
+
+    action: str
+    key: Name
+    subscriber: Name
+    filter: str | None
+    source: str = ""
+    unit: str = "record"
+    number: int = 0
+    raw: str = ""  # as it was written
+
+    def line(self) -> str:
+        """The record as a line of JSON, without where it stood."""
+        return json.dumps([self.action, self.key, self.subscriber, self.filter], ensure_ascii=False)
+
+    @classmethod
+    def of_line(cls, line: str) -> Change:
+        """The record of such a line."""
+        return cls(*json.loads(line))
+
+    def rejected(self, reason: object) -> Rejected:
+        """The record with the reason why it is not applied."""
+        return Rejected(self.source, self.unit, self.number, str(reason), self.raw or self.line())
+
+
+class News(NamedTuple):
+    """The records that came since some state, and the state after them; `state` goes into JSON."""
+
+    records: list[Change | Rejected]
+    state: Any
+
+
+class Changes(Protocol):
+    """Where changes come from; a state tells what was read already, None that nothing was."""
+
+    def since(self, state: Any) -> News:
+        """The records after a state, in their order."""
+
+
+class DirectoryChanges:
+    """The files of a directory, each read once, new ones in the order of their names.
+
+    A file must be there whole when it gets its name: write it under a name with a dot first, and rename it. One that
+    changes after it was read is not read again, but told of among the rejected. The state is the names and sizes of
+    the files that were read and are still there.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._place = Place(directory)
+
+    def since(self, state: Any) -> News:
+        """The records of the files that are new."""
+        known: dict[str, int] = manifests.map_of(manifests.count)(state or {})
+        sizes = self._place.sizes()
+        records: list[Change | Rejected] = []
+        for name, size in sizes.items():
+            if name not in known:
+                read = self._read(name)
+                sizes[name] = len(read or b"")
+                records += self._records(name, read)
+            elif size != known[name]:
+                reason = f"it had {known[name]} bytes when it was read and has {size} now: it is not read again"
+                records.append(Rejected(f"{self._place.where}/{name}", "file", 0, reason, ""))
+        return News(records, sizes)
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self._place.read(name)
+        except OSError:  # a directory, or nothing for us
+            return None
+
+    def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
+        """Return the records of a file; from where it cannot be read on there is one rejection."""
+        source = f"{self._place.where}/{name}"
+        records: list[Change | Rejected] = []
+        try:
+            if data is None:
+                raise FormatError("it cannot be read")
+            with opened(io.BytesIO(data), SUFFIXES.get(PurePosixPath(name).suffix.lower())) as ready:
+                format = ready.format
+            if format in ROWS:
+                return read_apart(data, source)
+            records.extend(read_changes(io.BytesIO(data), source))
+        except Exception as error:  # whatever a file holds, the stream goes on
+            records.append(Rejected(source, "file", 0, reason_of(error), ""))
+        return records
+
+
+def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
+    """Return the records of a Parquet or Arrow file, read in another process.
+
+    The C++ readers of these formats may end the process that they run in when a file is damaged. A driver that ended
+    so would end again at every start. The process has the limits `reader_seconds` and `reader_memory`.
+    """
+    run = run_apart("contrada.pipeline.stream.change_files", [source], data)
+    records: list[Change | Rejected] = []
+    for line in run.output.decode(errors="replace").splitlines():
+        with suppress(ValueError):  # a line that was cut when the process was stopped
+            kind, fields = json.loads(line)
+            records.append(Change(*fields) if kind == "change" else Rejected(*fields))
+    if run.failure is not None:
+        reason = f"the file cannot be read from here on: {run.failure}"
+        records.append(Rejected(source, "file", 0, reason, ""))
+    return records
+
+
+class ChangeTable:
+    """A table of Spark's catalog with a column `sequence` beside those of a record; the state is the highest one read.
+
+    Rows must come with ever larger numbers: one that comes late with a smaller number is not seen.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session, self._name = session, name
+
+    def since(self, state: Any) -> News:
+        """The rows with larger numbers, in the order of these."""
+        from pyspark.sql import functions as f
+
+        last = -1 if state is None else int(state)
+        self._session.catalog.refreshTable(self._name)
+        rows = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence").collect()
+        records: list[Change | Rejected] = []
+        for row in rows:
+            record = row.asDict()
+            number = int(record.pop("sequence"))
+            records.append(_parsed(record, self._name, "row", number))
+            last = max(last, number)
+        return News(records, last)
+
+
+def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
+    """The records of one file, in newline JSON, JSON, Parquet, Arrow or CSV.
+
+    >>> import io
+    >>> (found,) = read_changes(io.BytesIO(b'{"key": "k1", "filter": "size > 3"}'), "one.ndjson")
+    >>> found.action, found.subscriber, found.filter
+    ('subscribe', 'k1', 'size > 3')
+    """
+    with opened(stream, SUFFIXES.get(PurePosixPath(source).suffix.lower())) as ready:
+        if ready.format == "cap":
+            raise FormatError("CAP alerts are messages, not changes of subscriptions")
+        if ready.format not in JSON:
+            yield from _rows(ready.stream, ready.format, source)
+            return
+        for record in json_records(ready.stream, ready.format):
+            try:
+                if record.error is not None:
+                    raise record.error
+                value = decode(record.data)
+            except Exception as error:  # of a record, whatever it is: the next one may be good
+                yield record.rejected(source, reason_of(error))
+            else:
+                yield _parsed(value, source, record.unit, record.number, record.data.decode(errors="replace"))
+
+
+def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
+    """Return the records of a file of rows; lines of CSV keep their text."""
+    data = stream.read()
+    texts = {record.number: record.data for record in lines(io.BytesIO(data))} if format == "csv" else {}
+    for item in read_messages(io.BytesIO(data), format):
+        if isinstance(item, Rejected):
+            yield item._replace(source=source)
+        else:
+            raw = texts[item.number].decode(errors="replace") if texts else None
+            yield _parsed(item.message, source, item.unit, item.number, raw)
+
+
+def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
+    """Return the change of a record, or why there is none; `raw` is its text, which a row has not."""
+    if raw is None:
+        raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
+    try:
+        if type(value) is not dict and not isinstance(value, Mapping):
+            raise FormatError("a change is an object with the members action, key, subscriber and filter")
+        action = value.get("action") or "subscribe"
+        if action not in ACTIONS:
+            raise FormatError(f"the action is subscribe or unsubscribe, not {action!r}")
+        key: Any = value.get("key")
+        if key is None:  # rejected without an exception, which takes longer than the rest
+            return Rejected(source, unit, number, "a key is text or an integer, not None", raw)
+        asked: Any = value.get("filter")
+        subscriber: Any = key if value.get("subscriber") is None else value["subscriber"]
+        for what, name in (("key", key), ("subscriber", subscriber)):
+            if not isinstance(name, str | int) or isinstance(name, bool):
+                raise FormatError(f"a {what} is text or an integer, not {name!r}")
+            str(name).encode()  # not of lone surrogates, nor of thousands of digits
+        if action == "subscribe":
+            if not asked or not isinstance(asked, str | Mapping):
+                raise FormatError("no filter")
+            asked = asked if isinstance(asked, str) else str(asked_predicate(asked))
+            asked.encode()
+        return Change(action, key, subscriber, asked if action == "subscribe" else None, source, unit, number, raw)
+    except Exception as error:  # of a record, whatever it is: the next one may be good
+        return Rejected(source, unit, number, reason_of(error), raw)
+
+
+def named_as(change: Change, key_type: str, subscriber_type: str) -> Change:
+    """A change with its names of the types that the table's names have; a ContradaError if they cannot be."""
+    return change._replace(
+        key=_typed(change.key, key_type, "key"), subscriber=_typed(change.subscriber, subscriber_type, "subscriber")
+    )
+
+
+INTEGERS = {"tinyint": 1 << 7, "smallint": 1 << 15, "int": 1 << 31, "bigint": 1 << 63}
+
+
+def _typed(name: Name, kind: str, what: str) -> Name:
+    if kind == "string":
+        return str(name)
+    try:
+        number = int(name)
+    except ValueError:
+        number = None
+    if number is None or not -INTEGERS[kind] <= number < INTEGERS[kind]:
+        raise FormatError(f"a {what} is {kind} here, and {name!r} is none")
+    return number
+
+
+class Applied(NamedTuple):
+    """What came of records: those that were applied, those that were not, and the attributes that they ask for."""
+
+    changes: list[Change]
+    rejected: list[Rejected]
+    attributes: set[str]
+
+
+def apply_changes(
+    table: ForwardingTable,
+    records: Iterable[Change | Rejected],
+    types: tuple[str, str],
+    check: Callable[[set[str]], None] = lambda attributes: None,
+) -> Applied:
+    """Apply records to a table in their order; a bad one changes nothing. `check` may refuse attributes.
+
+    >>> table = ForwardingTable()
+    >>> made = apply_changes(table, [Change("subscribe", 1, 1, "size > 3"), Change("unsubscribe", 2, 2, None)],
+    ...     ("bigint", "bigint"))
+    >>> len(table), made.rejected[0].reason, made.attributes
+    (1, 'no subscription has the key 2', {'size'})
+    """
+    made = Applied([], [], set())
+    for record in records:
+        if isinstance(record, Rejected):
+            made.rejected.append(record)
+            continue
+        try:
+            change = named_as(record, *types)
+            if change.filter is None:
+                table.unsubscribe(change.key)
+            else:
+                predicate = asked_predicate(change.filter)
+                attributes = {constraint.attribute for part in predicate for constraint in part}
+                check(attributes)
+                table.subscribe(change.subscriber, predicate, change.key, replace=True)
+                made.attributes.update(attributes)
+            made.changes.append(change)
+        except Exception as error:  # of a change, whatever it is: a driver that ends by it ends at every start
+            made.rejected.append(record.rejected(reason_of(error)))
+    return made
+
+
+def apply_segment(table: ForwardingTable, lines: bytes) -> int:
+    """Apply changes that were good before, from lines of JSON; returns how many of them subscribe."""
+    count = 0
+    for line in filter(None, lines.decode().split("\n")):
+        change = Change.of_line(line)
+        if change.filter is None:
+            table.unsubscribe(change.key)
+        else:
+            table.subscribe(change.subscriber, change.filter, change.key, replace=True)
+            count += 1
+    return count

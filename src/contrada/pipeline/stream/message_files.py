@@ -1,0 +1,167 @@
+"""Files of messages that come into a directory, read by Spark so that no damage goes unnoticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from contrada.errors import ContradaError, TableError
+from contrada.formats.records import IDENTIFIERS
+from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.java_errors import java_reason, spark_errors, without_log
+from contrada.pipeline.spark_types import quoted
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.worker import FILE, Decoding
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LINES, PARQUET = "ndjson", "parquet"
+COLUMNS = "contrada/columns.json"  # beside the checkpoint
+# Spark's own settings could skip damage in silence. Checksums of pages are compared where a file has them.
+STRICT = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "parquet.page.verify-checksum.enabled": "true",
+}
+WILDCARDS = re.compile(r"[\\{}\[\]*?]")
+LINE_ID = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
+
+
+class MessageFiles:
+    """Messages in the files of a directory, for `match_stream`: a damaged file is rejected, and the others are read.
+
+    `format` is "ndjson" (lines of JSON, also in .gz and .zst files) or "parquet". `id` names the attribute or column
+    that identifies a message; without it, `message_id`, `id`, `identifier` or `ce.id` does. `schema` is that of Parquet
+    files; without it, the first file that can be read tells the columns, and the checkpoint keeps them. `options` are
+    those of Spark's file source, such as `maxFilesPerTrigger`.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        directory: str | os.PathLike[str],
+        format: str = LINES,
+        *,
+        id: str | None = None,
+        schema: StructType | str | None = None,
+        **options: Any,
+    ) -> None:
+        if format not in (LINES, PARQUET):
+            raise ContradaError(f'the format of files of messages is "{LINES}" or "{PARQUET}", not {format!r}')
+        text = os.fspath(directory)
+        if "://" not in text:
+            if not os.path.isdir(text):
+                raise ContradaError(f"{text} is no directory")
+            text = os.path.abspath(text)  # Java may have begun in another directory
+        self.session, self.directory, self.format = session, text, format
+        self._id, self._options = id, {**{key: str(value) for key, value in options.items()}, **STRICT}
+        self._schema: Any = "value string" if format == LINES else schema
+
+    @property
+    def decoding(self) -> Decoding | None:
+        """How texts are read, unless `match_stream` is given another decoding; None for Parquet."""
+        if self.format == PARQUET:
+            return None
+        return Decoding(IDENTIFIERS if self._id is None else (self._id,), self._id is not None)
+
+    def stream(self, checkpoint: Place) -> DataFrame:
+        """The messages of files as they come: `message_id`, the columns or the text, and the file."""
+        if self._schema is None:
+            self._schema = self._settled_columns(checkpoint)
+        reader = self.session.readStream.options(**self._options).schema(self._schema)
+        return self._selected(reader.format(self._source).load(self.directory))
+
+    def read(self, session: SparkSession, uris: Sequence[str], *, partly: bool = False) -> DataFrame:
+        """The messages of some files; with `partly` those before the damage in damaged ones, which is no error then."""
+        options = {**self._options, "basePath": self.directory}
+        if partly:
+            options["ignoreCorruptFiles"] = "true"
+        reader = session.read.options(**options).schema(self._schema).format(self._source)
+        return self._selected(reader.load([path_pattern(uri) for uri in uris]))
+
+    @property
+    def _source(self) -> str:
+        return "text" if self.format == LINES else "parquet"
+
+    def _selected(self, frame: DataFrame) -> DataFrame:
+        file = f"_metadata.file_path AS {FILE}"
+        if self.format == LINES:
+            return frame.where("trim(value) <> ''").selectExpr(LINE_ID, "value", file)
+        usual = ("message_id", *IDENTIFIERS)
+        names = [self._id] if self._id is not None else [name for name in usual if name in frame.columns]
+        if not names or names[0] not in frame.columns:
+            raise ContradaError(
+                f"no column identifies the messages: name it with id, or --id; there are {frame.columns}"
+            )
+        own = [] if names[0] == "message_id" else [f"{quoted(names[0])} AS message_id"]
+        return frame.selectExpr(*own, "*", file)
+
+    def _settled_columns(self, checkpoint: Place) -> StructType:
+        """The columns that the checkpoint keeps, and further ones that a file here has.
+
+        A file with other types that comes later must not decide, at the next start, that the files before it are wrong.
+        """
+        from pyspark.sql.types import StructType
+
+        kept = _kept_columns(checkpoint)
+        try:
+            found = self._found_columns()
+        except ContradaError:
+            if kept is None:
+                raise
+            return kept
+        if kept is not None:
+            names = {field.name.lower() for field in kept}
+            found = StructType([*kept, *(field for field in found if field.name.lower() not in names)])
+        checkpoint.write(COLUMNS, found.json().encode())
+        return found
+
+    def _found_columns(self) -> StructType:
+        """The columns of the first file that can be read."""
+        errors = spark_errors()
+        try:
+            return self.session.read.options(**self._options).parquet(self.directory).schema
+        except errors:  # the file that Spark took is damaged, or there is none
+            pass
+        listed = self.session.read.options(**self._options).format("binaryFile").load(self.directory).select("path")
+        paths = sorted(row.path for row in listed.collect())
+        reader = self.session.read.options(**self._options).option("basePath", self.directory)
+        first = ""
+        with without_log(self.session):
+            for path in paths:
+                try:
+                    return reader.parquet(path_pattern(path)).schema
+                except errors as error:
+                    first = first or f"{path_of(path)}: {java_reason(error)}"
+        if not paths:
+            raise ContradaError(f"{self.directory}: no Parquet file here tells the columns yet")
+        raise ContradaError(f"{self.directory}: no Parquet file of {len(paths):,} here can be read: {first}")
+
+
+def path_pattern(uri: str) -> str:
+    """The path of a URI as Spark's readers take it: they decode nothing, and take some characters for wildcards.
+
+    They are escaped here, since Spark 4.3 reads files twice with its option `__globPaths__` where one of several has
+    such a character in its name.
+
+    >>> print(path_pattern("file:///data/a%20b.ndjson"), path_pattern("s3a://bucket/a%5B1%5D.ndjson"))
+    file:///data/a b.ndjson s3a://bucket/a\\[1\\].ndjson
+    """
+    path = path_of(uri)
+    return WILDCARDS.sub(r"\\\g<0>", f"file://{path}" if path.startswith("/") else unquote(path))
+
+
+def _kept_columns(checkpoint: Place) -> StructType | None:
+    from pyspark.sql.types import StructType
+
+    data = checkpoint.read(COLUMNS)
+    try:
+        return None if data is None else StructType.fromJson(json.loads(data))
+    except Exception as error:  # whatever Spark makes of another JSON
+        raise TableError(f"{checkpoint.where}/{COLUMNS} is damaged: {error}") from error

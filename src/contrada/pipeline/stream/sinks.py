@@ -1,0 +1,155 @@
+"""Where the answers of a stream go, batch by batch. A batch may come twice; it must then replace itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from contrada.errors import ContradaError, TableError
+from contrada.pipeline import manifests
+from contrada.pipeline.storage import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OWNER = "_contrada.json"
+
+
+class Batch(NamedTuple):
+    """A batch of a stream: its number, the version of its subscriptions, and what came of its messages."""
+
+    number: int
+    version: int
+    subscriptions: int
+    messages: int
+    matches: int
+    rejected: int
+
+
+class Sink(Protocol):
+    """Takes `matches` (message_id, subscriber, key, version) and `rejected` (message_id, reason, raw, version)."""
+
+    def begin(self, stream: str) -> None:
+        """Get ready for a stream, which has this id as long as it has its checkpoint."""
+
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+        """Take the answers of a batch, in place of those that it had before."""
+
+
+class ParquetSink:
+    """Directories `matches/batch=<n>` and `rejected/batch=<n>` of Parquet; a batch that comes again replaces its own.
+
+    On a local file system a directory gets its name when it is whole. Elsewhere Spark overwrites the directory and
+    writes `_SUCCESS` last. The output belongs to one stream: that of another is an error.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        text = os.fspath(path)
+        self._is_local = "://" not in text and not text.startswith("file:")
+        self.path = os.path.abspath(text) if self._is_local else text.rstrip("/")
+
+    def begin(self, stream: str) -> None:
+        """Take possession of the output, and remove what was left half written."""
+        if not self._is_local:
+            return
+        place = Place(self.path)
+        told = place.read(OWNER)
+        if told is not None and self._owner(told) != stream:
+            raise ContradaError(
+                f"{self.path} holds the output of a stream with another checkpoint: batches of both would replace"
+                " each other. Name another output, or the checkpoint that it was begun with"
+            )
+        if told is None and os.path.isdir(self.path) and os.listdir(self.path):
+            raise ContradaError(f"{self.path} holds something else; the output of a stream is a directory of its own")
+        place.write(OWNER, json.dumps({"stream": stream}).encode())
+        for kind in ("matches", "rejected"):
+            folder = os.path.join(self.path, kind)
+            for name in os.listdir(folder) if os.path.isdir(folder) else ():
+                if name.startswith((".new-", ".old-")):
+                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+    def _owner(self, told: bytes) -> str:
+        try:
+            return str(manifests.fields(manifests.parsed(told), {"stream": manifests.text})["stream"])
+        except TableError as error:
+            raise TableError(f"{self.path}/{OWNER} is damaged: {error}") from error
+
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+        """Write a batch. There is always a directory of matches, and one of rejections if there are any."""
+        self._put(matches, f"{self.path}/matches", batch.number)
+        if batch.rejected:
+            self._put(rejected, f"{self.path}/rejected", batch.number)
+        elif self._is_local:
+            shutil.rmtree(f"{self.path}/rejected/batch={batch.number}", ignore_errors=True)
+
+    def _put(self, rows: DataFrame, folder: str, number: int) -> None:
+        target = f"{folder}/batch={number}"
+        if not self._is_local:
+            rows.write.mode("overwrite").parquet(target)
+            return
+        # Its own name for every attempt: the Java side of a driver that was killed may still be writing another.
+        fresh = f"{folder}/.new-{number}-{uuid.uuid4().hex}"
+        rows.write.parquet(f"file://{fresh}")
+        # Readers see the one or the other, or nothing for a moment; if the end comes here, the batch comes again.
+        old = f"{folder}/.old-{number}-{uuid.uuid4().hex}"
+        with suppress(FileNotFoundError):
+            os.rename(target, old)
+        os.rename(fresh, target)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+class KafkaSink:
+    """Topics of Kafka: a record for every match, JSON with the names of its columns, and for every rejection.
+
+    At least once: a batch that comes again is sent again. The record's key is the message's id, and message_id, key and
+    version together tell copies of one match.
+    """
+
+    def __init__(self, servers: str, topic: str, rejected: str | None = None, **options: str) -> None:
+        self._options = {"kafka.bootstrap.servers": servers, **options}
+        self._topic, self._rejected = topic, rejected or f"{topic}-rejected"
+
+    def begin(self, stream: str) -> None:
+        """Nothing to prepare."""
+
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+        """Send a batch."""
+        self._send(matches, self._topic)
+        if batch.rejected:
+            self._send(rejected, self._rejected)
+
+    def _send(self, rows: DataFrame, topic: str) -> None:
+        records = rows.selectExpr("CAST(message_id AS STRING) AS key", "to_json(struct(*)) AS value")
+        records.write.format("kafka").options(**self._options).option("topic", topic).save()
+
+
+class ConsoleSink:
+    """Standard output of the driver: JSON, a line for a match; rejections have a reason."""
+
+    def begin(self, stream: str) -> None:
+        """Nothing to prepare."""
+
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+        """Print a batch."""
+        for rows in (matches, rejected) if batch.rejected else (matches,):
+            for row in rows.selectExpr("to_json(struct(*)) AS line").collect():
+                print(row.line, flush=True)
+
+
+class CallSink:
+    """A function of the user's, called with the matches, the rejections and the batch."""
+
+    def __init__(self, function: Callable[[DataFrame, DataFrame, Batch], None]) -> None:
+        self._function = function
+
+    def begin(self, stream: str) -> None:
+        """Nothing to prepare."""
+
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+        """Call it."""
+        self._function(matches, rejected, batch)

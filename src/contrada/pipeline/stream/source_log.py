@@ -1,0 +1,58 @@
+"""The files of a batch, as the checkpoint of Spark's file source lists them: also empty files and files that are gone.
+
+`offsets/<batch>` ends with the last entry of the log that the batch covers; `sources/0/<entry>` lists files, a line of
+JSON for each. Every tenth entry is `<entry>.compact`, which repeats the files of all entries before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from contrada.errors import TableError
+from contrada.pipeline.storage import Place
+
+LOG = "sources/0"
+COMPACT = ".compact"
+
+
+def files_of_batch(checkpoint: Place, number: int) -> list[str]:
+    """Return the URIs of the files that a batch reads; a checkpoint without them is a TableError."""
+    first = _last_entry(checkpoint, number - 1) + 1 if number else 0
+    names = checkpoint.names(LOG)
+    found: dict[str, None] = {}
+    for entry in range(first, _last_entry(checkpoint, number) + 1):
+        name = _name_of(names, entry)
+        if name is None:
+            raise TableError(f"{checkpoint.where}/{LOG} has no entry {entry}, which batch {number} reads")
+        found |= {line["path"]: None for line in _lines(checkpoint, f"{LOG}/{name}") if line["batchId"] == entry}
+    return list(found)
+
+
+def _name_of(names: list[str], entry: int) -> str | None:
+    """Return the name of the file that holds an entry: its own, or the next one that repeats it."""
+    if str(entry) in names:
+        return str(entry)
+    compact = [int(name.removesuffix(COMPACT)) for name in names if name.endswith(COMPACT)]
+    later = [number for number in compact if number >= entry]
+    return f"{min(later)}{COMPACT}" if later else None
+
+
+def _last_entry(checkpoint: Place, number: int) -> int:
+    *_, last = _lines(checkpoint, f"offsets/{number}")
+    if not isinstance(last.get("logOffset"), int):
+        raise TableError(f"{checkpoint.where}/offsets/{number}: the last line is no offset of a file source: {last}")
+    return int(last["logOffset"])
+
+
+def _lines(checkpoint: Place, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a log file, after the line with its version."""
+    data = checkpoint.read(name)
+    if data is None:
+        raise TableError(f"{checkpoint.where}/{name} is not there, and says which files a batch reads")
+    try:
+        for line in data.decode().splitlines()[1:]:
+            yield dict(json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise TableError(f"{checkpoint.where}/{name} is damaged: {error}") from error

@@ -1,0 +1,335 @@
+"""Streams of messages against subscriptions that change while they run: Structured Streaming, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contrada.errors import ContradaError, FormatError
+from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
+from contrada.matching.queries import Asked
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.java_errors import spark_errors
+from contrada.pipeline.match.compiling import Compiled, compile
+from contrada.pipeline.match.matching import ID, By
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.reasons import plain_text
+from contrada.pipeline.spark_types import attribute_columns, name_type
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.changes import Changes, ChangeTable, DirectoryChanges
+from contrada.pipeline.stream.file_damage import Damage
+from contrada.pipeline.stream.message_files import MessageFiles
+from contrada.pipeline.stream.progress import Progress, progress_of
+from contrada.pipeline.stream.sinks import Batch, CallSink, ParquetSink, Sink
+from contrada.pipeline.stream.source_log import files_of_batch
+from contrada.pipeline.stream.version_log import Version, Versions, checkpoint_place
+from contrada.pipeline.stream.worker import FILE, Decoding, Work, compact_version, match_version
+from contrada.pipeline.systems import declared_systems, frame_systems
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TEXT = "value"
+POLL = 0.05  # seconds
+
+
+class Stream:
+    """A running stream; `query` is Spark's own handle on it."""
+
+    def __init__(self, query: StreamingQuery, batches: _Batches) -> None:
+        self.query = query
+        self._batches = batches
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of its subscriptions."""
+        return self._batches.versions
+
+    def progress(self) -> Progress | None:
+        """How far it is: the last batch, rates, lag and version; None before the first batch."""
+        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self._batches.census)
+
+    @property
+    def census(self) -> Census:
+        """The attributes that subscriptions ask for, and what messages had, since the stream began here."""
+        return self._batches.census
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it ends, or so long; True if it has ended. What ended it badly is raised."""
+        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+
+    def stop(self, *, finish: bool = False) -> None:
+        """Stop. A batch that was running comes again when a new stream goes on from the same checkpoint.
+
+        With `finish` the batch ends and is committed first, and no other begins.
+        """
+        if finish:
+            self._batches.is_ending = True
+            while self.query.isActive and self.query.status["isTriggerActive"]:
+                time.sleep(POLL)
+        self.query.stop()
+        self.versions.wait()
+
+
+def match_stream(
+    messages: DataFrame | MessageFiles,
+    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
+    changes: str | os.PathLike[str] | Changes | None = None,
+    *,
+    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, Batch], None],
+    checkpoint: str | os.PathLike[str],
+    by: By = "subscription",
+    template: Asked | None = None,
+    decoding: Decoding | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    compact_after: int = 1000,
+    progress: Callable[[Progress], None] | None = None,
+) -> Stream:
+    """Match a streaming DataFrame against subscriptions, and begin to write the answers to a sink.
+
+    `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`. They may
+    be `MessageFiles`, of which a damaged one is rejected; one of Spark's own file source ends the stream.
+    `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
+    directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
+    function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
+    `continuous`. `progress` is told of every batch.
+    """
+    _check_trigger(trigger)
+    place = checkpoint_place(os.fspath(checkpoint))
+    files = None
+    if isinstance(messages, MessageFiles):
+        files, decoding = messages, messages.decoding if decoding is None else decoding
+        messages = files.stream(place)
+    _check(messages, by, decoding, subscriptions, template)
+    session = messages.sparkSession
+    taken = _sink_of(sink)
+    source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
+
+    def compact(version: Version, artifacts: str) -> Artifact:
+        made = partial(compact_version, version=version, place=versions.place.where, artifacts=artifacts)
+        about = session.range(0, 1, 1, 1).mapInArrow(made, "about string").collect()[0]["about"]
+        return Artifact.of(json.loads(about))
+
+    def check(attributes: set[str]) -> None:
+        if decoding is None:
+            attribute_columns(messages, attributes)
+
+    versions = Versions(place, source, compact, check, compact_after)
+    taken.begin(versions.id)
+    versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
+    if decoding is None:
+        check(set(versions.current.attributes))
+    batches = _Batches(versions, taken, by, decoding, progress, None if files is None else (files, place))
+    writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    query = writer.start()
+    batches.query = query
+    return Stream(query, batches)
+
+
+def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
+    if not messages.isStreaming:
+        raise ContradaError("messages are a table; match_stream takes a stream, and match tables")
+    if by not in ("subscription", "subscriber"):
+        raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
+    if type(messages).__module__.startswith("pyspark.sql.connect"):
+        raise ContradaError("streams keep their versions in the driver, which Spark Connect has not: use a session")
+    needed = (ID,) if decoding is None else (ID, TEXT)
+    for name in needed:
+        if name not in messages.columns:
+            raise FormatError(f"messages have a column {name!r}; there are {messages.columns}")
+    if template is not None and (
+        subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
+    ):
+        raise ContradaError("a template is for rows of subscriptions")
+
+
+def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
+    """Batches have versions, which `foreachBatch` chooses; these two triggers have no batches that it could take."""
+    for name in ("realTime", "continuous"):
+        if trigger and name in trigger:
+            raise ContradaError(
+                f"trigger {name!r} takes no foreachBatch, in which a batch gets its version: use another"
+            )
+
+
+def _sink_of(sink: Any) -> Sink:
+    if isinstance(sink, str | os.PathLike):
+        return ParquetSink(sink)
+    if hasattr(sink, "write") and hasattr(sink, "begin"):
+        taken: Sink = sink
+        return taken
+    if callable(sink):
+        return CallSink(sink)
+    raise ContradaError(f"a sink is a directory, a sink or a function, not {sink!r}")
+
+
+def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
+    """The table that a new stream begins with."""
+    if subscriptions is None:
+        return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
+    if isinstance(subscriptions, ForwardingTable):
+        return publish(subscriptions, artifacts)
+    if not isinstance(subscriptions, Artifact | PartitionedArtifact | Compiled):
+        subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
+    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
+    if isinstance(artifact, PartitionedArtifact):
+        raise ContradaError('every executor of a stream holds the whole table: compile it with plan="broadcast"')
+    return artifact
+
+
+class _Counted(NamedTuple):
+    """The answers of a batch, how many there are, and what its tasks say of their messages."""
+
+    answers: DataFrame
+    read: int
+    matches: int
+    rejected: int
+    censuses: list[str]
+    files: list[list[str]]
+    damage: Mapping[str, str]  # files that are rejected, with reasons; each counts as one message that is rejected
+
+
+class _Batches:
+    """What runs for every batch, in the driver."""
+
+    def __init__(
+        self,
+        versions: Versions,
+        sink: Sink,
+        by: By,
+        decoding: Decoding | None,
+        told: Callable[[Progress], None] | None,
+        files: tuple[MessageFiles, Place] | None = None,  # with the checkpoint, which says what files a batch has
+    ) -> None:
+        self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
+        self._files = files
+        self.last: tuple[Batch, float] | None = None
+        self.census = Census()
+        self.query: StreamingQuery | None = None
+        self.is_ending = False
+
+    def run(self, messages: DataFrame, number: int) -> None:
+        """Match a batch with its version, and hand the answers to the sink."""
+        from pyspark.sql import functions as f
+
+        if self.is_ending:
+            raise ContradaError(f"the stream ends: batch {number} comes again when it is started again")
+        began = time.perf_counter()
+        self.versions.committed(number)  # Spark begins a batch when those before it are committed
+        version = self.versions.of_batch(number)
+        counted = self._counted(messages, number, version)
+        answers, lost = counted.answers, len(counted.damage)
+        try:
+            counts = counted.read + lost, counted.matches, counted.rejected + lost
+            batch = Batch(number, version.number, version.subscriptions, *counts)
+            named = f.lit(version.number).cast("bigint").alias("version")
+            good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
+            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
+            self.versions.check_driver()
+            self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
+        finally:
+            answers.unpersist()
+        for text in counted.censuses:
+            self.census.merge(text)
+        self.last = (batch, time.perf_counter() - began)
+        if self._told is not None:
+            latest = None if self.query is None else self.query.lastProgress
+            report = progress_of(self.last, latest, self.versions, self.census)
+            assert report is not None
+            self._told(report)
+
+    def _counted(self, messages: DataFrame, number: int, version: Version) -> _Counted:
+        """The answers of a batch. Damaged files are looked for when it fails, or when files of it gave no rows."""
+        if self._files is None:
+            return self._count(messages, version)
+        files, checkpoint = self._files
+        uris = files_of_batch(checkpoint, number)
+        damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
+        try:
+            counted = self._count(messages, version)
+        except spark_errors():
+            found = damage.sorted(uris)
+            if not found.damage:
+                raise
+        else:
+            seen = {path_of(uri) for some in counted.files for uri in some}
+            unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
+            if unread is not None:
+                return counted._replace(damage=unread)
+            counted.answers.unpersist()
+            found = damage.sorted(uris)
+        frame = damage.read(found)
+        return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
+
+    def _count(self, messages: DataFrame, version: Version) -> _Counted:
+        from pyspark.sql import functions as f
+
+        answers = self._answers(messages, version).persist()
+        sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
+        try:
+            *total, censuses, files = answers.select(
+                *sums, f.collect_list("census"), f.collect_list("files")
+            ).collect()[0]
+        except BaseException:
+            answers.unpersist()
+            raise
+        read, matches, rejected = (int(value or 0) for value in total)
+        return _Counted(answers, read, matches, rejected, censuses, files, {})
+
+    def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
+        """The columns that tasks get: an id, then attributes or a text, then the file; and the names of attributes."""
+        file = [FILE] if FILE in messages.columns else []
+        if self._decoding is None:
+            columns = attribute_columns(messages, version.attributes)
+            own = [*columns.values(), *file]
+            return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
+        # As bytes: text that is not UTF-8 is the fault of one message, and Arrow takes no such text.
+        return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
+
+    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
+        """What comes of every message: lists of matches, rejections, and how many there were."""
+        from pyspark.sql.types import ArrayType, StringType, StructType
+
+        has_files = FILE in messages.columns
+        sent, columns = self._sent(messages, version)
+        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
+        found = StructType().add("subscriber", name_type(version.artifact.subscriber_type))
+        if self._by == "subscription":
+            found = found.add("key", name_type(version.artifact.key_type))
+        schema = ids.add("found", ArrayType(found)).add("reason", "string").add("raw", "string")
+        schema = schema.add("messages", "long").add("census", "string").add("files", ArrayType(StringType()))
+        schema[ID].nullable = True
+        place = self.versions.place.where
+        work = Work(
+            version._replace(state=None),
+            place,
+            self._by,
+            columns,
+            self._decoding,
+            self.versions.retired,
+            # Of files that may be damaged a task reads the systems, where C++ code can end nothing but a worker.
+            declared_systems(messages, columns) if has_files else frame_systems(messages, columns),
+            has_files,
+            has_files and self._decoding is None,
+        )
+        return sent.mapInArrow(partial(match_version, work=work), schema)
+
+
+def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:
+    """Rejections, and one for each damaged file: it has no id, and its reason begins with the path."""
+    if not damage:
+        return rejected
+    rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
+    return rejected.union(rejected.sparkSession.createDataFrame(rows, rejected.schema))
+
+
+__all__ = ["ChangeTable", "Stream", "match_stream"]

@@ -1,0 +1,336 @@
+"""Versions of the subscriptions of a stream, beside its checkpoint; a batch that is replayed keeps the one it had.
+
+`<checkpoint>/contrada/` holds `stream.json` (who the stream is), `driver.json` (who runs it), `versions/<v>.json`,
+`segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n), `artifacts/<digest>/`
+(compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and the segments after it.
+From time to time a task makes a new table of both, which takes their place. Very many changes that come at once become
+a table in the driver, without a segment, and batches go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from contrada.errors import ContradaError, TableError
+from contrada.formats.records import Rejected
+from contrada.matching import ForwardingTable
+from contrada.pipeline import manifests
+from contrada.pipeline.artifact_cache import cache_home, open_copy
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.background import Background
+from contrada.pipeline.stream.changes import Applied, Changes, News, apply_changes, apply_segment
+
+FOLDER = "contrada"
+FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
+MANY = 500  # records at once: more are applied in the background, since each takes milliseconds
+RETIRED = 100  # tables that executors are told to remove; what one misses goes when it was unused for long
+Compact = Callable[["Version", str], Artifact]  # a version and where artifacts go
+
+
+class Version(NamedTuple):
+    """What the subscriptions are at some time: a table, changes since, and the attributes that both ask for."""
+
+    number: int
+    artifact: Artifact
+    segments: tuple[int, ...]  # the versions that changes since the table were made for
+    changes: int  # in these segments
+    attributes: tuple[str, ...]
+    subscriptions: int
+    state: Any  # of where changes come from
+
+    def text(self) -> bytes:
+        """The version as JSON."""
+        return json.dumps({**self._asdict(), "artifact": self.artifact._asdict()}).encode()
+
+    @classmethod
+    def of_text(cls, text: bytes) -> Version:
+        """Return the version of such JSON; a field of another type or range is a TableError."""
+        return cls(**manifests.fields(manifests.parsed(text), FIELDS))
+
+
+FIELDS: dict[str, manifests.Check] = {
+    "number": manifests.count,
+    "artifact": Artifact.of,
+    "segments": manifests.list_of(manifests.count),
+    "changes": manifests.count,
+    "attributes": manifests.list_of(manifests.text),
+    "subscriptions": manifests.count,
+    "state": manifests.anything,
+}
+
+
+class Prepared(NamedTuple):
+    """Very many changes as a table: what came of them, and where they end."""
+
+    artifact: Artifact
+    applied: Applied
+    state: Any
+
+
+class Versions:
+    """The versions of one stream, in its driver. Not for several threads, but for those that make tables.
+
+    `check` refuses attributes that messages cannot have; `compact` makes a table of a version. Of two drivers with one
+    checkpoint the later one goes on, and the other ends with an error before its next batch or its next output.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Place,
+        changes: Changes | None,
+        compact: Compact,
+        check: Callable[[set[str]], None] = lambda attributes: None,
+        compact_after: int = 1000,
+    ) -> None:
+        self.place = checkpoint.inner(FOLDER)
+        self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
+        # At most one of the two: a table is made of the version before the changes, or of the changes.
+        self._compaction: tuple[Version, Background[Artifact]] | None = None
+        self._preparation: Background[Prepared] | None = None
+        self._is_beginning = True
+        self._driver = uuid.uuid4().hex
+        self._retired: dict[str, None] = {}
+        self.rejected = 0  # changes, since this driver began
+        self.compactions = 0
+        self.failed_compactions = 0
+
+    # The beginning
+
+    @property
+    def id(self) -> str:
+        """Who this stream is: the same as long as its checkpoint is."""
+        told = self._told("stream.json", {"id": manifests.text})
+        if told is None:
+            self.place.write("stream.json", json.dumps({"id": uuid.uuid4().hex}).encode())
+            return self.id
+        return str(told["id"])
+
+    def _told(self, name: str, checks: dict[str, manifests.Check]) -> dict[str, Any] | None:
+        """Return the fields of a file beside the checkpoint, None if it is not there; a damaged one is a TableError."""
+        data = self.place.read(name)
+        try:
+            return None if data is None else manifests.fields(manifests.parsed(data), checks)
+        except TableError as error:
+            raise TableError(f"{self.place.where}/{name} is damaged: {error}") from error
+
+    def begin(self, first: Callable[[str], Artifact]) -> None:
+        """Take up the latest version; if there is none, `first` is called for the table of version 0."""
+        self.place.write("driver.json", json.dumps({"driver": self._driver}).encode())
+        for folder in FOLDERS:
+            self.place.remove_unfinished(folder)
+        numbers = self._numbers("versions")
+        if numbers:
+            self.current = self.read(numbers[-1])
+        else:
+            artifact = first(self._artifacts())
+            self._put(Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None))
+        self._table = self._opened(self.current)
+
+    def check_driver(self) -> None:
+        """Raise a ContradaError if another driver has taken up this checkpoint since this one did."""
+        told = self._told("driver.json", {"driver": manifests.text})
+        if told is None or told["driver"] != self._driver:
+            raise ContradaError(
+                f"{self.place.where}: another driver goes on from this checkpoint; this one ends, for of two that run"
+                " at once each would replace what the other wrote"
+            )
+
+    def _put(self, version: Version) -> None:
+        self.current = version
+        self.place.write(f"versions/{version.number}.json", version.text())
+
+    def _artifacts(self) -> str:
+        return f"{self.place.where}/artifacts"
+
+    def _opened(self, version: Version) -> ForwardingTable:
+        """A version's table for the driver, which judges changes by it; mapped, and nobody else's."""
+        opened = open_copy(version.artifact, cache_home() / "tables")
+        self._use = opened.use
+        for number in version.segments:
+            apply_segment(opened.table, segment(self.place, number))
+        return opened.table
+
+    # Batches
+
+    def of_batch(self, batch: int) -> Version:
+        """The version of a batch: the one that it had if it ran before, or the newest, which is written down first."""
+        self.check_driver()
+        told = self._told(f"batches/{batch}.json", {"version": manifests.count})
+        if told is not None:
+            return self.read(told["version"])
+        self._take_compaction()
+        self._take_changes()
+        self._begin_compaction()
+        self.place.write(f"batches/{batch}.json", json.dumps({"version": self.current.number}).encode())
+        return self.current
+
+    def read(self, number: int) -> Version:
+        """A version that is kept; one that is not is a TableError."""
+        text = self.place.read(f"versions/{number}.json")
+        if text is None:
+            raise TableError(f"{self.place.where} has no version {number}")
+        try:
+            return Version.of_text(text)
+        except TableError as error:
+            raise TableError(f"{self.place.where}/versions/{number}.json is damaged: {error}") from error
+
+    def _take_changes(self) -> None:
+        """Make a version of what has changed, if anything has; very many changes later, when they are a table."""
+        if self._changes is None:
+            return
+        waits, self._is_beginning = self._is_beginning, False
+        if self._preparation is None:
+            news = self._changes.since(self.current.state)
+            if len(news.records) <= MANY:
+                self._take_news(news)
+                return
+            if self._compaction is not None:
+                return
+            self._preparation = Background(partial(self._prepared, news))
+        if waits:  # what had come before this driver began counts from its first batch on
+            self._preparation.wait()
+        if not self._preparation.is_running:
+            self._take_prepared(self._preparation.result())
+
+    def _take_news(self, news: News) -> None:
+        """A version of a few changes: a segment more."""
+        if not news.records:
+            if news.state != self.current.state:  # files went; to remember that makes no version
+                self._put(self.current._replace(state=news.state))
+            return
+        made = self._applied(news)
+        last = self.current
+        number, segments = last.number + 1, last.segments
+        self._keep_rejected(number, made.rejected)
+        if made.changes:
+            lines = "".join(f"{change.line()}\n" for change in made.changes)
+            self.place.write(f"segments/{number}.ndjson", lines.encode())
+            segments = (*segments, number)
+        attributes, changes = self._attributes(made), last.changes + len(made.changes)
+        self._put(Version(number, last.artifact, segments, changes, attributes, len(self._table), news.state))
+
+    def _applied(self, news: News) -> Applied:
+        types = self.current.artifact.key_type, self.current.artifact.subscriber_type
+        return apply_changes(self._table, news.records, types, self._check)
+
+    def _attributes(self, made: Applied) -> tuple[str, ...]:
+        return tuple(sorted({*self.current.attributes, *made.attributes}))
+
+    def _prepared(self, news: News) -> Prepared:
+        """A table of all subscriptions with very many changes applied. Runs in the background."""
+        made, old = self._applied(news), self.current.artifact
+        types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
+        return Prepared(publish(self._table, self._artifacts(), **types), made, news.state)
+
+    def _take_prepared(self, done: Prepared) -> None:
+        """A version of such a table."""
+        self._preparation = None
+        number = self.current.number + 1
+        self._keep_rejected(number, done.applied.rejected)
+        attributes = self._attributes(done.applied)
+        self._put(Version(number, done.artifact, (), 0, attributes, done.artifact.subscriptions, done.state))
+        self._table = self._opened(self.current)
+
+    def _keep_rejected(self, number: int, rejected: list[Rejected]) -> None:
+        self.rejected += len(rejected)
+        if rejected:
+            lines = "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejected)
+            self.place.write(f"rejected_changes/{number}.ndjson", lines.encode(errors="replace"))
+
+    # Compaction
+
+    def _take_compaction(self) -> None:
+        """Put a table in the place of the older one and the segments that are in it: the version stays what it is."""
+        if self._compaction is None or self._compaction[1].is_running:
+            return
+        (version, done), self._compaction = self._compaction, None
+        if done.error is not None:  # of Spark, of a store: the stream goes on with the table that it has
+            self.failed_compactions += 1
+            return
+        self.compactions += 1
+        since = tuple(number for number in self.current.segments if number > version.number)
+        changes = self.current.changes - version.changes
+        self._put(self.current._replace(artifact=done.result(), segments=since, changes=changes))
+        self._table = self._opened(self.current)
+
+    def _begin_compaction(self) -> None:
+        is_free = self._compaction is None and self._preparation is None
+        if is_free and self.current.changes >= self._compact_after:
+            made = partial(self._compact, self.current, self._artifacts())
+            self._compaction = self.current, Background(made)
+
+    def wait(self) -> None:
+        """Wait until no table is being made."""
+        if self._compaction is not None:
+            self._compaction[1].wait()
+        if self._preparation is not None:
+            self._preparation.wait()
+
+    # Removal
+
+    def committed(self, batch: int) -> None:
+        """Remove what batches before this one needed and no other needs."""
+        self.check_driver()  # another one may need what this one does not know of
+        for number in self._numbers("batches"):
+            if number < batch:
+                self.place.remove(f"batches/{number}.json")
+        kept = {self.current.number}
+        for number in self._numbers("batches"):
+            told = self._told(f"batches/{number}.json", {"version": manifests.count})
+            kept.add(0 if told is None else told["version"])
+        numbers = self._numbers("versions")
+        versions = [self.read(number) for number in numbers if number in kept]
+        if self._compaction is not None:
+            versions.append(self._compaction[0])
+        for number in set(numbers) - kept:
+            self.place.remove(f"versions/{number}.json")
+        used = {number for version in versions for number in version.segments}
+        for number in set(self._numbers("segments")) - used:
+            self.place.remove(f"segments/{number}.ndjson")
+        self._remove_artifacts({version.artifact.digest for version in versions})
+
+    def _remove_artifacts(self, used: set[str]) -> None:
+        """Remove compiled tables of this stream; while one is being made, which may be like an old one, none goes."""
+        if self._preparation is not None:
+            return
+        if self._compaction is not None:
+            compaction = self._compaction[1]
+            if compaction.is_running:
+                return
+            if compaction.error is None:
+                used.add(compaction.result().digest)
+        for digest in self.place.names("artifacts"):
+            if manifests.is_digest(digest) and digest not in used:
+                self.place.remove(f"artifacts/{digest}")
+                self._retired[digest] = None
+        kept = [digest for digest in self._retired if digest not in used]
+        self._retired = dict.fromkeys(kept[-RETIRED:])
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """The tables that were removed, the last hundred, for executors to remove their copies."""
+        return tuple(self._retired)
+
+    def _numbers(self, folder: str) -> list[int]:
+        stems = [name.partition(".")[0] for name in self.place.names(folder)]
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def segment(place: Place, number: int) -> bytes:
+    """The lines of a segment; one that is not there is a TableError."""
+    lines = place.read(f"segments/{number}.ndjson")
+    if lines is None:
+        raise TableError(f"{place.where} has no segment {number}")
+    return lines
+
+
+def checkpoint_place(checkpoint: str) -> Place:
+    """The place of a checkpoint; a ContradaError where it cannot be one."""
+    if not checkpoint:
+        raise ContradaError("a stream has a checkpoint: a directory or URI that is its own")
+    return Place(checkpoint)

@@ -1,0 +1,277 @@
+"""Batches of messages through one version of the subscriptions: what runs in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.messages import message_of
+from contrada.geometry import Crs
+from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
+from contrada.matching.storage import SavedNames
+from contrada.pipeline.artifact_cache import Opened, cache_home, open_copy, remove_copy
+from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.match.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
+from contrada.pipeline.reasons import plain_text, reason_of
+from contrada.pipeline.storage import Place
+from contrada.pipeline.stream.changes import apply_segment
+from contrada.pipeline.stream.version_log import Version, segment
+from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
+
+By = Literal["subscription", "subscriber"]
+COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census", "files"]
+FILE = "__file"  # the column with the URI of the file that a message comes from
+RAW_LENGTH = 10_000  # characters of a bad message that are kept
+
+
+class Decoding(NamedTuple):
+    """How texts become messages: each is JSON, a GeoJSON Feature or a CloudEvent.
+
+    `ids` are attributes of which the first that a message has identifies it, if `is_id_needed` one of them must be
+    there; else the column `message_id` does. `options` are those of `contrada.formats.messages.message_of`.
+    """
+
+    ids: tuple[str, ...] = ()
+    is_id_needed: bool = False
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+
+class Work(NamedTuple):
+    """What a task is told: its version, where segments are, and how messages come."""
+
+    version: Version
+    place: str  # of the versions
+    by: By
+    names: tuple[str, ...]  # of the attributes that columns hold, after the id
+    decoding: Decoding | None  # if there is one column of texts instead
+    retired: tuple[str, ...]  # tables that are no longer needed
+    systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
+    has_files: bool = False  # the last column is FILE: the task reports the files that it saw
+    has_systems: bool = False  # these files say which systems their columns are in
+
+
+class Ready(NamedTuple):
+    """The table of a version, open in this process, with the segments that were applied and the names of its rows."""
+
+    opened: Opened
+    digest: str
+    segments: tuple[int, ...]
+    added: int  # subscriptions after those that were saved
+    namings: dict[By, Naming]  # made when they are asked for; tasks of one version share them
+
+    def naming(self, artifact: Artifact, by: By) -> Naming:
+        """Answers as columns of names."""
+        if by not in self.namings:
+            self.namings[by] = Naming(_names(self, artifact, by), artifact, by)
+        return self.namings[by]
+
+
+_READY: Ready | None = None  # a worker does one task at a time; versions of one stream come one after another
+
+
+def ready_table(version: Version, place: str) -> Ready:
+    """The table of a version: the one of the version before, if that is a part of it, with what came since."""
+    global _READY
+    held = _READY
+    digest = f"{place} {version.artifact.digest}"
+    if held is None or held.digest != digest or held.segments != version.segments[: len(held.segments)]:
+        _forget()
+        held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
+    elif held.segments == version.segments:
+        return held
+    added = held.added
+    _READY = None  # if a segment cannot be read, the table is neither one version nor the other
+    for number in version.segments[len(held.segments) :]:
+        added += apply_segment(held.opened.table, segment(Place(place), number))
+    _READY = Ready(held.opened, digest, version.segments, added, {})
+    return _READY
+
+
+def _forget() -> None:
+    """Give up the table that is open."""
+    global _READY
+    if _READY is not None:
+        _READY.opened.use.close()
+        _READY = None
+
+
+def compact_version(batches: Iterator[Any], version: Version, place: str, artifacts: str) -> Iterator[Any]:
+    """Make a table of a version and put it where artifacts are: one row that tells where. Runs in one task."""
+    import json
+
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    opened = open_copy(version.artifact, cache_home() / "tables")
+    try:
+        for number in version.segments:
+            apply_segment(opened.table, segment(Place(place), number))
+        old = version.artifact
+        made = publish(opened.table, artifacts, key_type=old.key_type, subscriber_type=old.subscriber_type)
+    finally:
+        opened.use.close()
+    yield pa.record_batch([pa.array([json.dumps(made._asdict())])], ["about"])
+
+
+def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
+    """Batches of an id and attributes, or of an id and a text, to batches of what came of them."""
+    naming: Naming | None = None
+    size = FIRST_SLICE
+    files: dict[str, None] = {}
+    for batch in batches:
+        if naming is None:
+            ready = ready_table(work.version, work.place)
+            naming = ready.naming(work.version.artifact, work.by)
+            census = Census(ready.opened.table.asked_kinds())
+            for digest in work.retired:
+                remove_copy(digest, cache_home() / "tables")
+        if work.has_files:
+            files.update(dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist()))
+        slices = _decoded if work.decoding is not None else _columns
+        start = 0
+        while start < batch.num_rows:
+            count = min(size, batch.num_rows - start)
+            count = _of_one_file(batch.slice(start, count), work)
+            ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work, census)
+            yield from _batches(naming, ids, answer, raw)
+            start += count
+            size = answer.next_size
+    if naming is not None:
+        yield _last_batch(naming, ids, census, list(files))
+
+
+def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
+    """Messages as columns."""
+    import pyarrow as pa
+
+    whole = pa.Table.from_batches([batch])
+    columns = whole.select(range(1, len(work.names) + 1))
+    try:
+        messages = named_columns(columns, work.names, _systems(batch, work))
+    except ContradaError as error:
+        nothing = np.empty(0, np.int64)
+        bad = [(row, str(error)) for row in range(batch.num_rows)]
+        return batch.column(0), Answer(batch.num_rows, nothing, nothing, bad), {}
+    census.add(messages)
+    return batch.column(0), answer_of(table, messages, work.by), {}
+
+
+def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
+    """The systems of the columns of messages, which are from one file."""
+    if not work.has_systems:
+        return work.systems
+    own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
+    declared = {name: crs for name, crs in work.systems.items() if name not in own}
+    return {**declared, **{name: crs for name, crs in own.items() if crs is not None}}
+
+
+def _of_one_file(batch: Any, work: Work) -> int:
+    """How many of the first messages of a batch are from one file, if systems depend on it."""
+    if not work.has_systems:
+        return int(batch.num_rows)
+    files = batch.column(batch.num_columns - 1).to_pylist()
+    return next((row for row, file in enumerate(files) if file != files[0]), len(files))
+
+
+def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
+    """Messages as texts."""
+    import pyarrow as pa
+
+    decoding = work.decoding
+    assert decoding is not None
+    ids, texts = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+    good: list[dict[str, Any]] = []
+    rows: list[int] = []
+    rejected: list[tuple[int, str]] = []
+    for row, text in enumerate(texts):
+        try:
+            if text is None:
+                raise FormatError("no text")
+            message = message_of(text, **decoding.options)
+            ids[row] = _identifier(message, decoding, ids[row])
+        except Exception as error:  # of a message, whatever it is: a task that ends by it ends the stream
+            rejected.append((row, reason_of(error)))
+        else:
+            good.append(message)
+            rows.append(row)
+    census.add(good)
+    found = answer_of(table, good, work.by)
+    numbers = np.array(rows, np.int64)
+    rejected += [(rows[row], reason) for row, reason in found.rejected]
+    raw = {row: _text(texts[row]) for row, _ in rejected}
+    answer = Answer(len(texts), numbers[found.messages], found.rows, sorted(rejected))
+    return pa.array(ids, pa.string()), answer, raw
+
+
+def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str | None:
+    for name in decoding.ids:
+        value = message.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return plain_text(str(value))
+    if decoding.is_id_needed:
+        raise FormatError(f"no attribute {decoding.ids[0]!r}, which shall identify the message")
+    return None if place is None else str(place)
+
+
+def _text(value: Any) -> str:
+    """Return the text of a bad message as it was written; what is not UTF-8 becomes replacement characters."""
+    text = value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value or "")
+    return plain_text(text[:RAW_LENGTH])
+
+
+def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> Iterator[Any]:
+    """The record batches of an answer: how many messages there were, matches in lists, and rejections."""
+    import pyarrow as pa
+
+    def batch(rows: Any, found: Any = None, reasons: Any = None, texts: Any = None, messages: int = 0) -> Any:
+        count = len(rows)
+        nulls = pa.nulls(count, naming.list_type), pa.nulls(count, pa.string())
+        given = [
+            nulls[0] if found is None else found,
+            nulls[1] if reasons is None else reasons,
+            nulls[1] if texts is None else texts,
+            pa.array([messages] * count, pa.int64()),
+        ]
+        return pa.record_batch([ids.take(rows), *given, nulls[1], pa.nulls(count, pa.list_(pa.string()))], COLUMNS)
+
+    yield batch(pa.nulls(1, pa.int64()), messages=answer.asked)
+    for owners, lists in naming.lists(answer.messages, answer.rows):
+        yield batch(pa.array(owners), lists)
+    if answer.rejected:
+        rows = [row for row, _ in answer.rejected]
+        reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
+        yield batch(pa.array(rows, pa.int64()), None, reasons, pa.array([raw.get(row) for row in rows], pa.string()))
+
+
+def _last_batch(naming: Naming, ids: Any, census: Census, files: list[str]) -> Any:
+    """The last batch of a task: which attributes its messages had, and which files they came from."""
+    import pyarrow as pa
+
+    nothing = [pa.nulls(1, naming.list_type), *(pa.nulls(1, pa.string()) for _ in range(2)), pa.array([0], pa.int64())]
+    told = pa.array([census.to_json()], pa.string()), pa.array([files], pa.list_(pa.string()))
+    return pa.record_batch([pa.nulls(1, ids.type), *nothing, *told], COLUMNS)
+
+
+def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
+    """The names of a table and of what was subscribed since, a subscriber for every row that answers have."""
+    import pyarrow as pa
+
+    def joined(saved: Any, new: list[Any], kind: str) -> Any:
+        return pa.concat_arrays([names_array(saved, kind), names_array(new, kind)])
+
+    table, saved = ready.opened.table, ready.opened.names
+    if by == "subscriber":
+        new = table.subscribers_of(np.arange(len(saved.subscribers), table.stats().subscribers), "subscriber")
+        return SavedNames(saved.keys, joined(saved.subscribers, new, artifact.subscriber_type), None)
+    rows = np.arange(len(saved.keys), len(saved.keys) + ready.added)
+    owners = names_array(saved.subscribers, artifact.subscriber_type)
+    if saved.owners is not None:
+        owners = owners.take(pa.array(np.asarray(saved.owners)))
+    owners = joined(owners, table.subscribers_of(rows, "subscription"), artifact.subscriber_type)
+    return SavedNames(joined(saved.keys, table.keys_of(rows), artifact.key_type), owners, None)

@@ -1,0 +1,162 @@
+"""The charts of a report as inline SVG: bars over matches and over time. All text is escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+
+from contrada.amounts import counted
+from contrada.report.numbers import DAY, HOUR, MINUTE, Bin, Moment
+
+WIDTH, HEIGHT = 560, 220  # of a chart, in its own units
+LEFT, RIGHT, TOP, BOTTOM = 48, 8, 14, 40
+TICKS = 4
+RANGES = 8  # bars that have room for a range as their label
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: its label on the axis, its value, and what it says when pointed at."""
+
+    label: str
+    value: int
+    title: str
+
+
+def count(value: float) -> str:
+    """A number for people.
+
+    >>> count(1234567), count(0.1234), count(17.2)
+    ('1,234,567', '0.12', '17')
+    """
+    return f"{value:,.2g}" if 0 < abs(value) < 10 and value != int(value) else f"{round(value):,}"
+
+
+def short(value: int) -> str:
+    """A number for an axis.
+
+    >>> short(950), short(12_000), short(2_500_000)
+    ('950', '12k', '2.5M')
+    """
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            part = value / size
+            return f"{part:.0f}{letter}" if part >= 10 else f"{part:.2g}{letter}"
+    return str(value)
+
+
+def label(low: int, high: int) -> str:
+    """The label of a bin.
+
+    >>> label(1, 1), label(4, 7), label(1024, 2047)
+    ('1', '4-7', '1k-2k')
+    """
+    return short(low) if low == high else f"{short(low)}-{short(high)}"
+
+
+def matches_of(value: int) -> str:
+    """Matches in words.
+
+    >>> matches_of(1), matches_of(2048)
+    ('1 match', '2,048 matches')
+    """
+    return counted(value, "match", "matches")
+
+
+def histogram(bins: Sequence[Bin], one: str, many: str, name: str) -> str:
+    """How many messages (or subscriptions) have how many matches: bins double, bars are on a scale of logarithms."""
+    bars = [
+        Bar(
+            label(found.low, found.high) if len(bins) <= RANGES else short(found.low) + "+" * (found.high > 1),
+            found.count,
+            f"{count(found.count)} {one if found.count == 1 else many} with "
+            + (f"{found.low:,}" if found.low == found.high else f"{found.low:,} to {found.high:,}")
+            + (" match" if found.high == 1 else " matches"),
+        )
+        for found in bins
+    ]
+    return _chart(bars, name, "matches", is_log=True)
+
+
+def timeline(moments: Sequence[Moment], width: int, of: str) -> str:
+    """Messages (or matches) in each piece of time."""
+    bars = []
+    for moment in moments:
+        value = moment.messages if of == "messages" else moment.matches
+        bars.append(Bar(_clock(moment.start, width), value, f"{_instant(moment.start)}: {count(value)} {of}"))
+    return _chart(bars, f"{of} over time", f"time (UTC), in steps of {span(width)}", is_log=False)
+
+
+def _instant(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _clock(seconds: int, width: int) -> str:
+    form = "%H:%M:%S" if width < MINUTE else "%H:%M" if width < 2 * HOUR else "%d %b" if width < 30 * DAY else "%b %Y"
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+def span(seconds: int) -> str:
+    """A length of time in words.
+
+    >>> span(1), span(900), span(7200), span(604800)
+    ('1 second', '15 minutes', '2 hours', '7 days')
+    """
+    for unit, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
+        if seconds % unit == 0 and seconds >= unit:
+            return counted(seconds // unit, word)
+    return counted(seconds, "second")
+
+
+def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
+    """Bars over a common axis; on a scale of logarithms a bar of one is a step high, and one of none has no height."""
+    if not any(bar.value for bar in bars):
+        return '<p class="nothing">Nothing to show.</p>'
+    most = max(bar.value for bar in bars)
+    is_log = is_log and most >= 20
+    top = math.log10(most) + 0.3 if is_log else _nice(most)
+
+    def height(value: float) -> float:
+        part = (math.log10(value) + 0.3) / (top + 0.3) if is_log and value else 0.0 if is_log else value / top
+        return part * (HEIGHT - TOP - BOTTOM)
+
+    marks = [10**power for power in range(int(math.log10(most)) + 1)] if is_log else _marks(top)
+    floor = HEIGHT - BOTTOM
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(name)}">']
+    parts.append(f"<title>{escape(name)}</title>")
+    for mark in marks:
+        y = floor - height(mark)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(mark)}</text>')
+    step = (WIDTH - LEFT - RIGHT) / len(bars)
+    every = math.ceil(46 * len(bars) / (WIDTH - LEFT - RIGHT)) if len(bars) > 8 else 1
+    for number, bar in enumerate(bars):
+        tall, x = height(bar.value), LEFT + number * step
+        parts.append(
+            f'<rect class="bar" x="{x + step * 0.08:.1f}" y="{floor - tall:.1f}" width="{step * 0.84:.1f}" '
+            f'height="{tall:.1f}" rx="1.5"><title>{escape(bar.title)}</title></rect>'
+        )
+        if number % every == 0:
+            middle = x + step / 2
+            parts.append(
+                f'<text class="tick" x="{middle:.1f}" y="{floor + 15}" text-anchor="middle">{bar.label}</text>'
+            )
+    parts.append(f'<path class="axis" d="M{LEFT} {floor}H{WIDTH - RIGHT}"/>')
+    said = f"{axis}; heights are logarithms" if is_log else axis
+    parts.append(
+        f'<text class="tick" x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 5}" text-anchor="middle">{escape(said)}</text>'
+    )
+    return "".join(parts) + "</svg>"
+
+
+def _nice(most: int) -> int:
+    """The least 1, 2, 4, 6 or 8 times a power of ten that is not below."""
+    power = 10 ** int(math.log10(most))
+    return next(int(step * power) for step in (1, 2, 4, 6, 8, 10) if step * power >= most)
+
+
+def _marks(top: float) -> list[int]:
+    return sorted({round(top * number / TICKS) for number in range(TICKS + 1)})

@@ -1,0 +1,105 @@
+"""The map of a report as inline SVG, and what its script must know."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from contrada.amounts import counted
+from contrada.geometry.outline import common_box, extents, svg_paths
+from contrada.report.charts import label, matches_of
+from contrada.report.sample import DrawnRegion, Sample
+
+MAP = 20_000  # width of the map in its own units
+CLASSES = 5  # shades of regions that matched
+GAP = 0.04  # around the map
+
+
+def shade(matches: int, most: int) -> int:
+    """The shade of a region: 0 without a match, then 1 to CLASSES by the logarithm of its matches.
+
+    >>> [shade(matches, 1000) for matches in (0, 1, 5, 100, 1000)]
+    [0, 1, 2, 4, 5]
+    """
+    if matches <= 0:
+        return 0
+    return min(CLASSES, 1 + int(CLASSES * math.log(matches) / math.log(most + 1))) if most > 1 else CLASSES
+
+
+def legend(most: int) -> list[tuple[int, str]]:
+    """The shades that occur with the numbers of matches they stand for.
+
+    >>> legend(1000)
+    [(0, '0'), (1, '1-3'), (2, '4-15'), (3, '16-63'), (4, '64-251'), (5, '252-1k')]
+    """
+    if most <= 0:
+        return [(0, "0")]
+    if most == 1:
+        return [(0, "0"), (CLASSES, "1")]
+    edges = [math.ceil((most + 1) ** (step / CLASSES) - 1e-9) for step in range(CLASSES + 1)]
+    spans = [(step + 1, edges[step], edges[step + 1] - 1) for step in range(CLASSES)]
+    return [(0, "0")] + [(step, label(low, high)) for step, low, high in spans if low <= high]
+
+
+def map_drawing(sample: Sample, most: int) -> tuple[str, str]:
+    """The map as SVG, and what its script needs to know as JSON that is safe inside a script element."""
+    import pyarrow as pa
+
+    of_regions = pa.array([region.wkb for region in sample.regions], type=pa.binary())
+    of_messages = pa.array([message.wkb for message in sample.messages], type=pa.binary())
+    # Where subscriptions are is what matters; a message may reach far beyond.
+    box = common_box(of_regions) or common_box(of_messages)
+    if box is None:
+        return "", "{}"
+    margin = GAP * max(box[2] - box[0], box[3] - box[1]) or 1.0
+    box = (box[0] - margin, box[1] - margin, box[2] + margin, box[3] + margin)
+    height = round(MAP * (box[3] - box[1]) / (box[2] - box[0]))
+    drawn = _largest_first(sample, of_regions)
+    of_regions = pa.array([region.wkb for region in drawn.regions], type=pa.binary())
+    regions = [
+        f'<path class="q{shade(region.matches, most)}" d="{path}"><title>{escape(_region_title(region))}</title></path>'
+        for region, path in zip(drawn.regions, svg_paths(of_regions, box, MAP), strict=True)
+    ]
+    messages = [
+        f'<path d="{path}"><title>{escape(f"message {message.name}: {matches_of(message.matches)}")}</title></path>'
+        for message, path in zip(sample.messages, svg_paths(of_messages, box, MAP), strict=True)
+    ]
+    said = (
+        f"Map of {counted(len(sample.regions), 'subscription region')} and {counted(len(sample.messages), 'message')}"
+    )
+    drawing = (
+        f'<svg id="map" viewBox="0 0 {MAP} {height}" role="img" aria-label="{said}" tabindex="0"><title>{said}</title>'
+        f'<g id="regions">{"".join(regions)}</g><g id="messages">{"".join(messages)}</g></svg>'
+    )
+    return drawing, _facts(drawn)
+
+
+def _largest_first(sample: Sample, wkb: Any) -> Sample:
+    """The regions in the order in which they are drawn, so that none is hidden under a larger one."""
+    order = np.argsort(-extents(wkb), kind="stable").tolist()
+    position = {row: place for place, row in enumerate(order)}
+    messages = (
+        replace(message, regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
+    )
+    return Sample(tuple(messages), tuple(sample.regions[row] for row in order))
+
+
+def _region_title(region: DrawnRegion) -> str:
+    return f"{region.key} · {region.subscriber}: {matches_of(region.matches)}"
+
+
+def _facts(sample: Sample) -> str:
+    facts = {
+        "regions": [[region.key, region.subscriber, region.matches] for region in sample.regions],
+        "messages": [
+            {"name": m.name, "attributes": m.attributes, "matches": m.matches, "regions": m.regions}
+            for m in sample.messages
+        ],
+    }
+    # No `<` is left that could end the script element or begin a comment in it.
+    return json.dumps(facts, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,278 @@
+"""A report as one HTML page. Every text that comes from data goes through `escape`, or into JSON for the script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from contrada.amounts import counted
+from contrada.report.charts import count, histogram, timeline
+from contrada.report.map import legend, map_drawing
+from contrada.report.numbers import Numbers, Reasons
+from contrada.report.sample import MATCHES, Sample
+
+SHOWN_FILTER = 240  # characters of a filter in the table
+GEOMETRY = re.compile(r"\b(MULTI)?(POLYGON|POINT|LINESTRING)\s*Z?\s*(?=\()|\b(BBOX|ENVELOPE)\s*(?=\()", re.IGNORECASE)
+
+
+class Page(Template):
+    """report.html: `%%name` is replaced; what is put in is not looked at again."""
+
+    delimiter = "%%"
+
+
+@dataclass(frozen=True)
+class Making:
+    """How the tables came to be, as far as the caller says."""
+
+    title: str
+    versions: Mapping[str, str]
+    finished: str
+    plan: str | None
+    seconds: Mapping[str, float]
+    attribution: Sequence[str]
+
+    @property
+    def match_seconds(self) -> float | None:
+        """The time that rates are per: of the stage `match` if there is one, else of all."""
+        seconds = self.seconds.get("match", sum(self.seconds.values()))
+        return seconds if seconds > 0 else None
+
+
+def render(numbers: Numbers, sample: Sample, making: Making) -> str:
+    """The page."""
+    most = max((region.matches for region in sample.regions), default=0)
+    drawing, facts = map_drawing(sample, most)
+    folder = files("contrada.pipeline")
+    parts = {
+        "title": escape(making.title),
+        "style": (folder / "report.css").read_text(encoding="utf-8"),
+        "script": (folder / "report.js").read_text(encoding="utf-8"),
+        "lead": _lead(numbers),
+        "cards": _cards(numbers, making),
+        "outcome": _outcome(numbers),
+        "map": _map(drawing, numbers, sample, most),
+        "charts": _charts(numbers),
+        "busy_title": "The busiest subscriptions" if numbers.by_key else "The busiest subscribers",
+        "busy": _busy(numbers),
+        "aside": _aside(numbers),
+        "made": _made(making),
+        "facts": facts,
+    }
+    return Page((folder / "report.html").read_text(encoding="utf-8")).substitute(parts)
+
+
+def percent(part: int, whole: int) -> str:
+    """A share for people; what is neither nothing nor all never looks like it.
+
+    >>> percent(1, 8), percent(1, 100_000), percent(99_999, 100_000), percent(0, 0)
+    ('12.5 %', 'below 0.1 %', 'over 99.9 %', '0 %')
+    """
+    if part == 0 or whole == 0:
+        return "0 %"
+    share = 100 * part / whole
+    if share < 0.1:
+        return "below 0.1 %"
+    if 99.9 < share < 100:
+        return "over 99.9 %"
+    return f"{share:.1f} %".replace(".0 %", " %")
+
+
+def _lead(numbers: Numbers) -> str:
+    if not numbers.messages:
+        return f"No messages against {counted(numbers.subscriptions, 'subscription')}."
+    met = counted(numbers.messages, "message") + " met " + counted(numbers.subscriptions, "subscription")
+    per = numbers.matches / numbers.messages
+    return f"{met} and matched {counted(numbers.matches, 'time')}: {count(per)} per message on average."
+
+
+def _cards(numbers: Numbers, making: Making) -> str:
+    seconds = making.match_seconds
+    cards = [
+        ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} per second"),
+        ("Subscriptions", count(numbers.subscriptions), ""),
+        ("Matches", count(numbers.matches), seconds and f"{count(numbers.matches / seconds)} per second"),
+        (
+            "Without a match",
+            percent(numbers.without_match, numbers.messages),
+            f"{count(numbers.without_match)} of {count(numbers.messages)}",
+        ),
+        ("Rejected", count(numbers.rejected.rows), percent(numbers.rejected.rows, numbers.messages)),
+    ]
+    if numbers.quarantined is not None:
+        cards.append(("Quarantined", count(numbers.quarantined.rows), "rows of files"))
+    if numbers.set_aside is not None:
+        cards.append(("Set aside", count(numbers.set_aside.rows), "subscriptions"))
+    return "\n".join(
+        f'<div class="card"><dt>{name}</dt><dd>{value}</dd>' + (f"<dd>{note}</dd>" if note else "") + "</div>"
+        for name, value, note in cards
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.2f} s" if value < 10 else f"{value:,.1f} s"
+
+
+def _outcome(numbers: Numbers) -> str:
+    kinds = [
+        ("with", "with matches", numbers.with_match),
+        ("without", "without a match", numbers.without_match),
+        ("refused", "rejected", numbers.unread),
+    ]
+    if not numbers.messages:
+        return ""
+    bars = "".join(f'<i class="{kind}" style="flex:{value}"></i>' for kind, _, value in kinds if value)
+    said = ", ".join(f"{count(value)} {words}" for _, words, value in kinds)
+    names = "".join(
+        f'<li><i class="{kind}"></i>{count(value)} {words} ({percent(value, numbers.messages)})</li>'
+        for kind, words, value in kinds
+    )
+    return f'<div class="outcome" role="img" aria-label="Messages: {said}">{bars}</div>\n<ul class="key">{names}</ul>'
+
+
+CONTROLS = """<aside class="panel" aria-label="Chosen message">
+<label for="which">Messages in the order of time</label>
+<input id="which" type="range" min="0" max="{last}" value="0">
+<div class="row"><button id="previous" type="button">Back</button><button id="next" type="button">Next</button>
+<button id="play" type="button">Play</button><button id="clear" type="button">All</button></div>
+<div id="panel" aria-live="polite"></div>
+</aside>"""
+TOOLS = """<div class="tools"><button id="in" type="button" aria-label="Zoom in">+</button>
+<button id="out" type="button" aria-label="Zoom out">&minus;</button>
+<button id="all" type="button" aria-label="Show everything">Fit</button></div>"""
+
+
+def _map(drawing: str, numbers: Numbers, sample: Sample, most: int) -> str:
+    if not drawing:
+        return '<p class="nothing">Nothing to draw: neither messages nor subscriptions came with geometry.</p>'
+    swatches = "".join(f'<li><i class="q{step}"></i>{words}</li>' for step, words in legend(most))
+    controls = CONTROLS.format(last=len(sample.messages) - 1) if sample.messages else ""
+    return (
+        f'<div class="stage"><div class="frame">{drawing}{TOOLS}</div>{controls}</div>\n'
+        f'<ul class="key"><li>Matches of a subscription:</li>{swatches}<li><i class="line"></i>message</li></ul>\n'
+        f'<p class="note">{_what_is_drawn(numbers, sample)}</p>'
+    )
+
+
+def _what_is_drawn(numbers: Numbers, sample: Sample) -> str:
+    regions = f"{count(len(sample.regions))} of {counted(numbers.subscriptions, 'subscription')}"
+    messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
+    return (
+        f"Drawn: {regions} and {messages}, chosen by a hash of their ids. Subscriptions that the drawn messages "
+        f"matched come first, at most {MATCHES} for each message; those that name no region are not drawn. Outlines "
+        "are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel or two fingers."
+    )
+
+
+def _charts(numbers: Numbers) -> str:
+    owner = ("subscription", "subscriptions") if numbers.by_key else ("subscriber", "subscribers")
+    charts = [
+        ("Matches per message", histogram(numbers.per_message, "message", "messages", "Messages by number of matches")),
+        (
+            f"Matches per {owner[0]}",
+            histogram(numbers.per_subscription, *owner, f"{owner[1].capitalize()} by number of matches"),
+        ),
+    ]
+    if numbers.over_time:
+        column = f"by {escape(numbers.time_column or '')}"
+        charts.append((f"Messages over time, {column}", timeline(numbers.over_time, numbers.bucket, "messages")))
+        charts.append((f"Matches over time, {column}", timeline(numbers.over_time, numbers.bucket, "matches")))
+    return "\n".join(f'<figure class="chart-box"><h3>{name}</h3>{chart}</figure>' for name, chart in charts)
+
+
+def without_coordinates(text: str) -> str:
+    """A filter without the coordinates of its regions, which nobody reads.
+
+    >>> without_coordinates("S_INTERSECTS(area, POLYGON ((0 0, 4 0, 4 4, 0 0))) AND severity >= 3")
+    'S_INTERSECTS(area, POLYGON (…)) AND severity >= 3'
+    >>> without_coordinates("inside(area, BBOX(0, 0, 4, 4)) AND x = 1 AND overlaps(area, POLYGON((0 0, 4")
+    'inside(area, BBOX (…)) AND x = 1 AND overlaps(area, POLYGON (…'
+    """
+    kept, start = [], 0
+    while found := GEOMETRY.search(text, start):
+        end = _closing(text, found.end())
+        kept.append(text[start : found.end()].rstrip() + " (…" + (")" if end is not None else ""))
+        start = len(text) if end is None else end + 1
+    return "".join(kept) + text[start:]
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the bracket that opens at `start` is closed; None if it is not."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if depth == 0:
+            return place
+    return None
+
+
+def _busy(numbers: Numbers) -> str:
+    if not numbers.busiest:
+        return '<p class="nothing">Nothing matched.</p>'
+    most = numbers.busiest[0].matches
+    names = ["Key", "Subscriber", "Matches", "Filter"] if numbers.by_key else ["Subscriber", "Matches"]
+    rows = []
+    for busy in numbers.busiest:
+        bar = f'<i class="meter" style="width:{100 * busy.matches / most:.0f}%"></i>'
+        cells = [f'<td class="name">{escape(busy.key)}</td>']
+        cells += [f"<td>{escape(busy.subscriber)}</td>"] if numbers.by_key else []
+        cells += [f'<td class="number">{count(busy.matches)}{bar}</td>']
+        cells += [f"<td><code>{escape(_cut(without_coordinates(busy.filter)))}</code></td>"] if numbers.by_key else []
+        rows.append("<tr>" + "".join(cells) + "</tr>")
+    return _table(names, rows, {"Matches"})
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_FILTER else text[: SHOWN_FILTER - 1] + "…"
+
+
+def _table(names: Sequence[str], rows: Iterable[str], numeric: set[str]) -> str:
+    heads = "".join(
+        f'<th scope="col"{" class=" + chr(34) + "number" + chr(34) if name in numeric else ""}>{name}</th>'
+        for name in names
+    )
+    body = "\n".join(rows)
+    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _aside(numbers: Numbers) -> str:
+    parts = [f"<h3>Messages that were rejected: {count(numbers.rejected.rows)}</h3>"]
+    parts.append(_reasons(numbers.rejected, "message"))
+    if numbers.quarantined is not None:
+        parts.append(f"<h3>Rows that were quarantined when data was read: {count(numbers.quarantined.rows)}</h3>")
+        parts.append(_reasons(numbers.quarantined, ""))
+    if numbers.set_aside is not None:
+        parts.append(f"<h3>Subscriptions that were set aside when compiled: {count(numbers.set_aside.rows)}</h3>")
+        parts.append(_reasons(numbers.set_aside, ""))
+    return '<div class="aside">' + "\n".join(parts) + "</div>"
+
+
+def _reasons(reasons: Reasons, noun: str) -> str:
+    if not reasons.rows:
+        return '<p class="nothing">None.</p>'
+    rows = []
+    for reason in reasons.listed:
+        examples = "".join(
+            f"<li>{escape(f'{noun} {place}'.strip())}: {escape(_cut(said))}</li>" for place, said in reason.examples
+        )
+        rows.append(
+            f'<tr><td class="number">{count(reason.count)}</td><td>{escape(_cut(reason.text))}</td>'
+            f"<td><ul>{examples}</ul></td></tr>"
+        )
+    rest = reasons.kinds - len(reasons.listed)
+    more = f'<p class="note">{counted(rest, "other kind")} of reasons not listed.</p>' if rest > 0 else ""
+    return _table(["Rows", "Reason", "Examples"], rows, {"Rows"}) + more
+
+
+def _made(making: Making) -> str:
+    facts = [("Made", making.finished)]
+    facts += [(name, version) for name, version in making.versions.items()]
+    facts += [(f"Seconds, {stage}" if stage else "Seconds", _seconds(value)) for stage, value in making.seconds.items()]
+    facts += [("Data", words) for words in making.attribution]
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    plan = f"<details><summary>The plan</summary><pre>{escape(making.plan)}</pre></details>" if making.plan else ""
+    return f'<dl class="made">{listed}</dl>{plan}'

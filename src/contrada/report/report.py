@@ -1,0 +1,139 @@
+"""A report of a matching run: one HTML page that needs nothing else, from the tables of the run."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from contrada.errors import ContradaError
+from contrada.report.numbers import Numbers, counted, numbers_of
+from contrada.report.page import Making, render
+from contrada.report.sample import Sample, sample_of, time_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LARGEST = 3_000_000  # bytes of a page
+NEEDED = {
+    "messages": {"message_id"},
+    "subscriptions": set[str](),
+    "matches": {"message_id", "subscriber"},
+    "rejected": {"message_id", "reason"},
+    "quarantine": {"reason"},
+    "set_aside": {"reason"},
+}
+
+
+class Written(NamedTuple):
+    """A page: where it is, and the numbers that it shows."""
+
+    path: Path
+    numbers: Numbers
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    *,
+    messages: DataFrame,
+    subscriptions: DataFrame,
+    matches: DataFrame,
+    rejected: DataFrame,
+    title: str,
+    quarantine: DataFrame | None = None,
+    set_aside: DataFrame | None = None,
+    seconds: float | Mapping[str, float] | None = None,
+    attribution: str | Sequence[str] | None = None,
+    plan: str | None = None,
+) -> Path:
+    """Write one self-contained HTML page about a run, and return where it is.
+
+    Takes the tables of a run: messages (message_id, attributes, geometry as WKB or GEOMETRY), subscriptions (key,
+    subscriber, filter, geometry if there is one; else the regions that the filters name are drawn), matches
+    (message_id, subscriber, key; without key, subscribers are counted), rejected (message_id, reason), quarantine
+    (file, row, reason) and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as
+    subscriptions). `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there
+    is one, else of all together.
+
+    Everything is added up in Spark. The map is a sample, and the page says of what; a page is never much larger than
+    three megabytes.
+    """
+    return report_and_numbers(
+        path, messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected, title=title,
+        quarantine=quarantine, set_aside=set_aside, seconds=seconds, attribution=attribution, plan=plan,
+    ).path  # fmt: skip
+
+
+def report_and_numbers(
+    path: str | os.PathLike[str],
+    *,
+    messages: DataFrame,
+    subscriptions: DataFrame,
+    matches: DataFrame,
+    rejected: DataFrame,
+    title: str,
+    quarantine: DataFrame | None = None,
+    set_aside: DataFrame | None = None,
+    seconds: float | Mapping[str, float] | None = None,
+    attribution: str | Sequence[str] | None = None,
+    plan: str | None = None,
+) -> Written:
+    """Write a page as `write_report` does, and return where it is with the numbers that it shows."""
+    tables = {
+        "messages": messages,
+        "subscriptions": subscriptions,
+        "matches": matches,
+        "rejected": rejected,
+        "quarantine": quarantine,
+        "set_aside": set_aside,
+    }
+    _check(tables)
+    time = time_column(messages)
+    with counted(messages, matches, rejected, time) as kept:
+        numbers = numbers_of(
+            kept, subscriptions=subscriptions, rejected=rejected, quarantine=quarantine, time=time, set_aside=set_aside
+        )
+        sample = sample_of(kept, messages=messages, subscriptions=subscriptions, matches=matches)
+    making = Making(
+        title,
+        _versions(messages),
+        datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        plan,
+        _stages(seconds),
+        [attribution] if isinstance(attribution, str) else list(attribution or ()),
+    )
+    page = render(numbers, sample, making)
+    while len(page.encode()) > LARGEST and (sample.messages or sample.regions):
+        sample = sample.halved() if len(sample.regions) > 1 else Sample((), ())
+        page = render(numbers, sample, making)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8")
+    return Written(target, numbers)
+
+
+def _check(tables: Mapping[str, DataFrame | None]) -> None:
+    for name, table in tables.items():
+        missing = set() if table is None else NEEDED[name] - set(table.columns)
+        if table is not None and missing:
+            raise ContradaError(
+                f"{name} needs the column {', '.join(sorted(missing))}; it has {', '.join(table.columns)}"
+            )
+
+
+def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:
+    if seconds is None:
+        return {}
+    return dict(seconds) if isinstance(seconds, Mapping) else {"": float(seconds)}
+
+
+def _versions(frame: DataFrame) -> dict[str, str]:
+    try:
+        ours = metadata.version("contrada")
+    except metadata.PackageNotFoundError:  # run from its sources
+        ours = "not installed"
+    return {"Contrada": ours, "Spark": frame.sparkSession.version, "Python": platform.python_version()}

@@ -1,0 +1,240 @@
+"""What the map of a report shows: a sample of messages, the subscriptions they matched, and others around them.
+
+Chosen by a hash of the ids, so the same tables give the same map. Sampled and simplified in Spark; only what is drawn
+reaches the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from contrada.report.numbers import SHOWN, Counted, text_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+MESSAGES_WITH, MESSAGES_WITHOUT = 240, 60  # drawn at most: with matches, and without any
+REGIONS = 2500  # drawn at most
+MATCHES = 120  # drawn at most, of one message
+ATTRIBUTES = 12  # shown of one message
+VALUE = 120  # characters of one value
+TIMES = ("onset", "sent", "time", "timestamp", "effective", "at")  # preferred names of the time of a message
+PLACES = ("geometry", "area", "geom", "wkb")  # and of its geometry
+
+
+@dataclass(frozen=True)
+class DrawnMessage:
+    """A message on the map; `regions` are positions among the drawn regions, `matches` counts all."""
+
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    wkb: bytes | None
+    matches: int
+    regions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DrawnRegion:
+    """A subscription on the map."""
+
+    key: str
+    subscriber: str
+    filter: str
+    wkb: bytes | None
+    matches: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is drawn."""
+
+    messages: tuple[DrawnMessage, ...]
+    regions: tuple[DrawnRegion, ...]
+
+    def halved(self) -> Sample:
+        """Half of it, for a page that became too large: every second message, the first half of the regions."""
+        kept = len(self.regions) // 2
+        messages = tuple(
+            replace(message, regions=tuple(row for row in message.regions if row < kept))
+            for message in self.messages[::2]
+        )
+        return Sample(messages, self.regions[:kept])
+
+
+def time_column(messages: DataFrame) -> str | None:
+    """The column that tells when a message was: the first of TIMES, else the first timestamp."""
+    kinds = dict(messages.dtypes)
+    timed = [name for name, kind in kinds.items() if kind in ("timestamp", "timestamp_ntz", "date")]
+    return next((name for name in TIMES if name in timed), timed[0] if timed else None)
+
+
+def geometry_column(frame: DataFrame) -> str | None:
+    """The column that holds geometry: the first of PLACES, else the first of type GEOMETRY or binary."""
+    kinds = dict(frame.dtypes)
+    spatial = [name for name, kind in kinds.items() if kind == "binary" or kind.startswith("geometry")]
+    return next((name for name in PLACES if name in spatial), spatial[0] if spatial else None)
+
+
+def _wkb(frame: DataFrame, name: str | None) -> Column:
+    from pyspark.sql import functions as F
+
+    if name is None:
+        return F.lit(None).cast("binary").alias("wkb")
+    value = frame[name]
+    return (value if dict(frame.dtypes)[name] == "binary" else F.st_asbinary(value)).alias("wkb")
+
+
+def sample_of(kept: Counted, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> Sample:
+    """Choose what is drawn, and fetch it."""
+    chosen = _chosen(kept).persist()
+    try:
+        pairs = _pairs(chosen, matches, kept.by_key).persist()
+        try:
+            regions = _regions(kept, pairs, subscriptions)
+            return Sample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
+        finally:
+            pairs.unpersist()
+    finally:
+        chosen.unpersist()
+
+
+def _chosen(kept: Counted) -> DataFrame:
+    """_chosen (the id), _time and _matches of the messages that are drawn; no attribute has such a name."""
+    from pyspark.sql import functions as F
+
+    usable = kept.messages.where("copies > rejected").withColumn("hash", F.xxhash64("message_id"))
+    some = usable.where("matches > 0").orderBy("hash").limit(MESSAGES_WITH)
+    none = usable.where("matches = 0").orderBy("hash").limit(MESSAGES_WITHOUT)
+    return some.unionByName(none).select(
+        F.col("message_id").alias("_chosen"), F.col("time").alias("_time"), F.col("matches").alias("_matches")
+    )
+
+
+def _pairs(chosen: DataFrame, matches: DataFrame, by_key: bool) -> DataFrame:
+    """_chosen and unit: the matches of the chosen messages, at most MATCHES of each."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    unit = F.col("key" if by_key else "subscriber").cast("string").alias("unit")
+    found = matches.select("message_id", unit)
+    # The chosen are few: they travel to the matches, and the large table is not shuffled.
+    joined = found.join(F.broadcast(chosen), found["message_id"].eqNullSafe(chosen["_chosen"]))
+    order = Window.partitionBy("_chosen").orderBy(F.xxhash64("unit"), "unit")
+    ranked = joined.select("_chosen", "unit").distinct().withColumn("rank", F.row_number().over(order))
+    return ranked.where(F.col("rank") <= MATCHES).drop("rank")
+
+
+def _regions(kept: Counted, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
+    """Those that the chosen messages matched, then others, until there are enough."""
+    from pyspark.sql import functions as F
+
+    unit = "key" if kept.by_key else "subscriber"
+    if unit not in subscriptions.columns:
+        return ()
+    place = geometry_column(subscriptions)
+    if place is None and "filter" not in subscriptions.columns:
+        return ()
+    asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
+    rows = subscriptions.select(
+        F.col(unit).cast("string").alias("unit"),
+        text_column(subscriptions, "subscriber", VALUE),
+        F.col("filter").cast("string").alias("filter")
+        if place is None
+        else text_column(subscriptions, "filter", SHOWN),
+        _wkb(subscriptions, place),
+    ).where(F.lit(True) if place is None else F.col("wkb").isNotNull())
+    order = (F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
+    picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(REGIONS)
+    counts = kept.units.withColumnRenamed("matches", "count")
+    counted = picked.join(counts, "unit", "left").select("unit", "subscriber", "filter", "wkb", "asked", "count")
+    work = _simplify_batches if place is not None else _regions_of_filters
+    drawn = counted.mapInArrow(work, counted.schema).orderBy(*order).collect()
+    return tuple(
+        DrawnRegion(str(row["unit"]), row["subscriber"] or "", row["filter"] or "", row["wkb"], int(row["count"] or 0))
+        for row in drawn
+        if row["wkb"] is not None
+    )
+
+
+def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The column `wkb` with few vertices; null where nothing can be drawn."""
+    from contrada.geometry.outline import simplified
+
+    for batch in batches:
+        place = batch.schema.get_field_index("wkb")
+        yield batch.set_column(place, batch.schema.field(place), simplified(batch.column(place)))
+
+
+def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The column `wkb` from the filters: the first region or point that each names, if any."""
+    import pyarrow as pa
+
+    for batch in batches:
+        place = batch.schema.get_field_index("wkb")
+        found = pa.array([_region_of(text) for text in batch.column("filter").to_pylist()], type=pa.binary())
+        filters = pa.array([text and text[:SHOWN] for text in batch.column("filter").to_pylist()], type=pa.string())
+        batch = batch.set_column(place, batch.schema.field(place), found)
+        said = batch.schema.get_field_index("filter")
+        yield from _simplify_batches(iter([batch.set_column(said, batch.schema.field(said), filters)]))
+
+
+def _region_of(text: str | None) -> bytes | None:
+    from contrada.cql2 import parse
+    from contrada.errors import ContradaError
+    from contrada.geometry import Point, Region
+
+    try:
+        asked = parse(text or "")
+    except ContradaError:  # it was refused when the subscriptions were compiled, and is counted there
+        return None
+    values = (constraint.value for conjunction in asked for constraint in conjunction)
+    return next((value.to_wkb() for value in values if isinstance(value, Region | Point)), None)
+
+
+def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str, list[int]]:
+    """Which drawn regions each chosen message matched, by the message's id as Spark writes it."""
+    from pyspark.sql import functions as F
+
+    rows: dict[str, list[int]] = {}
+    for row, region in enumerate(regions):
+        rows.setdefault(region.key, []).append(row)
+    found: dict[str, list[int]] = {}
+    for pair in pairs.select(F.col("_chosen").cast("string").alias("name"), "unit").collect():
+        found.setdefault(str(pair["name"]), []).extend(rows.get(pair["unit"], ()))
+    return found
+
+
+def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]]) -> tuple[DrawnMessage, ...]:
+    from pyspark.sql import functions as F
+
+    place = geometry_column(messages)
+    nested = ("binary", "array", "map", "struct", "geometry", "geography", "variant")
+    shown = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
+    values = [
+        text_column(messages, name, VALUE).alias(f"value{number}") for number, name in enumerate(shown[:ATTRIBUTES])
+    ]
+    rows = messages.join(F.broadcast(chosen), messages["message_id"].eqNullSafe(chosen["_chosen"]))
+    picked = rows.select(
+        F.col("_chosen").cast("string").alias("name"),
+        F.col("_time").alias("time"),
+        F.col("_matches").alias("matches"),
+        _wkb(messages, place),
+        *values,
+    )
+    limited = picked.orderBy("time", "name").limit(MESSAGES_WITH + MESSAGES_WITHOUT)
+    found = limited.mapInArrow(_simplify_batches, limited.schema).orderBy("time", "name").collect()
+    return tuple(
+        DrawnMessage(
+            str(row["name"]),
+            tuple(
+                (name, row[f"value{number}"]) for number, name in enumerate(shown[:ATTRIBUTES]) if row[f"value{number}"]
+            ),
+            row["wkb"],
+            int(row["matches"]),
+            tuple(sorted(drawn.get(str(row["name"]), ()))),
+        )
+        for row in found
+    )

@@ -1,0 +1,1 @@
+"""Predicates without what is redundant in them."""

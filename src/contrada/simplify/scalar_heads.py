@@ -1,0 +1,87 @@
+"""Which constraints on scalars and text one of them may cover: by hashed values and sorted ranges."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from contrada.model import Constraint
+from contrada.model.forms import NOT, PATTERN, TEXT
+from contrada.model.operators import TEXTUAL
+from contrada.model.pieces import Cut, pieces_of
+from contrada.simplify.interning import OTHER, Ground, Term, Terms
+
+VALUES, RANGE, WIDE = 1, 2, 3  # how few a head finds
+
+
+def rank_of(constraint: Constraint) -> int:
+    """How few constraints one may cover, roughly: it names values, it is a range, or it may cover most."""
+    if constraint.kind is not None or constraint.operator == "is null":
+        return VALUES
+    if constraint.operator == "is not null" or constraint.long_numbers:
+        return WIDE
+    test = constraint.test
+    if test.form > TEXT or test.asks & NOT or constraint.operator in TEXTUAL:
+        return WIDE  # a prefix may cover patterns, which stand in no order
+    return VALUES if constraint.operator in ("=", "in") else RANGE
+
+
+class ScalarHeads:
+    """The constraints on scalars and text of some filters, and in which filters each is."""
+
+    def __init__(self, ground: Ground, filters: Sequence[Terms]) -> None:
+        self._ground = ground
+        self._filters_of: dict[int, list[int]] = {}
+        self._spatial: dict[str, set[int]] = {}  # filters with a region or point at an attribute
+        for number, terms in enumerate(filters):
+            for term in terms:
+                if term.space == OTHER:
+                    self._filters_of.setdefault(term.item, []).append(number)
+                else:
+                    self._spatial.setdefault(ground.attribute(term), set()).add(number)
+        self._at: dict[str, list[int]] = {}
+        self._by_value: dict[tuple[object, ...], list[int]] = {}
+        self._ranges: dict[tuple[str, int], list[tuple[Cut, Cut, int]]] = {}
+        for number in self._filters_of:
+            self._add(number, ground.others[number])
+        for ranges in self._ranges.values():
+            ranges.sort()
+
+    def _add(self, number: int, constraint: Constraint) -> None:
+        self._at.setdefault(constraint.attribute, []).append(number)
+        if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
+            return
+        test = constraint.test
+        if test.form >= PATTERN or constraint.long_numbers:
+            return
+        pieces = pieces_of(test)
+        if not pieces:
+            return
+        self._ranges.setdefault(constraint.place, []).append((pieces[0][0], pieces[-1][1], number))
+        self._by_value.setdefault((constraint.place, pieces[0][0]), []).append(number)
+
+    def filters_under(self, head: Term) -> list[int]:
+        """The filters with a constraint that the head may cover, in order."""
+        constraint = self._ground.others[head.item]
+        found = {number for item in self._under(head.item, constraint) for number in self._filters_of.get(item, ())}
+        if constraint.operator == "is not null":
+            found |= self._spatial.get(constraint.attribute, set())
+        return sorted(found)
+
+    def _under(self, number: int, constraint: Constraint) -> Iterable[int]:
+        """The constraints that one may cover."""
+        if constraint.kind is not None or constraint.operator == "is null":
+            return [number]
+        rank = rank_of(constraint)
+        if rank == WIDE:
+            return self._at.get(constraint.attribute, [])
+        pieces = pieces_of(constraint.test)
+        if not pieces:
+            return [number]
+        if rank == VALUES:
+            return [item for piece in pieces for item in self._by_value.get((constraint.place, piece[0]), ())]
+        ranges = self._ranges.get(constraint.place, [])
+        low, high = pieces[0][0], pieces[-1][1]
+        first = bisect_left(ranges, (low,))
+        last = bisect_right(ranges, (high, high))  # what begins later ends later
+        return [item for _, end, item in ranges[first:last] if end <= high]

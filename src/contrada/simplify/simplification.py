@@ -1,0 +1,183 @@
+"""Simplification: predicates without what is redundant in them. For every message they say what they said before.
+
+Section 4.2 of [SPATIAL], corrected: covering and conflict follow from the composition table. Within a filter masks and
+ranges are intersected, false filters dropped (rule 1), and constraints that others imply (rule 2); among filters those
+that another covers are dropped (rule 3), and filters that differ in one mask or range become one. To a fixed point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from contrada.matching.queries import Asked, bound_predicate
+from contrada.model import Constraint, Filter, Predicate
+from contrada.simplify.conjunctions import learn_filters, reduced
+from contrada.simplify.interning import Ground, Terms
+from contrada.simplify.merges import merged
+from contrada.simplify.redundancy import FEW, learn_few, uncovered
+
+AT_ONCE = 50_000  # filters whose relations are found and kept together, about
+
+RULES = {
+    "false": "filters that no message satisfies",
+    "covering": "constraints that others of their filter imply",
+    "covered": "filters that another one covers",
+    "intersected": "constraints made one with others of their filter",
+    "united": "filters made one with others",
+}
+
+
+@dataclass(frozen=True)
+class Simplification:
+    """What simplification did: sizes before and after, and how often each rule was used.
+
+    The rules are those of `RULES`.
+    """
+
+    filters_before: int = 0
+    filters_after: int = 0
+    constraints_before: int = 0
+    constraints_after: int = 0
+    rules: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
+
+    def plus(self, other: Simplification) -> Simplification:
+        """Both together."""
+        return Simplification(
+            self.filters_before + other.filters_before,
+            self.filters_after + other.filters_after,
+            self.constraints_before + other.constraints_before,
+            self.constraints_after + other.constraints_after,
+            {rule: count + other.rules[rule] for rule, count in self.rules.items()},
+        )
+
+    def __str__(self) -> str:
+        """For people, in a few lines."""
+        lines = [
+            f"filters      {self.filters_before:>12,} -> {self.filters_after:,}",
+            f"constraints  {self.constraints_before:>12,} -> {self.constraints_after:,}",
+        ]
+        return "\n".join([*lines, *(f"  {self.rules[rule]:>10,} {what}" for rule, what in RULES.items())])
+
+
+class Simplified(NamedTuple):
+    """What is left of a group of filters, and what was done; changed is False if all is as it was."""
+
+    filters: list[Filter]
+    report: Simplification
+    changed: bool
+
+
+def simplify(what: Asked) -> Predicate:
+    """A predicate that every message satisfies or not as before, without what is redundant.
+
+    One that no message can satisfy keeps one filter, of two constraints that conflict.
+
+    >>> print(simplify("severity >= 3 AND severity >= 5 OR severity >= 4 AND kind = 'flood' AND severity >= 6"))
+    severity >= 5
+    >>> print(simplify("kind = 'flood' OR kind = 'storm'"))
+    kind IN ('flood', 'storm')
+    """
+    predicate = bound_predicate(what)
+    (one,) = simplified_groups([predicate.filters])
+    return Predicate(one.filters) if one.changed else predicate
+
+
+def simplified_groups(
+    groups: Iterable[Sequence[Filter]], progress: Callable[[int], None] | None = None
+) -> Iterable[Simplified]:
+    """Each group of filters simplified, a group being an `or`; `progress` is told how many groups were done.
+
+    Groups are worked on together, so that regions relate in bulk; one group never changes what becomes of another.
+    """
+    chunk: list[Sequence[Filter]] = []
+    size = 0
+    for group in groups:
+        chunk.append(group)
+        size += len(group)
+        if size >= AT_ONCE:
+            yield from _simplified_chunk(chunk, progress)
+            chunk, size = [], 0
+    if chunk:
+        yield from _simplified_chunk(chunk, progress)
+
+
+def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
+    """Two constraints of a filter that no message satisfies both, or one twice that none satisfies; None if it can be.
+
+    >>> conflict = conflict_in(Filter([Constraint("x", "<", 1), Constraint("y", "=", 2), Constraint("x", ">", 1)]))
+    >>> print(*conflict, sep=", ")
+    x < 1, x > 1
+    """
+    ground = Ground([[part]])
+    found = reduced(ground, ground.filters[0]).conflict
+    return None if found is None else (ground.constraint(found[0]), ground.constraint(found[1]))
+
+
+def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], None] | None) -> Iterable[Simplified]:
+    ground = Ground(groups)
+    learn_filters(ground, ground.filters)
+    drafts, at = [], 0
+    for number, group in enumerate(groups):
+        drafts.append(_Group(ground, number, group, ground.filters[at : at + len(group)]))
+        at += len(group)
+    learn_few(ground, (draft.filters for draft in drafts if len(draft.filters) <= FEW))
+    for draft in drafts:
+        yield draft.simplified()
+        if progress is not None:
+            progress(1)
+
+
+class _Group:
+    """The filters of one `or`, on their way."""
+
+    def __init__(self, ground: Ground, number: int, originals: Sequence[Filter], filters: Sequence[Terms]) -> None:
+        self._ground, self._number, self._originals = ground, number, originals
+        ground.group = number
+        self._before = list(filters)
+        self._rules = dict.fromkeys(RULES, 0)
+        repeated = sum(map(len, originals)) - sum(map(len, filters))  # constraints of a filter that are equal
+        self._rules["intersected"] = repeated
+        self._has_changed = repeated > 0
+        self._false: Terms | None = None
+        self.filters = self._reduced(filters)
+
+    def simplified(self) -> Simplified:
+        """The rules to a fixed point."""
+        self._ground.group = self._number
+        while True:
+            left = uncovered(self._ground, self.filters)
+            self._rules["covered"] += len(self.filters) - len(left)
+            same, made = merged(self._ground, left)
+            self._rules["united"] += len(left) - len(same) - len(made)
+            self.filters = [*same, *self._reduced(made)]
+            if not made:
+                return self._finished()
+
+    def _reduced(self, filters: Sequence[Terms]) -> list[Terms]:
+        """What is left of each filter by itself."""
+        left = []
+        learn_filters(self._ground, filters)
+        for terms in filters:
+            found = reduced(self._ground, terms)
+            if found.conflict is not None:
+                self._rules["false"] += 1
+                self._false = self._false or tuple(sorted(set(found.conflict)))
+                continue
+            self._rules["covering"] += found.covering
+            self._rules["intersected"] += found.intersected
+            left.append(found.terms)
+        return left
+
+    def _finished(self) -> Simplified:
+        if not self.filters:  # no message satisfies it: as short as one can say that
+            assert self._false is not None
+            self.filters = [self._false]
+            self._rules["false"] -= 1
+        changed = self._has_changed or self.filters != self._before
+        before, after = list(self._originals), list(self._originals)
+        if changed:
+            after = [Filter(map(self._ground.constraint, terms)) for terms in self.filters]
+        constraints = sum(map(len, before)), sum(map(len, after))
+        return Simplified(after, Simplification(len(before), len(after), *constraints, self._rules), changed)
