@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.errors import KeyInUseError, UnknownKeyError
-from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate, relate_sampled
+from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 from contrada.index.packed import NO_MASKS
+from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": 0, "linear": 1, "rstar": 2}
