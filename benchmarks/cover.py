@@ -23,8 +23,8 @@ from report import Report, Row
 from timing import say, take_turns
 
 from contrada.papers.cover import KdTree, Scan, ZCurve, replay
+from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.point_index import PointIndex
-from contrada.testing.covering import rectangle_commands
 
 COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15
 INDEXES: dict[str, Callable[[int], PointIndex]] = {"k-d tree": KdTree, "Z-curve": ZCurve}

@@ -8,7 +8,7 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.cql2.instances import Instances
+from contrada.formats.template_instances import Instances
 from contrada.geometry.arrow import with_crs
 
 BOXES = [shapely.to_wkb(shapely.box(0, 0, k, 2)) for k in (1, 2, 3)]

@@ -254,7 +254,7 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Warnings of what the values of rows make of a template; what no row can help is told once, of the template."""
     from contrada.cli.conflicts import never_satisfied, undecided
-    from contrada.cql2.instances import Instances
+    from contrada.formats.template_instances import Instances
 
     rows, known = found.table, _never(template)
     asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}

@@ -48,4 +48,4 @@ def demo(
         from contrada.demo.run import Demo
 
         with interruptible() as interruption:
-            Demo(output, data, master).run(scale, seed, interruption)
+            Demo(output, data, master).run(scale, seed, interruption.start)

@@ -30,8 +30,9 @@ from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.match.census import asked_census
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-from contrada.pipeline.spark_types import artifacts_place, quoted
+from contrada.pipeline.spark_types import artifacts_place
 from contrada.pipeline.systems import common_systems, with_systems
+from contrada.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -118,8 +118,8 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
     """The rows for a template; keys are numbers if there are none, as in a table, and subscribers keys."""
-    from contrada.cql2.instances import Instances
     from contrada.formats.row_files import row_text
+    from contrada.formats.template_instances import Instances
 
     assert asking.template is not None
     template = parse(asking.template)

@@ -9,9 +9,9 @@ from contrada.arguments import checks_methods
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.members import Subscribed, Unsubscribed
 from contrada.covering.slots import Profile
+from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
-from contrada.matching.queries import Asked, bound_predicate
 from contrada.model import Filter
 from contrada.model.implication import MOST_PAIRS
 from contrada.simplify.simplification import simplify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,6 @@ from contrada.report.report import Written, report_and_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from contrada.cli.spark_running import Interruption
 
 MARK = ".contrada-demo"  # in the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
@@ -41,7 +39,7 @@ class Demo:
         self.output, self.data, self.master = output, data, master
         self.seconds: dict[str, float] = {}
 
-    def run(self, scale: float, seed: int, interruption: Interruption) -> None:
+    def run(self, scale: float, seed: int, start: Callable[[str | None], SparkSession]) -> None:
         """Make or find data, ingest, compile, match, write and report; then say what happened."""
         from rich.console import Console
 
@@ -52,7 +50,7 @@ class Demo:
                 self._make(scale, seed)
         inputs = inputs_in(self.data or self.output / "data")
         with self.stage("start Spark"):
-            spark = interruption.start(self.master)
+            spark = start(self.master)
         try:
             self._match(spark, inputs)
         finally:

@@ -16,8 +16,8 @@ _LOCK = make_lock(BUILDING)  # one for all: building is rare
 class EdgeTrees:
     """Counts what matching spends on each large region, and holds the trees of those on which it spends much.
 
-    A tree (kernels/relate/edge_tree.py) makes a message look at the edges near it, however thin the parts of a region are. It
-    takes 40 to 72 bytes per edge, so that only regions that need it have one. Kernels know trees by their addresses:
+    A tree (kernels/relate/edge_tree.py) makes a message look at the edges near it, however thin the parts of a region
+    are. It takes 40 to 72 bytes per edge, so that only regions that need it have one. Kernels know trees by addresses:
     they are kept for as long as this object.
     """
 

@@ -2,7 +2,7 @@
 
 The first word has the filter in its lower half, and above it the slots of the two records, a byte each. The second has
 four lanes of 15 bits and a free one: of each record the least rank, and what is left from the largest to MOST. With the
-same of a message's ranks all four are compared by one subtraction (kernels/match/scalars.py). Ranks are shifted until they
+same of a message's ranks one subtraction compares all four (kernels/match/scalars.py). Ranks are shifted until they
 and one more fit, since 0 is a value that is not there. The bounds never rule out a filter that is satisfied; what they
 let through is looked at exactly.
 """

@@ -23,7 +23,8 @@ from contrada.index.hugepages import room, settled
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 FAN = 16  # children of a node, as in kernels/match/packed_tree.py
 STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
-# Writers set the first to 1 while they hold the interpreter; kernels count themselves in another (kernels/runtime/gil_gate.py).
+# Writers set the first to 1 while they hold the interpreter; kernels count themselves in another: see
+# kernels/runtime/gil_gate.py.
 GATE = np.zeros(16, np.int64)
 GATE_VIEW = frozen(GATE)
 WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed

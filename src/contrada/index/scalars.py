@@ -1,9 +1,9 @@
 """ScalarIndex: the constraints of many filters on numbers, times, booleans and text, immutable and packed.
 
 Constraints are records of three integers: the slot of a place with what is asked, and an interval of ranks among the
-constants of the slot (kernels/match/ranks.py), or the number of a set or pattern. They stand filter by filter; the first of a
-filter is the one that it is reached through, if it is not reached through a region. Entries lead there: by the constant
-that a value equals, by the pattern that it matches, by the interval that holds it, or merely by its being there.
+constants of the slot (kernels/match/ranks.py), or the number of a set or pattern. They stand filter by filter; the
+first of a filter is the one that it is reached through, if it is not reached through a region. Entries lead there: by
+the constant that a value equals, by the pattern that it matches, by the interval that holds it, or by its being there.
 """
 
 from __future__ import annotations

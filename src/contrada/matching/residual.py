@@ -84,7 +84,7 @@ class Checks:
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """The table of addresses by which kernels know these constraints, which are on regions (kernels/match/residual.py)."""
+        """The table of addresses by which kernels know these constraints on regions (kernels/match/residual.py)."""
         if self._table is None:
             *arrays, most = self._items = item_arrays(self.column)
             arrays += [self.masks, self.offsets]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
+from contrada.cql2.queries import Asked, asked_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, CrsError, FilterError, KeyInUseError, KeysGoneError, UnknownKeyError
 from contrada.formats.message_values import read_message
@@ -29,7 +30,6 @@ from contrada.matching.levels import LEVELS, Store, grown
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.packing import packed
 from contrada.matching.pickling import opened_bytes, packed_bytes
-from contrada.matching.queries import Asked, asked_predicate
 from contrada.matching.shortcut import Front
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import names_from, open_table, save_table, verify_table

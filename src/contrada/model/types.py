@@ -1,7 +1,7 @@
 """Types of values that users add: with operators and, if they like, an index of their own.
 
-Regions and points are kept in the same way (matching/residual.py): a table knows of a type only that its constraints can
-be asked one by one, and that an index finds all that a value satisfies.
+Regions and points are kept in the same way (matching/residual.py): a table knows of a type only that its constraints
+can be asked one by one, and that an index finds all that a value satisfies.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,15 +36,6 @@ def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Col
             raise FormatError(f"two columns give the attribute {name!r}")
         columns[name] = _sent(name, col(path), kind)
     return columns
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark takes any name.
-
-    >>> quoted("wind.speed")
-    '`wind.speed`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tuple[str, str, DataType]]:

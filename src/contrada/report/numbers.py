@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from contrada.pipeline.spark_types import quoted
+from contrada.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -47,7 +47,7 @@ def render(numbers: Numbers, sample: Sample, making: Making) -> str:
     """The page."""
     most = max((region.matches for region in sample.regions), default=0)
     drawing, facts = map_drawing(sample, most)
-    folder = files("contrada.pipeline")
+    folder = files("contrada.report")
     parts = {
         "title": escape(making.title),
         "style": (folder / "report.css").read_text(encoding="utf-8"),

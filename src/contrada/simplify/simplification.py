@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from contrada.matching.queries import Asked, bound_predicate
+from contrada.cql2.queries import Asked, bound_predicate
 from contrada.model import Constraint, Filter, Predicate
 from contrada.simplify.conjunctions import learn_filters, reduced
 from contrada.simplify.interning import Ground, Terms

@@ -3,7 +3,7 @@
 A bucket is a block of points, column by column; points that no dimension tells apart spill into further blocks. Points
 at most as large as the discriminator go left, larger ones right.
 
-Blocks hold no coordinates but ranks, a byte each (`contrada.kernels.cover.point_ranks`), of which a word compares eight and a
+Blocks hold no coordinates but ranks, a byte each (kernels/cover/point_ranks.py), of which a word compares eight and a
 vector instruction more; only points that these do not rule out are compared in full. Nodes, buckets and their counts
 are the paper's.
 """

@@ -1,6 +1,6 @@
 """Where in a tree of boxes a new box goes, which of several boxes covers most, and which of them a message meets.
 
-Boxes are rows of 2 d numbers as in `contrada.kernels.rtree.split`: the lows of all axes and then the highs, any of which may
+Boxes are rows of 2 d numbers as in kernels/rtree/split.py: the lows of all axes and then the highs, any of which may
 be unbounded. They are scaled and drawn in as there, so that areas are finite. What is equal is decided by the order.
 """
 

@@ -1,6 +1,6 @@
 """Few boxes in place of many: those that lie in others left out, then the pair merged that wastes least, and so on.
 
-Boxes are as in `contrada.kernels.rtree.split`. The waste of a pair is the area of the box around both that neither covers;
+Boxes are as in kernels/rtree/split.py. The waste of a pair is the area of the box around both that neither covers;
 among equal wastes the pair whose box has the least margin is merged, then the first.
 """
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from contrada.papers.cover import KdTree, Replayed, Scan, ZCurve
+from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.point_index import PointIndex
 from contrada.papers.cover.replay import replay
 from contrada.papers.cover.tables import ATTRIBUTES, COMMANDS, LOADS, MODES
-from contrada.testing.covering import rectangle_commands
 
 NAME = "cover-figures"
 GROWTH_ATTRIBUTES = (3, 6, 8)  # figures 10, 11 and 12: twice as many point dimensions

@@ -12,8 +12,8 @@ from itertools import pairwise, product
 from typing import Any
 
 from contrada.papers.cover import KdTree
+from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.replay import replay
-from contrada.testing.covering import rectangle_commands
 
 NAME = "cover-tables"
 COMMANDS = 60_000

@@ -11,8 +11,8 @@ from contrada.pipeline.ingest import planning
 from contrada.pipeline.ingest.ingesting import About, Ingested, mapped
 from contrada.pipeline.ingest.quarantine import FILE, ROW, Wanted, sifting
 from contrada.pipeline.ingest.survey import known_srid, usual_geometry
-from contrada.pipeline.spark_types import quoted
 from contrada.pipeline.systems import frame_systems
+from contrada.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from contrada.amounts import byte_size
+from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.formats.subscriptions import template_columns
-from contrada.matching.queries import Asked, asked_predicate
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.match.building import build_batches, build_empty, read_rejected

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
 from contrada.matching.census import Census
-from contrada.matching.queries import Asked
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.match.batches import match_batches
 from contrada.pipeline.match.census import census_of

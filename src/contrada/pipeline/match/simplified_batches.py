@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from contrada.cql2 import parse
-from contrada.cql2.instances import Instances
 from contrada.errors import ContradaError, CrsError, FilterError
 from contrada.formats.row_faults import row_faults
 from contrada.formats.rows import values_of
+from contrada.formats.template_instances import Instances
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.faults import Rejection
 from contrada.model import Predicate

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
-from contrada.matching.queries import Asked, asked_predicate
 from contrada.pipeline.match.compiling import subscription_columns
 from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.match.simplified_batches import (

@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
+from contrada.cql2.queries import asked_predicate
 from contrada.errors import FormatError
 from contrada.formats.json import decode
 from contrada.formats.reading import read_messages
 from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
 from contrada.matching import ForwardingTable
-from contrada.matching.queries import asked_predicate
 from contrada.pipeline import manifests
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Place

@@ -13,9 +13,9 @@ from contrada.errors import ContradaError, TableError
 from contrada.formats.records import IDENTIFIERS
 from contrada.pipeline.ingest.quarantine import path_of
 from contrada.pipeline.java_errors import java_reason, spark_errors, without_log
-from contrada.pipeline.spark_types import quoted
 from contrada.pipeline.storage import Place
 from contrada.pipeline.stream.worker import FILE, Decoding
+from contrada.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
-from contrada.matching.queries import Asked
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.ingest.quarantine import path_of
 from contrada.pipeline.java_errors import spark_errors
