@@ -78,8 +78,8 @@ format: $(READY)  ## let ruff mend what it can
 # Properties get four times the examples that they get in `make test`.
 verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs
 	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m "(hypothesis or effort) and not slow"
-	$(BIN)/python -m contrada.testing.verify
-	$(BIN)/python -m contrada.testing.damage
+	$(BIN)/python -m verification.verify
+	$(BIN)/python -m verification.damage
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --commands --inputs 0 --step 20
 

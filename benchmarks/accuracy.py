@@ -12,7 +12,7 @@ from scans import density, messages_of
 from timing import say
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 PAPER = {2_000: 0.00089, 12_000: 0.00015}  # points per half-length of the universe: error rate
 APART = (ct.Relation.DISJOINT, ct.Relation.MEETS)  # a polygon-intersection algorithm answers no

@@ -12,7 +12,7 @@ from report import Row
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 YES_NO = "shapely.intersects, prepared, again (only yes/no)"
 SECTION = "Two regions of {:,} vertices each"

@@ -16,7 +16,7 @@ from report import Report, Row
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 NEAR = 0.0002  # degrees, some 20 m: the gap between boxes that still counts as near
 

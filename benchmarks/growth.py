@@ -2,7 +2,7 @@
 
     python benchmarks/growth.py [--quick] [--only reading,relating,column,points] [--seed 7] [--write-docs]
 
-Shapes are those of contrada.testing.families.shapes: fans, stars, spirals, slivers, combs. Each is measured at n, 2n,
+Shapes are those of generators.families.shapes: fans, stars, spirals, slivers, combs. Each is measured at n, 2n,
 4n and 8n vertices; the exponent e of the fitted time c * n ** e is what the bar speaks of. Columns grow with the shape:
 n / 4 slivers or points, so that comparing all pairs would have the exponent 2. Times are those of the processor, the
 least of a few runs, so that a busy machine does not bend the curve. Writes build/bench/growth.json.
@@ -22,8 +22,8 @@ from report import Report, Row
 from timing import say
 
 import contrada as ct
-from contrada.testing.families.shapes import HOSTILE, slivers
-from contrada.testing.oracle import NAMES, shapely_codes, shapely_point_codes
+from generators.families.shapes import HOSTILE, slivers
+from oracles.relations import NAMES, shapely_codes, shapely_point_codes
 
 READING = "Growth: reading shapes made to be slow (parse and validate)"
 RELATING = "Growth: relating such a shape to itself"

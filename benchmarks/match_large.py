@@ -24,7 +24,7 @@ from match_shapely import PLANS
 from report import Row
 from timing import say, take_turns, time_once
 
-from contrada.testing import synthetic
+from generators import synthetic
 
 SECTION = "Random operators, messages of 1 to 25 % of the universe (time per message)"
 TOGETHER = "Shapely: the quickest plan for each kind"

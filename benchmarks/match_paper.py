@@ -27,7 +27,7 @@ from contrada.geometry.arrays import frozen
 from contrada.geometry.relate import relate_boxes
 from contrada.index.packed import NO_MASKS, PackedTree
 from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
-from contrada.testing import synthetic
+from generators import synthetic
 
 FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
 FORMS = "Two forms of the constraint R-tree, random operators"

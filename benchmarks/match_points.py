@@ -21,7 +21,7 @@ from report import ROOT, Row
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 SECTION = "Points against 10,000 polygons of five vertices, S_INTERSECTS (time per point)"
 INTERSECTS = ct.RelationSet.S_INTERSECTS

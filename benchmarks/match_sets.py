@@ -14,8 +14,8 @@ from peers import Geometries
 from report import Report
 
 import contrada as ct
-from contrada.testing import synthetic
-from contrada.testing.oracle import judge, judge_point
+from generators import synthetic
+from oracles.relations import judge, judge_point
 
 Answer = npt.NDArray[np.int64]
 Operators = npt.NDArray[np.uint8]

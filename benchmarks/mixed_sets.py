@@ -18,7 +18,7 @@ from match_scale import sample
 from match_sets import Answer, Difference, PolygonSet, Settled, small_messages
 
 import contrada as ct
-from contrada.testing.oracle import judge
+from oracles.relations import judge
 
 SCALE = 1_000_000  # numbers of messages and bounds are in 0 .. SCALE - 1
 VALUES = 1_000

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import shapely
 
 import contrada as ct
-from contrada.testing.rational import relate_rational
-from contrada.testing.rings import polygons
+from generators.rings import polygons
+from oracles.rational import relate_rational
 
 Codes = npt.NDArray[np.uint8]
 Geometries = npt.NDArray[np.object_]

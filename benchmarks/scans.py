@@ -14,7 +14,7 @@ from timing import say, take_turns
 
 import contrada as ct
 from contrada.papers.spatial.sampled import fill_sampled
-from contrada.testing import synthetic
+from generators import synthetic
 
 PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)
 PREPARED = "shapely.intersects, message prepared"

@@ -19,7 +19,7 @@ from sedona_setup import Peer
 
 import contrada as ct
 from contrada import pipeline
-from contrada.testing.oracle import judge
+from oracles.relations import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

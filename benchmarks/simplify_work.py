@@ -17,7 +17,7 @@ from timing import say, take_turns
 import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
 from contrada.simplify.simplification import Simplification, simplified_groups
-from contrada.testing import synthetic
+from generators import synthetic
 
 Predicates = list[list[ct.Filter]]  # the filters of each
 Messages = dict[str, list[ct.Region]]  # by kind

@@ -29,8 +29,8 @@ from spark_memory import Watch
 from timing import say
 
 import contrada as ct
+from cluster import WORKERS, cluster
 from contrada import pipeline
-from contrada.testing.cluster import WORKERS, cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

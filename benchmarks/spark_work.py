@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from match_sets import KINDS, PolygonSet, places
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -2,8 +2,9 @@
 
 import os
 
-from effort import examples
 from hypothesis import HealthCheck, settings
+
+from effort import examples
 
 SLOW_START = [HealthCheck.too_slow]  # the first example of a session may compile kernels
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import shapely
 
-from contrada.testing.oracle import NAMES, judge
+from oracles.relations import NAMES, judge
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "sedona_plans.py"
 

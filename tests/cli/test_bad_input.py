@@ -5,12 +5,12 @@ import zlib
 
 import pytest
 from commands import COMMANDS, _messages, _subscriptions
-from effort import FULL
 from typer.testing import CliRunner
 
 from contrada.cli.main import app
 from contrada.papers.overlay import figures as overlay_figures
 from contrada.papers.overlay import plots as overlay_plots
+from effort import FULL
 
 SUFFIXES = (
     ".ndjson", ".json", ".geojson", ".geojsonseq", ".xml", ".parquet", ".arrow", ".csv", ".gz", ".zst", ".gpkg",

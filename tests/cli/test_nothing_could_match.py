@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -17,6 +16,7 @@ from typer.testing import CliRunner
 from contrada import ForwardingTable, Region
 from contrada.cli.main import app
 from contrada.matching.census import Census
+from effort import examples
 
 ROOT = Path(__file__).parents[2]
 SUBSCRIPTIONS = [

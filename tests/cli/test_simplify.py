@@ -13,7 +13,7 @@ from contrada.cli import simplify_run as simplifying
 from contrada.cli.main import app
 from contrada.formats.subscriptions import read_subscriptions
 from contrada.simplify.simplification import RULES, Simplification, simplified_groups, simplify
-from contrada.testing.scalars import predicates
+from generators.scalars import predicates
 
 ROWS = [
     {"key": "a", "subscriber": "ops", "filter": "severity >= 3 AND severity >= 5"},

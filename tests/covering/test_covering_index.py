@@ -4,7 +4,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -16,9 +15,10 @@ from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.slots import Profile
 from contrada.kernels.cover.candidates import NODES
 from contrada.simplify.simplification import conflict_in
-from contrada.testing import scalars
-from contrada.testing.plain import predicate_holds
-from contrada.testing.strategies import relation_sets, relations
+from effort import examples
+from generators import scalars
+from generators.strategies import relation_sets, relations
+from oracles.plain import predicate_holds
 
 ATTRIBUTES = ("x", "name", "area")
 ONE_LEAF = 100_000  # rows of a leaf that never fills: a scan

@@ -10,7 +10,7 @@ from contrada.errors import ContradaError, CoveringError, KeyInUseError, Unknown
 from contrada.papers.cover import KdTree, Scan, ZCurve
 from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.z_curve import cell_key
-from contrada.testing.covering import INDEXES, covers
+from oracles.covering_law import INDEXES, covers
 
 coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])
 

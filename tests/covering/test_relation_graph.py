@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 from contrada.papers.cover import CompleteGraph, KdTree, RelationGraph, Scan, StrictPoset, replay
 from contrada.papers.cover.commands import rectangle_commands
-from contrada.testing.covering import INDEXES, check_law, covers
+from oracles.covering_law import INDEXES, check_law, covers
 
 coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])
 

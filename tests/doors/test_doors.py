@@ -4,12 +4,12 @@ import subprocess
 import sys
 
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.formats import records
+from effort import examples
 from hostile import processes
 from hostile.__main__ import mutation_inputs
 from hostile.doors import DOORS, uncovered

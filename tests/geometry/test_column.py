@@ -9,7 +9,7 @@ import shapely
 from hypothesis import given
 
 import contrada as ct
-from contrada.testing.strategies import regions
+from generators.strategies import regions
 
 TEXTS = [
     "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",

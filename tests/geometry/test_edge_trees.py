@@ -8,8 +8,8 @@ import shapely
 
 import contrada as ct
 from contrada.index.packed import PackedTree
-from contrada.testing.families.shapes import HOSTILE, slivers
-from contrada.testing.oracle import NAMES, judge, judge_point, wkt
+from generators.families.shapes import HOSTILE, slivers
+from oracles.relations import NAMES, judge, judge_point, wkt
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 CELLS = 13

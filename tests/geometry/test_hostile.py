@@ -9,14 +9,14 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.testing.families.shapes import HOSTILE, RADIUS, circle, sectors, slivers, square
-from contrada.testing.messy import disturbed
-from contrada.testing.oracle import judge_validity, wkt
+from generators.families.shapes import HOSTILE, RADIUS, circle, sectors, slivers, square
+from generators.messy import disturbed
+from oracles.relations import judge_validity, wkt
 
 WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 LARGE = """
 import shapely, contrada as ct
-from contrada.testing.families.shapes import HOSTILE
+from generators.families.shapes import HOSTILE
 for make in HOSTILE.values():
     shape = make(100_000)
     region = ct.Region.from_wkb(shapely.to_wkb(shape))

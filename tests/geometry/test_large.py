@@ -7,9 +7,9 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.testing.families.curves import PITCH, comb_outlines, spiral_path
-from contrada.testing.families.large import coastline_radii, coastlines, outline
-from contrada.testing.oracle import INVERSE, NAMES, shapely_codes
+from generators.families.curves import PITCH, comb_outlines, spiral_path
+from generators.families.large import coastline_radii, coastlines, outline
+from oracles.relations import INVERSE, NAMES, shapely_codes
 
 VERTICES = 100_000
 

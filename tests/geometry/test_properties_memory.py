@@ -9,8 +9,8 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.testing.families.mosaic import Mosaic
-from contrada.testing.oracle import shapely_codes
+from generators.families.mosaic import Mosaic
+from oracles.relations import shapely_codes
 
 MANY = 60  # regions, as many as make the kernel prepare the one they are related to
 
@@ -68,6 +68,6 @@ def test_no_index_is_out_of_bounds(seed, tmp_path_factory):
     cache = tmp_path_factory.getbasetemp() / "bounds-checked"
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "CONTRADA_CACHE_DIR": str(cache)}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    command = [sys.executable, "-m", "contrada.testing.verify", "--pairs", "50000", "--jobs", "1"]
+    command = [sys.executable, "-m", "verification.verify", "--pairs", "50000", "--jobs", "1"]
     run = subprocess.run([*command, "--seed", seed], capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

@@ -11,11 +11,11 @@ import shapely
 from hypothesis import given
 
 import contrada as ct
-from contrada.testing.families import FAMILIES, family
-from contrada.testing.oracle import INVERSE, NAMES, judge
-from contrada.testing.report import complaints
-from contrada.testing.strategies import shape_pairs
-from contrada.testing.verify import verify
+from generators.families import FAMILIES, family
+from generators.strategies import shape_pairs
+from oracles.relations import INVERSE, NAMES, judge
+from verification.report import complaints
+from verification.verify import verify
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 PAIRS = 900 if COMPILED else 30  # of each family

@@ -11,7 +11,7 @@ import contrada as ct
 from contrada.geometry import relate_boxes
 from contrada.geometry.pool import run_sliced
 from contrada.geometry.relate import BOX_RELATIONS, INVERSE_CODES
-from contrada.testing.strategies import regions
+from generators.strategies import regions
 
 Relation = ct.Relation
 SQUARE = ct.Region.box(0, 0, 4, 4)

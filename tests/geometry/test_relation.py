@@ -7,7 +7,7 @@ from hypothesis import given
 
 import contrada as ct
 from contrada.geometry.relation import relation_set
-from contrada.testing.strategies import relation_sets, relations
+from generators.strategies import relation_sets, relations
 
 Relation, RelationSet = ct.Relation, ct.RelationSet
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.geometry import PointArray
-from contrada.testing.families import FAMILIES, family
-from contrada.testing.families.mosaic import UNIT, Mosaic
-from contrada.testing.oracle import INVERSE, judge_point
-from contrada.testing.rings import redescribe
-from contrada.testing.strategies import points, regions, relation_sets, relations, shape_triples, shapes
+from generators.families import FAMILIES, family
+from generators.families.mosaic import UNIT, Mosaic
+from generators.rings import redescribe
+from generators.strategies import points, regions, relation_sets, relations, shape_triples, shapes
+from oracles.relations import INVERSE, judge_point
 
 EIGHT = list(ct.Relation)
 

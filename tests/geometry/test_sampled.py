@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada.testing import synthetic
+from generators import synthetic
 
 SQUARE = ct.Region([(0, 0), (10, 0), (10, 10), (0, 10)])
 FROM_WITHIN = ct.Region([(5, 5.5), (40, 5.3), (40, 5.7)])

@@ -6,11 +6,11 @@ import shapely
 from hypothesis import given
 
 import contrada as ct
-from contrada.testing.families import FAMILIES, family
-from contrada.testing.messy import KINDS, disturbed, messy_regions
-from contrada.testing.oracle import judge_validity, wkt
-from contrada.testing.rings import redescribe
-from contrada.testing.strategies import any_polygons
+from generators.families import FAMILIES, family
+from generators.messy import KINDS, disturbed, messy_regions
+from generators.rings import redescribe
+from generators.strategies import any_polygons
+from oracles.relations import judge_validity, wkt
 
 COUNT = 700  # of each kind
 

@@ -12,8 +12,8 @@ import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
 from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import CRTree
-from contrada.testing.strategies import points, regions, relation_sets
-from contrada.testing.synthetic import coastline
+from generators.strategies import points, regions, relation_sets
+from generators.synthetic import coastline
 
 pytestmark = pytest.mark.jitless
 

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
-from contrada.testing.strategies import shape_pairs
+from generators.strategies import shape_pairs
 
 pytestmark = pytest.mark.jitless
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contrada import kernels
 from contrada.kernels.relate.regions import sample
-from contrada.testing.rational import point_rational
+from oracles.rational import point_rational
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
 INVERSE = {INSIDE: CONTAINS, CONTAINS: INSIDE, COVERS: COVERED_BY, COVERED_BY: COVERS}

@@ -14,11 +14,11 @@ from contrada.kernels.relate.contacts import Column
 from contrada.kernels.relate.regions import RELATION
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
-from contrada.testing.families import FAMILIES, family
-from contrada.testing.families.shapes import HOSTILE
-from contrada.testing.messy import KINDS, disturbed, messy_regions
-from contrada.testing.oracle import INVERSE, judge, judge_validity, shapely_codes, wkt
-from contrada.testing.rings import polygons
+from generators.families import FAMILIES, family
+from generators.families.shapes import HOSTILE
+from generators.messy import KINDS, disturbed, messy_regions
+from generators.rings import polygons
+from oracles.relations import INVERSE, judge, judge_validity, shapely_codes, wkt
 
 WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 PAIRS = 4 if WITHOUT_COMPILATION else 400

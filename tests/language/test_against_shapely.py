@@ -6,8 +6,8 @@ import shapely
 
 import contrada as ct
 from contrada.cql2 import parse
-from contrada.testing.messy import messy_regions
-from contrada.testing.oracle import judge, wkt
+from generators.messy import messy_regions
+from oracles.relations import judge, wkt
 
 WORDS = {
     "S_INTERSECTS": shapely.intersects, "S_DISJOINT": shapely.disjoint, "S_EQUALS": shapely.equals,

@@ -13,7 +13,7 @@ from contrada.formats.bounded import open_parquet
 from contrada.formats.parquet.ipc_sizes import Table, ipc_file_bytes, ipc_stream_bytes
 from contrada.formats.parquet.pages import column_pages, row_groups
 from contrada.formats.row_files import read_batches
-from contrada.testing.damage import run_cases
+from verification.damage import run_cases
 
 ZEROS = pa.py_buffer(bytes(100_000_000))
 ENDS = pa.array([0, 100_000_000]).buffers()[1]

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 import shapely
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -19,6 +18,7 @@ from contrada.formats.cap_areas import circle_of, polygon_of, united
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Read, Rejected
 from contrada.limits import limit
+from effort import examples
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">

@@ -10,7 +10,7 @@ import contrada as ct
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Rejected
 from contrada.geometry.arrow_checks import check_column
-from contrada.testing.damage import run_cases
+from verification.damage import run_cases
 
 SQUARE = ct.Region.box(0, 0, 1, 1).to_wkb()
 

@@ -7,11 +7,11 @@ import time
 from contextlib import suppress
 
 import pytest
-from effort import examples
 
 import contrada as ct
 from contrada.cql2 import parse, to_json
 from contrada.limits import limit
+from effort import examples
 
 SEEDS = [
     "overlaps(cloud, POLYGON((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000",

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +13,8 @@ import contrada as ct
 from contrada import Column, Constraint, Filter, Predicate, Region, Relation, RelationSet
 from contrada.cql2 import parse, parse_json, parse_text, to_json
 from contrada.model.filter import as_predicate
-from contrada.testing.scalars import predicates
+from effort import examples
+from generators.scalars import predicates
 
 NAMES = ["x", "sea.depth", "my area", 'in "quotes"', "and", "Date", "contains", "prefix", "_", "é", "a\nb", "$a", "1a",
          "eo:cover", "point", "not", "inside", "relation", "a'b", "null", "div", "\0", "TIMESTAMP"]  # fmt: skip

@@ -1,14 +1,14 @@
 """Any nesting of AND, OR and NOT, against plain three-valued evaluation of the expression itself."""
 
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint
 from contrada.cql2 import LanguageError, parse_json, parse_text, to_json
-from contrada.testing.plain import holds, predicate_holds
-from contrada.testing.scalars import constraints, messages
+from effort import examples
+from generators.scalars import constraints, messages
+from oracles.plain import holds, predicate_holds
 
 
 def trees():

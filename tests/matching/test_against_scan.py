@@ -9,8 +9,8 @@ import pytest
 
 import contrada as ct
 from contrada.index.packed import PackedTree
-from contrada.testing.families import FAMILIES
-from contrada.testing.matching import check_family, check_message
+from generators.families import FAMILIES
+from oracles.packed_scan import check_family, check_message
 
 
 @pytest.mark.parametrize("number", range(len(FAMILIES)), ids=[chosen.name for chosen in FAMILIES])
@@ -52,6 +52,6 @@ def test_no_index_is_out_of_bounds(tmp_path_factory):
     cache = tmp_path_factory.getbasetemp() / "bounds-checked"
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "CONTRADA_CACHE_DIR": str(cache)}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    command = [sys.executable, "-m", "contrada.testing.matching", "--items", "300", "--messages", "20", "--seed", "5"]
+    command = [sys.executable, "-m", "oracles.packed_scan", "--items", "300", "--messages", "20", "--seed", "5"]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

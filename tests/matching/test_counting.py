@@ -4,14 +4,14 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
-from contrada.testing.plain import predicate_holds
-from contrada.testing.scalars import messages, predicates
+from effort import examples
+from generators.scalars import messages, predicates
+from oracles.plain import predicate_holds
 
 OWNERS = 5
 

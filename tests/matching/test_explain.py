@@ -10,14 +10,14 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from effort import examples
 from hypothesis import given, settings
 
 import contrada as ct
 from contrada import Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
 from contrada.matching.explain import ASKED_WIDTH, VALUE_WIDTH, plain_value, shown_constraint, shown_value
-from contrada.testing.plain import holds
-from contrada.testing.scalars import messages, predicates
+from effort import examples
+from generators.scalars import messages, predicates
+from oracles.plain import holds
 
 AREA = Region.box(0, 0, 4, 4)
 TWO = Predicate(

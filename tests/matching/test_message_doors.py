@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,9 +23,10 @@ from contrada import Constraint, FormatError, ForwardingTable, Point, Region, Re
 from contrada.overlay.protocol import Publication
 from contrada.overlay.space import Asked, Space
 from contrada.papers.spatial.counting import CountingMatcher
-from contrada.testing.plain import predicate_holds
-from contrada.testing.scalars import REFUSED, UNSUPPORTED, boxes, constraints, predicates
-from contrada.testing.strategies import points, regions
+from effort import examples
+from generators.scalars import REFUSED, UNSUPPORTED, boxes, constraints, predicates
+from generators.strategies import points, regions
+from oracles.plain import predicate_holds
 
 ATTRIBUTES = ("size", "name", "at", "area", "flag", "wind.speed", "wind.from", "a.b.at", "a.b.area")
 SQUARE = shapely.box(1, 1, 2, 2)

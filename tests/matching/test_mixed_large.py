@@ -7,7 +7,7 @@ from shapely.affinity import translate
 
 import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
-from contrada.testing.messy import messy_regions
+from generators.messy import messy_regions
 
 FILTERS, MESSAGES = 3000, 60
 OPERATORS = ("<", "<=", ">", ">=", "=", "!=")

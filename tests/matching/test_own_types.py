@@ -5,13 +5,13 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
 import pyarrow as pa
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.errors import TableError
 from contrada.model import types
+from effort import examples
 
 
 class Address(ct.ValueType):

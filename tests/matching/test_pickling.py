@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import ForwardingTable
-from contrada.testing.plain import predicate_holds
-from contrada.testing.scalars import messages, predicates
+from generators.scalars import messages, predicates
+from oracles.plain import predicate_holds
 
 WAYS = {"pickle": lambda table: pickle.loads(pickle.dumps(table)), "copy": copy.copy, "deepcopy": copy.deepcopy}
 

@@ -4,13 +4,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
-from contrada.testing.plain import predicate_holds
-from contrada.testing.scalars import messages, predicates
+from effort import examples
+from generators.scalars import messages, predicates
+from oracles.plain import predicate_holds
 
 SHAPES = ("buffered", "packed", "both", "opened")
 

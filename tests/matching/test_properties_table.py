@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
-from effort import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
@@ -14,7 +13,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 import contrada as ct
 from contrada.matching import buffer, names
 from contrada.matching import levels as store
-from contrada.testing.strategies import points, regions, relation_sets
+from effort import examples
+from generators.strategies import points, regions, relation_sets
 
 # Tables are saved thousands of times, and each save waits for the disk.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, Predicate, Region, Relation, RelationSet
 from contrada.matching.decompile import predicate_of
-from contrada.testing.scalars import messages, predicates
+from effort import examples
+from generators.scalars import messages, predicates
 
 BOX = Region.box(0, 0, 4, 4)
 

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 import shapely
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,9 +28,10 @@ from contrada.simplify.conjunctions import reduced
 from contrada.simplify.interning import Ground
 from contrada.simplify.redundancy import filter_covers, uncovered
 from contrada.simplify.simplification import conflict_in, simplified_groups
-from contrada.testing import scalars
-from contrada.testing.plain import holds, predicate_holds
-from contrada.testing.strategies import mosaic, relation_sets, relations, shapes
+from effort import examples
+from generators import scalars
+from generators.strategies import mosaic, relation_sets, relations, shapes
+from oracles.plain import holds, predicate_holds
 
 ATTRIBUTES = ("x", "y", "area")
 SQUARE, FAR = Region.box(0, 0, 4, 4), Region.box(10, 10, 14, 14)

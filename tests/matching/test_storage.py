@@ -13,7 +13,7 @@ from contrada.errors import TableError
 from contrada.geometry import directories
 from contrada.geometry.directories import checksum, header_checksum
 from contrada.matching.storage import saved_names
-from contrada.testing.damage import run_cases
+from verification.damage import run_cases
 
 QUESTION = {"area": ct.Region.box(3, 3, 12, 12)}
 

@@ -7,15 +7,15 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
 from contrada.matching.decompile import Recollection, predicate_of
-from contrada.testing.plain import predicate_holds
-from contrada.testing.scalars import messages, predicates
+from effort import examples
+from generators.scalars import messages, predicates
+from oracles.plain import predicate_holds
 
 BOX, INNER = Region.box(0, 0, 8, 8), Region.box(2, 2, 4, 4)
 

@@ -4,15 +4,15 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given, settings
 
 from contrada import Constraint, FilterError, Point, Region, Relation
 from contrada.model.evaluate import asked_kind, comparable, relation_to, truth
 from contrada.model.restore import constraint_of
 from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
-from contrada.testing.plain import holds
-from contrada.testing.scalars import constraints, messages, values
+from effort import examples
+from generators.scalars import constraints, messages, values
+from oracles.plain import holds
 
 
 @settings(deadline=None, max_examples=examples(400))

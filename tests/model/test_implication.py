@@ -4,15 +4,15 @@ import itertools
 from datetime import UTC, datetime
 
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import Constraint, Point, Region, Relation, RelationSet
 from contrada.model.implication import conflicts, covers
-from contrada.testing import scalars
-from contrada.testing.plain import holds
-from contrada.testing.strategies import points, regions
+from effort import examples
+from generators import scalars
+from generators.strategies import points, regions
+from oracles.plain import holds
 
 PAIRS = st.sampled_from(scalars.KINDS).flatmap(
     lambda kind: st.tuples(*[st.one_of(_constraints(kind), _constraints(kind), scalars.constraints(["x"]))] * 2)

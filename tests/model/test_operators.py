@@ -9,7 +9,7 @@ from hypothesis import given
 
 import contrada as ct
 from contrada import Constraint
-from contrada.testing.scalars import constraints
+from generators.scalars import constraints
 
 PRINTED = [
     (Constraint("price", "<", 100), "price < 100"),

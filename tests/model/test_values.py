@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.model.values import INEXACT, exact_number, number_of_bits, ordered_bits, scalar_of
-from contrada.testing.scalars import instants, numbers
+from generators.scalars import instants, numbers
 
 
 def in_order(first, second):

@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Down, Entry, Publication
 from contrada.overlay.rules import Rules
+from effort import examples
 
 pytestmark = pytest.mark.jitless
 

@@ -10,7 +10,7 @@ from contrada.overlay.simulation.churn import Churn, run_churn
 from contrada.overlay.simulation.network import Network
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.simulation.trace import TracedSimulator, replay
-from contrada.testing.boxes import draw_box, draw_point
+from generators.boxes import draw_box, draw_point
 
 QUIET = Network(0.05, 0.05)
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar")]

@@ -28,7 +28,7 @@ from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.network import Network
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.wire import check_note, decode, encode
-from contrada.testing.boxes import draw_box, draw_point
+from generators.boxes import draw_box, draw_point
 
 IDS = [*range(12), "stranger"]
 

@@ -1,4 +1,4 @@
-"""Damaged files through the doors of the pipeline: change files, and pieces of Parquet; see contrada.testing.damage."""
+"""Damaged files through the doors of the pipeline: change files, and pieces of Parquet; see verification.damage."""
 
 import io
 import tempfile
@@ -11,8 +11,8 @@ from contrada.formats.spatial import Spatial
 from contrada.pipeline.ingest.splits import Batch, pieces_of, read_piece
 from contrada.pipeline.ingest.survey import Part, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes
-from contrada.testing.damage import damaged
-from contrada.testing.damaged_arrow import good_files
+from verification.damage import damaged
+from verification.damaged_arrow import good_files
 
 
 def read_case(number):

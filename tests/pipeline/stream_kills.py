@@ -22,7 +22,7 @@ import kafka_broker
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.testing import cluster
+import cluster
 
 MESSAGES = 40  # in a file, or in a batch of Kafka
 START = 300  # seconds until a driver must have committed a batch

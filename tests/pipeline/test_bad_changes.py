@@ -9,7 +9,6 @@ import signal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from effort import examples
 
 from contrada.limits import limit, variable
 from contrada.matching import ForwardingTable
@@ -19,6 +18,7 @@ from contrada.pipeline.stream import apart
 from contrada.pipeline.stream import version_log as versions
 from contrada.pipeline.stream.changes import Change, DirectoryChanges, apply_changes, read_apart
 from contrada.pipeline.stream.version_log import Versions
+from effort import examples
 
 GOOD = b'{"key": "good", "subscriber": "s", "filter": "size > 1"}'
 DIGITS = b"1" * 400

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada.testing.cluster import WORKERS, cluster, environment
+from cluster import WORKERS, cluster, environment
 
 HERE = Path(__file__).parent
 

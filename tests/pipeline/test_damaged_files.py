@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from contrada.testing.damage import run_cases
+from verification.damage import run_cases
 
 
 def test_damaged_change_files_and_pieces_never_end_the_process():

@@ -15,7 +15,7 @@ from contrada.pipeline.storage import Place
 from contrada.pipeline.stream import apart, footers
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.source_log import files_of_batch
-from contrada.testing.every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
+from generators.filters_of_every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
 
 AVAILABLE = {"availableNow": True}
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 import contrada as ct
 from contrada import pipeline
-from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
-from contrada.testing.scalars import predicates
+from generators.filters_of_every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
+from generators.scalars import predicates
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
 

@@ -13,8 +13,8 @@ import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline.partitioned.matching import task_counts
-from contrada.testing.every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
-from contrada.testing.scalars import predicates
+from generators.filters_of_every_kind import FILTERS, expected, plain_text, random_messages, subscription_rows, table_of
+from generators.scalars import predicates
 
 
 @pytest.fixture(scope="module")

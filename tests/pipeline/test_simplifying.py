@@ -10,7 +10,7 @@ import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
 from contrada.simplify.simplification import Simplification, simplified_groups
-from contrada.testing.scalars import OPERATORS, predicates
+from generators.scalars import OPERATORS, predicates
 
 ROWS = "key string, subscriber string, filter string"
 BOX, WIDE = (shapely.to_wkb(shapely.box(0, 0, size, size)) for size in (2, 5))

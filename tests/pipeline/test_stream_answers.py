@@ -8,7 +8,7 @@ import shapely
 
 from contrada import pipeline
 from contrada.formats.messages import message_of
-from contrada.testing.every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
+from generators.filters_of_every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
 
 AVAILABLE = {"availableNow": True}
 CHANGES = [

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.testing.families import FAMILIES, family
-from contrada.testing.families.mosaic import Census, Mosaic
-from contrada.testing.oracle import NAMES, shapely_codes
-from contrada.testing.rings import Rings, add_straight, drop_straight, redescribe
+from generators.families import FAMILIES, family
+from generators.families.mosaic import Census, Mosaic
+from generators.rings import Rings, add_straight, drop_straight, redescribe
+from oracles.relations import NAMES, shapely_codes
 
 PAIRS = 1500
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.testing.families.mosaic import Mosaic, partner_masks
-from contrada.testing.messy import messy_regions
-from contrada.testing.oracle import INVERSE, NAMES, judge, judge_validity, matrix_code, shapely_codes
-from contrada.testing.rational import (
+from generators.families.mosaic import Mosaic, partner_masks
+from generators.messy import messy_regions
+from generators.rings import polygons
+from oracles.rational import (
     CONTAINS,
     COVERED_BY,
     COVERS,
@@ -22,7 +22,7 @@ from contrada.testing.rational import (
     relate_rational,
     valid_rational,
 )
-from contrada.testing.rings import polygons
+from oracles.relations import INVERSE, NAMES, judge, judge_validity, matrix_code, shapely_codes
 
 SQUARE = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))"
 RING = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 8 2, 8 8, 2 8, 2 2))"

@@ -6,7 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.testing import synthetic
+from generators import synthetic
 
 UNIVERSES = [synthetic.UNIVERSE, (-3.0, 10.0, 5.0, 12.0)]
 seeds = st.integers(0, 2**32 - 1)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada.testing import verify as command
-from contrada.testing.checks import check_pairs
-from contrada.testing.families import family
-from contrada.testing.oracle import judge, judge_point, shapely_codes
-from contrada.testing.rational import COVERED_BY, COVERS, DISJOINT, INSIDE, MEETS
+from generators.families import family
+from oracles.laws import check_pairs
+from oracles.rational import COVERED_BY, COVERS, DISJOINT, INSIDE, MEETS
+from oracles.relations import judge, judge_point, shapely_codes
+from verification import verify as command
 
 # GEOS 3.14 takes these for overlapping: a hole touches its shell within an edge that both share.
 MISJUDGED = (

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import contrada as ct
-from contrada.testing.damage import damaged
+from verification.damage import damaged
 
 DAMAGES = 6  # damaged files of each kind
 SHAPEFILE = (".shp", ".shx", ".dbf", ".prj")

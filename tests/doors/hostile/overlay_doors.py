@@ -16,7 +16,7 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Note
 from contrada.overlay.rules import Rules
 from contrada.overlay.wire import Answer, Hello, Offer, Proof, check_note, decode, encode
-from contrada.testing.boxes import draw_box, draw_point
+from generators.boxes import draw_box, draw_point
 from hostile.registry import Door
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import shapely
 
-from contrada.testing.families.family import Pairs
-from contrada.testing.rings import Bools, Floats, Geometries, add_straight, redescribe
+from generators.families.family import Pairs
+from generators.rings import Bools, Floats, Geometries, add_straight, redescribe
 
 UNIT = 12  # the grid's step: halves, thirds and quarters are integers too
 

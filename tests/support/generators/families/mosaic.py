@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import shapely
 
-from contrada.testing.rings import Bools, Floats, Geometries, Ints, Rings
+from generators.rings import Bools, Floats, Geometries, Ints, Rings
 
 UNIT = 4  # side of a square cell: divisible, so that middles of edges are integers
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import shapely
 
-from contrada.testing.families.composed import holes, mosaics
-from contrada.testing.families.family import Maker, Pairs
-from contrada.testing.families.simple import coarse
-from contrada.testing.rings import Floats, Geometries
+from generators.families.composed import holes, mosaics
+from generators.families.family import Maker, Pairs
+from generators.families.simple import coarse
+from generators.rings import Floats, Geometries
 
 Map = Callable[[Floats], Floats]
 PER_MAP = 250  # pairs that go through one map, before another is drawn

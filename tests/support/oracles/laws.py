@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import shapely
 
-from contrada.testing.oracle import (
+from generators.rings import Floats, Geometries, Ints, redescribe
+from oracles.relations import (
     INVERSE,
     NAMES,
     UNKNOWN,
@@ -21,7 +22,6 @@ from contrada.testing.oracle import (
     shapely_point_codes,
     wkt,
 )
-from contrada.testing.rings import Floats, Geometries, Ints, redescribe
 
 MANY = 100  # regions that one is related to at once
 ONE_TO_MANY = 200  # pairs of a chunk for each time that is done

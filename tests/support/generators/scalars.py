@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Region
 from contrada.model import Constraint, Filter, Predicate
-from contrada.testing.strategies import points, regions, relation_sets, relations
+from generators.strategies import points, regions, relation_sets, relations
 
 Values = st.SearchStrategy[Any]
 

@@ -1,8 +1,8 @@
 """Matching against a scan: packed trees of the families' regions, asked with the regions that are hard for them.
 
-    python -m contrada.testing.matching --seed 3 --items 400 --messages 40
+    python -m oracles.packed_scan --seed 3 --items 400 --messages 40
 
-The scan takes the relation of the message to every region, which `contrada.testing.verify` holds against other
+The scan takes the relation of the message to every region, which `verification.verify` holds against other
 oracles; here the tree, its lists, bit maps, grids and early decisions must give the same rows.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
 from contrada.index.packed import PackedTree
-from contrada.testing.families import FAMILIES, Family
+from generators.families import FAMILIES, Family
 
 Masks = NDArray[np.uint8]
 

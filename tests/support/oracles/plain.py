@@ -2,7 +2,7 @@
 
 Written for tests, to be obviously right rather than fast, and to share neither code nor method with the model, the
 indexes and the kernels: numbers are fractions, instants are nanoseconds without limit, LIKE is a regular expression.
-Only the relation of regions is taken from `contrada.relate`, which `contrada.testing.rational` judges.
+Only the relation of regions is taken from `contrada.relate`, which `oracles.rational` judges.
 
 Three answers: True, False, and None where the test is unknown, as for an absent attribute or a value of another kind.
 """

@@ -7,8 +7,8 @@ ones round afterwards, so that contacts are nearly missed.
 
 from __future__ import annotations
 
-from contrada.testing.families import composed, curves, distorted, hostile, large, simple
-from contrada.testing.families.family import CONTACT, NEARLY_EQUAL, Family
+from generators.families import composed, curves, distorted, hostile, large, simple
+from generators.families.family import CONTACT, NEARLY_EQUAL, Family
 
 __all__ = ["FAMILIES", "Family", "family"]
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import shapely
 
-from contrada.testing.rational import CONTAINS, DISJOINT, INSIDE, MEETS
-from contrada.testing.rings import Geometries
+from generators.rings import Geometries
+from oracles.rational import CONTAINS, DISJOINT, INSIDE, MEETS
 
 Pairs: TypeAlias = tuple[Geometries, Geometries]
 Maker: TypeAlias = Callable[[np.random.Generator, int], Pairs]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
-from contrada.testing.families.composed import finished
-from contrada.testing.families.family import Pairs
-from contrada.testing.families.mosaic import Mosaic, partner_masks
-from contrada.testing.rings import Floats, redescribe
+from generators.families.composed import finished
+from generators.families.family import Pairs
+from generators.families.mosaic import Mosaic, partner_masks
+from generators.rings import Floats, redescribe
 
 
 def hundreds(rng: np.random.Generator, count: int) -> Pairs:

@@ -8,7 +8,8 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.testing.rational import (
+from generators.rings import Floats, Geometries, polygons
+from oracles.rational import (
     CONTAINS,
     COVERED_BY,
     COVERS,
@@ -21,7 +22,6 @@ from contrada.testing.rational import (
     relate_rational,
     valid_rational,
 )
-from contrada.testing.rings import Floats, Geometries, polygons
 
 Codes: TypeAlias = NDArray[np.uint8]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import shapely
 
-from contrada.testing.families.family import Pairs
-from contrada.testing.families.mosaic import UNIT, Census, Mosaic, partner_masks
-from contrada.testing.rings import Bools, Geometries, add_straight, drop_straight, redescribe
+from generators.families.family import Pairs
+from generators.families.mosaic import UNIT, Census, Mosaic, partner_masks
+from generators.rings import Bools, Geometries, add_straight, drop_straight, redescribe
 
 PER_MOSAIC = 250  # pairs of one mosaic, before another is made
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import shapely
 
-from contrada.testing.families.curves import comb_outlines, spiral_path
-from contrada.testing.rings import Floats
+from generators.families.curves import comb_outlines, spiral_path
+from generators.rings import Floats
 
 RADIUS = 1 << 22
 TILT = np.array([[3.0, -4.0], [4.0, 3.0]])  # a turn by no multiple of an eighth, five times larger

@@ -1,4 +1,4 @@
-"""What `python -m contrada.testing.verify` shows: progress while it runs, then the table."""
+"""What `python -m verification.verify` shows: progress while it runs, then the table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from contrada.testing.oracle import NAMES
+from oracles.relations import NAMES
 
 if TYPE_CHECKING:
-    from contrada.testing.verify import State
+    from verification.verify import State
 
 EVERY = 20.0  # seconds between two lines of progress in a pipe
 PLAIN_WIDTH = 160

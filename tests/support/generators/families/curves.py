@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
-from contrada.testing.families.family import Pairs
-from contrada.testing.rings import Floats, Geometries, Ints
+from generators.families.family import Pairs
+from generators.rings import Floats, Geometries, Ints
 
 PITCH = 16  # between two arms of a spiral and between two teeth of a comb
 POOL = 240

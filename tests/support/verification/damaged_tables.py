@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import contrada as ct
 from contrada.errors import TableError
-from contrada.testing.damage import damaged
-from contrada.testing.every_kind import FILTERS, random_messages
+from generators.filters_of_every_kind import FILTERS, random_messages
+from verification.damage import damaged
 
 ROWS = 40  # messages that are matched
 _OPERATORS: tuple[ct.Relation | ct.RelationSet, ...] = (

@@ -1,4 +1,4 @@
-"""Damaged files, each read in a process that may die: `python -m contrada.testing.damage`.
+"""Damaged files, each read in a process that may die: `python -m verification.damage`.
 
 A family makes case k from its number alone: a good file with some bits or numbers changed, cut off or longer. The only
 outcomes are an answer or a ContradaError. A case that ends its process, raises anything else or gives a wrong answer
@@ -18,7 +18,7 @@ import numpy as np
 
 from contrada.errors import ContradaError
 
-MODULE = "contrada.testing.damage"
+MODULE = "verification.damage"
 FAMILIES = ("arrow", "table", "column")
 SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
@@ -121,10 +121,10 @@ def _case_of(family: str) -> Callable[[int], None]:
     if family.endswith(".py"):
         return cast(Callable[[int], None], runpy.run_path(family)["read_case"])
     if family == "arrow":
-        from contrada.testing.damaged_arrow import read_case
+        from verification.damaged_arrow import read_case
 
         return read_case
-    from contrada.testing.damaged_tables import column_case, table_case
+    from verification.damaged_tables import column_case, table_case
 
     return {"table": table_case, "column": column_case}[family]
 

@@ -10,7 +10,7 @@ import shapely
 from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
-from contrada.testing.families.mosaic import Mosaic
+from generators.families.mosaic import Mosaic
 
 GRID = 6  # coordinates are 0..GRID
 

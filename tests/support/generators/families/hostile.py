@@ -1,4 +1,4 @@
-"""Pairs of the shapes in contrada.testing.families.shapes, most of them with an exact partner."""
+"""Pairs of the shapes in generators.families.shapes, most of them with an exact partner."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import shapely
 
-from contrada.testing.families.family import Pairs
-from contrada.testing.families.shapes import HOSTILE
-from contrada.testing.rings import Geometries, redescribe
+from generators.families.family import Pairs
+from generators.families.shapes import HOSTILE
+from generators.rings import Geometries, redescribe
 
 POOL = 60  # shapes of each call
 LARGE_SHARE = 0.1

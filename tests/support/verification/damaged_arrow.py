@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import contrada as ct
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Read, Rejected
-from contrada.testing.damage import damaged
-from contrada.testing.every_kind import FILTERS, random_messages
+from generators.filters_of_every_kind import FILTERS, random_messages
+from verification.damage import damaged
 
 ROWS = 40
 

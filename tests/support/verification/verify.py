@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from contrada.testing.checks import Engine, Product, Tally, check_pairs
-from contrada.testing.families import FAMILIES, Family, family
-from contrada.testing.oracle import NAMES
+from generators.families import FAMILIES, Family, family
+from oracles.laws import Engine, Product, Tally, check_pairs
+from oracles.relations import NAMES
 
 CHUNK = 4000  # pairs that one task asks for
 PRODUCT = Product()
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = parse(arguments)
     families = [family(name) for name in options.families] if options.families else list(FAMILIES)
-    from contrada.testing.report import print_report, shown_progress
+    from verification.report import print_report, shown_progress
 
     start = time.perf_counter()
     with shown_progress(quiet=options.json) as progress:
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m contrada.testing.verify", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m verification.verify", description=__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000, help="how many pairs (default: a million)")
     parser.add_argument("--seed", type=int, default=1, help="of all random numbers")
     parser.add_argument("--sample", type=float, default=0.01, help="share of agreeing pairs that are judged")

@@ -9,7 +9,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from contrada.testing.rational import Polygons
+from oracles.rational import Polygons
 
 Geometries: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from contrada.testing.rings import Geometries, Rings
+from generators.rings import Geometries, Rings
 
 Maker = Callable[[np.random.Generator], Any]
 

@@ -1,0 +1,1 @@
+"""Regions, filters and messages made to be hard."""

@@ -1,0 +1,1 @@
+"""Long checks that run as programs: a million pairs, damaged files."""
