@@ -24,7 +24,7 @@ from stream_work import Commits, Feeder, Files
 from timing import say
 
 from contrada import pipeline
-from contrada.pipeline.stream.progress import Progress
+from contrada.pipeline.stream.progress import StreamProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ class Running(NamedTuple):
     query: Any
     files: Files
     place: Path
-    told: list[Progress]  # of ours
+    told: list[StreamProgress]  # of ours
 
     def commits(self) -> Commits:
         """What was committed until now."""
@@ -111,7 +111,7 @@ class Bench:
         frame = files.stream(self.spark, most)
         if who == "peer":
             return Running(stream_work.shapely_stream(self.matching, frame, place, once), files, place, [])
-        told: list[Progress] = []
+        told: list[StreamProgress] = []
         stream = pipeline.match_stream(
             frame, self.artifact, place / "changes", sink=place / "output", checkpoint=place / "checkpoint",
             trigger={"availableNow": True} if once else None, progress=told.append,
@@ -243,7 +243,7 @@ def one_file(running: Running) -> float:
     return float(running.commits().latencies(running.files, [name])[0])
 
 
-def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[Progress], bool]) -> Iterator[Row]:
+def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[StreamProgress], bool]) -> Iterator[Row]:
     """The worst batch until something is done in the background and three batches more, and how long it took."""
     feeder = Feeder(running.files, 20, 0.5)
     begin = len(running.told)

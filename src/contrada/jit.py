@@ -228,7 +228,7 @@ def _numba_type(spec: str) -> Any:
     return types.Array(scalars[name], int(rest[0]), "C", readonly=not rest.endswith("!"))
 
 
-class Entry:
+class EntryPoint:
     """A kernel that Python calls: one signature, compiled or loaded from the cache when first needed."""
 
     _lock = threading.Lock()
@@ -242,7 +242,7 @@ class Entry:
 
     def ready(self) -> Callable[..., Any]:
         """The compiled function; concurrent first users, threads and processes alike, compile once."""
-        with Entry._lock:
+        with EntryPoint._lock:
             if self._ready is None:
                 self._ready = self._build()
             return self._ready
@@ -271,8 +271,8 @@ class Entry:
 
     @staticmethod
     def _announce() -> None:
-        if not Entry._announced:
-            Entry._announced = True
+        if not EntryPoint._announced:
+            EntryPoint._announced = True
             where = cache_directory()
             print(
                 f"contrada: compiling kernels for this machine, once; cached in {where}",
@@ -281,13 +281,13 @@ class Entry:
             )
 
 
-def entry(signature: str, checked: bool = True) -> Callable[[Callable[..., Any]], Entry]:
+def entry(signature: str, checked: bool = True) -> Callable[[Callable[..., Any]], EntryPoint]:
     """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`).
 
     Where calls are many and short, with arguments that one place in our code makes, they need not be checked: looking
     at the types of thirty arrays takes as long as matching a point.
     """
-    return lambda function: Entry(function, signature, checked)
+    return lambda function: EntryPoint(function, signature, checked)
 
 
 class _CacheMissError(Exception):

@@ -10,7 +10,7 @@ import shapely
 
 import contrada as ct
 from contrada.kernels.read.sweep_validity import FINE, sweep_parts
-from contrada.kernels.relate.contacts import Column
+from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.regions import RELATION
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
@@ -28,8 +28,8 @@ PAIRS = 4 if WITHOUT_COMPILATION else 400
 def swept_relations(a_xy, a_rings, a_regions, a_flags, b_xy, b_rings, b_regions, b_flags, out):
     """Relate row k of one column to row k of another by the sweep alone; only compiled code can call it."""
     boxes = np.empty((0, 4))
-    a = Column(a_xy, a_rings, a_flags, boxes)
-    b = Column(b_xy, b_rings, b_flags, boxes)
+    a = RegionColumn(a_xy, a_rings, a_flags, boxes)
+    b = RegionColumn(b_xy, b_rings, b_flags, boxes)
     for k in range(len(out)):
         bits = sweep_bits(
             a, np.int64(a_regions[k]), np.int64(a_regions[k + 1]), b, np.int64(b_regions[k]),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.matching.buffer import GrowingPoints
-from contrada.matching.residual import Checks
+from contrada.matching.residual import Residual
 
 CONSTRAINT = ct.Constraint("place", ct.Relation.INSIDE, ct.Point(1, 2))
 
@@ -21,5 +21,5 @@ def test_views_know_where_the_constraints_of_each_filter_stand(first, steps):
         views.append((view, view.offsets.copy()))
         number += gap
     for view, offsets in views:
-        assert view.offsets.tolist() == offsets.tolist() == Checks.of(view.part).offsets.tolist()
+        assert view.offsets.tolist() == offsets.tolist() == Residual.of(view.part).offsets.tolist()
         assert np.array_equal(np.diff(offsets) > 0, np.isin(np.arange(len(offsets) - 1) + view.first, view.filters))

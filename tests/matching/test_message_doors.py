@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import Constraint, FormatError, ForwardingTable, Point, Region, RegionError, message_of
 from contrada.overlay.protocol import Publication
-from contrada.overlay.space import Asked, Space
+from contrada.overlay.space import PeerQueries, Space
 from contrada.papers.spatial.counting import CountingMatcher
 from effort import examples
 from generators.scalars import REFUSED, UNSUPPORTED, boxes, constraints, predicates
@@ -157,7 +157,7 @@ def test_an_overlay_reads_messages_like_a_table(data, message, constraint):
         return
     objects = nested({name: data.draw(as_people_have_it(value)) for name, value in message.items()})
     assert space.where(objects) == space.where(message)
-    wanted = Asked([predicate], space).matches(Publication(1, space.where(objects), objects))
+    wanted = PeerQueries([predicate], space).matches(Publication(1, space.where(objects), objects))
     assert wanted == predicate_holds(predicate, message)
 
 

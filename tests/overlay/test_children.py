@@ -11,7 +11,7 @@ from contrada.overlay.boxes import meets
 from contrada.overlay.children import Children
 from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
-from contrada.overlay.protocol import Down, Entry, Publication
+from contrada.overlay.protocol import ChildEntry, Down, Publication
 from contrada.overlay.rules import Rules
 from effort import examples
 
@@ -26,7 +26,7 @@ def boxes(draw, axes=2):
     return (*(low for low, _ in pairs), *(high for _, high in pairs))
 
 
-ENTRIES = st.builds(Entry, boxes(), boxes(), st.lists(boxes(), max_size=3).map(tuple))
+ENTRIES = st.builds(ChildEntry, boxes(), boxes(), st.lists(boxes(), max_size=3).map(tuple))
 TABLES = st.dictionaries(st.sampled_from("abcdefgh"), ENTRIES)
 
 
@@ -55,7 +55,7 @@ def test_a_change_of_a_table_is_in_force_for_the_next_message():
     def entry():
         low = float(rng.randrange(9))
         box = (low, low + 1)
-        return Entry(box, box, () if rng.random() < 0.5 else ((low, low), (low + 1, low + 1)))
+        return ChildEntry(box, box, () if rng.random() < 0.5 else ((low, low), (low + 1, low + 1)))
 
     state.push({child: entry() for child in range(1, 6)})
     for key in range(300):

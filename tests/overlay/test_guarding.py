@@ -11,15 +11,15 @@ from contrada import limits
 from contrada.errors import ContradaError, OverlayError
 from contrada.overlay import serving, wire
 from contrada.overlay.connecting import Dials, Door, address_of, connect, peer_address
-from contrada.overlay.protocol import Ack, Down, Entry, Join, Place, Publication, Report, Take, Up
+from contrada.overlay.protocol import Ack, ChildEntry, Down, Join, Place, Publication, Report, Take, Up
 from contrada.overlay.rules import Rules
 from contrada.overlay.serving import PeerServer, discover, offer
-from contrada.overlay.space import Asked, Space
+from contrada.overlay.space import PeerQueries, Space
 from contrada.overlay.wire import check_note, encode, peers_in, shake_hands
 
 SPACE = Space.parse("price,size")
 RULES = Rules(2, 4, period=0.1, patience=0.5)
-ENTRY = Entry((0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0))
+ENTRY = ChildEntry((0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0))
 CLOSED = "127.0.0.1:1"  # nobody listens there
 
 
@@ -53,7 +53,7 @@ def dialled(monkeypatch):
 @contextlib.asynccontextmanager
 async def running(text="price > 0", deliver=None, rules=RULES):
     got = []
-    server = PeerServer("127.0.0.1:0", Asked([ct.parse(text)], SPACE), SPACE, rules, deliver or got.append)
+    server = PeerServer("127.0.0.1:0", PeerQueries([ct.parse(text)], SPACE), SPACE, rules, deliver or got.append)
     server.got, server.complaints = got, []
     async with server:
         server.complain = server.complaints.append
@@ -194,7 +194,7 @@ def test_bad_addresses_are_one_clear_error(text):
             with pytest.raises(OverlayError):
                 server.join(text)
         for listen, advertise in ((text, None), ("127.0.0.1:0", text)):
-            asked = Asked([ct.parse("price > 0")], SPACE)
+            asked = PeerQueries([ct.parse("price > 0")], SPACE)
             with pytest.raises(OverlayError):
                 await PeerServer(listen, asked, SPACE, RULES, print, advertise=advertise).__aenter__()
 
@@ -210,7 +210,7 @@ def test_names_that_nobody_has():
         with pytest.raises(OverlayError, match="cannot be reached"):
             await discover([nobody, CLOSED], Door())
         with pytest.raises(OverlayError, match="cannot listen on"):
-            await PeerServer(nobody, Asked([ct.parse("price > 0")], SPACE), SPACE, RULES, print).__aenter__()
+            await PeerServer(nobody, PeerQueries([ct.parse("price > 0")], SPACE), SPACE, RULES, print).__aenter__()
 
     asyncio.run(check())
     for wrong in (5, "127.0.0.1:0"):
@@ -241,7 +241,7 @@ NOTES = [
     Up(Publication("k", (7.0, 7.0, 8.0, 8.0), '{"price": 7, "size": 7}')),
     Place(Join("x:1", -1, ENTRY, True), 0),
     Place(Join("x:1", 0, ENTRY, True, hops=10**9), 0),
-    Place(Join("x:1", 0, Entry((float("nan"),) * 4, ENTRY.own), True), 0),
+    Place(Join("x:1", 0, ChildEntry((float("nan"),) * 4, ENTRY.own), True), 0),
     Take(60, "x:1", [{}] * 10, None, "x:1", True),
     Join(5, 0, ENTRY, False),
 ]
@@ -275,7 +275,7 @@ def test_all_peers_of_notes_are_found():
 def test_large_nodes_need_a_higher_limit(limited):
     async def check():
         rules = Rules(40, 80, period=0.1, patience=0.5)
-        async with PeerServer("127.0.0.1:0", Asked([ct.parse("price > 0")], SPACE), SPACE, rules, print):
+        async with PeerServer("127.0.0.1:0", PeerQueries([ct.parse("price > 0")], SPACE), SPACE, rules, print):
             pass
 
     with pytest.raises(OverlayError, match="CONTRADA_MAX_NOTE_PEERS"):

@@ -10,9 +10,9 @@ from contrada.overlay.protocol import (
     Ack,
     Adopted,
     Beat,
+    ChildEntry,
     Disown,
     Down,
-    Entry,
     Join,
     Leave,
     Orphaned,
@@ -42,7 +42,7 @@ def draw_note(rng):
 
     def entry():
         box = draw_box(rng)
-        return Entry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
+        return ChildEntry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
 
     def table():
         return {some(): entry() for _ in range(rng.randrange(6))}

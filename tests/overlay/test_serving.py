@@ -15,10 +15,10 @@ import contrada as ct
 from contrada.errors import LimitError, OverlayError
 from contrada.limits import limit
 from contrada.overlay.connecting import Door, address_of
-from contrada.overlay.protocol import Beat, Down, Entry, Join, Publication, Report
+from contrada.overlay.protocol import Beat, ChildEntry, Down, Join, Publication, Report
 from contrada.overlay.rules import Rules
 from contrada.overlay.serving import PeerServer, discover, named, offer
-from contrada.overlay.space import Asked, Space
+from contrada.overlay.space import PeerQueries, Space
 from contrada.overlay.wire import Offer, check_note, decode, encode, shake_hands
 
 SPACE = Space.parse("price,size")
@@ -26,7 +26,7 @@ RULES = Rules(2, 4, period=0.1, patience=3.0)  # longer than a busy machine stan
 
 
 def server(text, got, door=None, listen="127.0.0.1:0"):
-    return PeerServer(listen, Asked([ct.parse(text)], SPACE), SPACE, RULES, got.append, door)
+    return PeerServer(listen, PeerQueries([ct.parse(text)], SPACE), SPACE, RULES, got.append, door)
 
 
 async def eventually(holds, seconds=20.0):
@@ -122,7 +122,7 @@ def test_other_overlays_are_kept_apart():
     async def check():
         async with overlay(["price > 0"]) as (servers, _):
             other = PeerServer(
-                "127.0.0.1:0", Asked([ct.parse("x > 0")], Space.parse("x")), Space.parse("x"), RULES, print
+                "127.0.0.1:0", PeerQueries([ct.parse("x > 0")], Space.parse("x")), Space.parse("x"), RULES, print
             )
             said = []
             async with other:
@@ -156,15 +156,15 @@ def test_rubbish_gets_a_peer_dropped(rubbish):
     asyncio.run(check())
 
 
-ENTRY = Entry((0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0))
+ENTRY = ChildEntry((0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0))
 
 
 @pytest.mark.parametrize(
     "note",
     [
-        Beat(0, Entry((0.0, 1.0), (0.0, 1.0))), Beat(-1, ENTRY), Beat(10**6, ENTRY),
-        Beat(0, Entry((1.0, 0.0, 0.0, 1.0), ENTRY.own)), Beat(0, Entry((float("nan"),) * 4, ENTRY.own)),
-        Report(0, "a", "b", ENTRY, {"c": Entry((0.0,), (0.0,))}), Join("x", 0, ENTRY, True, hops=-5),
+        Beat(0, ChildEntry((0.0, 1.0), (0.0, 1.0))), Beat(-1, ENTRY), Beat(10**6, ENTRY),
+        Beat(0, ChildEntry((1.0, 0.0, 0.0, 1.0), ENTRY.own)), Beat(0, ChildEntry((float("nan"),) * 4, ENTRY.own)),
+        Report(0, "a", "b", ENTRY, {"c": ChildEntry((0.0,), (0.0,))}), Join("x", 0, ENTRY, True, hops=-5),
         Down(Publication(1, ENTRY.box, {"not": "text"}), 0), Down(Publication(1, (0.0,), "{}"), 0), Offer("{}"),
     ],
 )  # fmt: skip

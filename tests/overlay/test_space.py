@@ -12,7 +12,7 @@ from contrada.overlay.boxes import meets
 from contrada.overlay.protocol import Publication
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
-from contrada.overlay.space import Asked, Space
+from contrada.overlay.space import PeerQueries, Space
 
 SPACE = Space.parse("price,size, area:region")
 INF = math.inf
@@ -55,9 +55,9 @@ def test_what_cannot_match_has_no_box():
     assert box("price BETWEEN 2 AND 1") is None
     assert len(SPACE.boxes_of(ct.parse("price < 1 AND price > 2 OR price = 3"))) == 1
     with pytest.raises(OverlayError, match="no message can match"):
-        Asked([ct.parse("price < 1 AND price > 2")], SPACE)
+        PeerQueries([ct.parse("price < 1 AND price > 2")], SPACE)
     with pytest.raises(OverlayError, match="no subscriptions"):
-        Asked([], SPACE)
+        PeerQueries([], SPACE)
 
 
 def test_where_a_message_lies():
@@ -99,7 +99,7 @@ def test_spatial_subscriptions_route_without_false_negatives():
             for _ in range(rng.randrange(1, 3))
         ]
         try:
-            id = simulator.add(Asked(asked, SPACE))
+            id = simulator.add(PeerQueries(asked, SPACE))
         except OverlayError:
             continue
         for predicate in asked:
@@ -115,7 +115,7 @@ def test_spatial_subscriptions_route_without_false_negatives():
 
 
 def test_a_body_may_be_json():
-    asked = Asked([ct.parse("price < 3")], SPACE)
+    asked = PeerQueries([ct.parse("price < 3")], SPACE)
     assert asked.matches(Publication(1, SPACE.where({}), '{"price": 2}'))
     assert not asked.matches(Publication(1, SPACE.where({}), {"price": 4}))
 

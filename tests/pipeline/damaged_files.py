@@ -8,8 +8,8 @@ import numpy as np
 import contrada as ct
 from contrada.formats.sifting import sift_column
 from contrada.formats.spatial import Spatial
-from contrada.pipeline.ingest.splits import Batch, pieces_of, read_piece
-from contrada.pipeline.ingest.survey import Part, surveyed
+from contrada.pipeline.ingest.splits import IngestRows, pieces_of, read_piece
+from contrada.pipeline.ingest.survey import FilePart, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes
 from verification.damage import damaged
 from verification.damaged_arrow import good_files
@@ -30,8 +30,8 @@ def read_pieces(data):
     with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
         file.write(data)
         file.flush()
-        for found in surveyed(Part(file.name, "parquet", len(data), 0, len(data)), None):
+        for found in surveyed(FilePart(file.name, "parquet", len(data), 0, len(data)), None):
             for piece in pieces_of(found, 0, None, {}):
                 for batch in read_piece(piece):
-                    if isinstance(batch, Batch):
+                    if isinstance(batch, IngestRows):
                         repr(sift_column(batch.geometry, Spatial()).rejected)

@@ -13,7 +13,7 @@ import pytest
 from contrada.limits import limit, variable
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifacts import publish
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream import apart
 from contrada.pipeline.stream import version_log as versions
 from contrada.pipeline.stream.changes import Change, DirectoryChanges, apply_changes, read_apart
@@ -196,7 +196,7 @@ def test_a_driver_goes_on_after_bad_files_and_starts_again(tmp_path, monkeypatch
     (folder / "6.ndjson").mkdir()
 
     def driver():
-        made = Versions(Place(tmp_path / "checkpoint"), DirectoryChanges(str(folder)), None)
+        made = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(folder)), None)
         made.begin(lambda place: publish(ForwardingTable(), place, key_type="string", subscriber_type="string"))
         return made
 

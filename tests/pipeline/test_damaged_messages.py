@@ -11,7 +11,7 @@ import pytest
 
 import contrada as ct
 from contrada import pipeline
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream import apart, footers
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.source_log import files_of_batch
@@ -278,7 +278,7 @@ def test_the_files_of_a_batch_are_those_of_the_log(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("\n".join(("v1", *lines)))
 
-    checkpoint = Place(tmp_path)
+    checkpoint = Storage(tmp_path)
     put("sources/0/0", *entry(0, "a", "b"))
     put("sources/0/2.compact", *entry(0, "a", "b"), *entry(1, "c"), *entry(2, "d"))
     put("offsets/0", '{"batchWatermarkMs":0}', '{"logOffset":0}')

@@ -10,7 +10,7 @@ from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline.partitioned.splitting import split
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.version_log import Version
 
 
@@ -200,7 +200,7 @@ def test_files_that_are_links_are_copied_and_checked(artifact, root, precious):
 
 
 def test_a_place_removes_links_and_not_what_they_name(tmp_path, precious):
-    place = Place(tmp_path / "place")
+    place = Storage(tmp_path / "place")
     place.write("artifacts/a", b"1")
     for name in ("linked", "file"):
         os.symlink(

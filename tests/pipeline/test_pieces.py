@@ -5,7 +5,7 @@ import io
 import pytest
 
 from contrada.formats.records import json_records
-from contrada.pipeline.ingest.lines import Range
+from contrada.pipeline.ingest.lines import LineRange
 from contrada.pipeline.ingest.planning import output_names
 from contrada.pipeline.ingest.sources import files_of
 
@@ -16,7 +16,7 @@ TEXT = b"\xef\xbb\xbfone\n\n  \ntwo two two\r\nthree\n" + b"four" * 10 + b"\n\nl
 def test_ranges_give_each_line_once_with_its_number(step):
     found, before = [], 0
     for start in range(0, len(TEXT), step):
-        part = Range(io.BytesIO(TEXT), start, min(start + step, len(TEXT)))
+        part = LineRange(io.BytesIO(TEXT), start, min(start + step, len(TEXT)))
         found += [(before + record.number, record.data) for record in json_records(part, "ndjson")]
         before += part.count
     whole = [(record.number, record.data) for record in json_records(io.BytesIO(TEXT), "ndjson")]

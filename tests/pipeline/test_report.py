@@ -14,7 +14,7 @@ import contrada as ct
 from contrada.pipeline import write_report
 from contrada.report import report
 from contrada.report.numbers import Bin, counted, numbers_of
-from contrada.report.sample import Sample, sample_of
+from contrada.report.sample import DrawnSample, sample_of
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' %%title {x}"
@@ -300,7 +300,7 @@ def test_messages_may_share_an_id_or_have_none(spark):
     assert sum(moment.matches for moment in numbers.over_time) == 3
 
 
-def sampled(tables: dict) -> Sample:
+def sampled(tables: dict) -> DrawnSample:
     with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
         return sample_of(
             kept, messages=tables["messages"], subscriptions=tables["subscriptions"], matches=tables["matches"]

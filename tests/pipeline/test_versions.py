@@ -8,7 +8,7 @@ import pytest
 
 import contrada as ct
 from contrada.pipeline.artifacts import publish
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream import version_log as versions
 from contrada.pipeline.stream import worker as versioned
 from contrada.pipeline.stream.changes import DirectoryChanges, apply_segment
@@ -32,7 +32,7 @@ class Home:
 
     def driver(self, compact=None, compact_after=1000):
         made = Versions(
-            Place(self.checkpoint), DirectoryChanges(str(self.changes)), compact or self.compact, lambda names: None,
+            Storage(self.checkpoint), DirectoryChanges(str(self.changes)), compact or self.compact, lambda names: None,
             compact_after,
         )  # fmt: skip
         types = {"key_type": "string", "subscriber_type": "string"}
@@ -43,7 +43,7 @@ class Home:
         """What a task does with a version."""
         table = ct.ForwardingTable.open(version.artifact.path)
         for number in version.segments:
-            apply_segment(table, segment(Place(self.kept), number))
+            apply_segment(table, segment(Storage(self.kept), number))
         return publish(table, artifacts, key_type="string", subscriber_type="string")
 
     def change(self, name, *records):
@@ -114,8 +114,8 @@ def test_the_end_may_come_between_any_two_writes(tmp_path_factory, monkeypatch):
 
         return wrapped
 
-    monkeypatch.setattr(Place, "write", counted(Place.write))
-    monkeypatch.setattr(Place, "remove", counted(Place.remove))
+    monkeypatch.setattr(Storage, "write", counted(Storage.write))
+    monkeypatch.setattr(Storage, "remove", counted(Storage.remove))
     total = 1
     for last in [10**9, *range(1000)]:
         if last < 10**9 and last >= total:

@@ -162,7 +162,7 @@ class Warned(NamedTuple):
         return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
 
 
-class Lines:
+class ItemLines:
     """The lines on which the items of JSON files begin; of other files numbers stay what they are."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ def _lines_of_items(source: str) -> list[int]:
 def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
     """Print each bad subscription of a file and each filter that can never match; returns the exit code."""
     good, bad, never = 0, 0, 0
-    lines = Lines()
+    lines = ItemLines()
     for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
         if isinstance(item, int):
             good += item

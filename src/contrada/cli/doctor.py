@@ -37,7 +37,7 @@ FEATURES = (
 
 
 @dataclass(frozen=True)
-class Feature:
+class Capability:
     """One thing the package can do: ready, or what is missing and the commands that install it."""
 
     name: str
@@ -62,7 +62,7 @@ class Cache:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """Everything that `contrada doctor` prints."""
 
     contrada: str
@@ -74,7 +74,7 @@ class Report:
     java: Java
     cache: Cache | None
     packages: dict[str, str | None]
-    features: tuple[Feature, ...]
+    features: tuple[Capability, ...]
 
     @property
     def core_is_ready(self) -> bool:
@@ -89,12 +89,12 @@ class Report:
         return json.dumps(fields, indent=2)
 
 
-def examine() -> Report:
+def examine() -> DoctorReport:
     """Look at the machine and the installed packages; compiles nothing and changes nothing."""
     java = find_java()
     required = {extra: requirements(extra) for _, extra, _ in FEATURES}
     names = sorted({requirement.name for group in required.values() for requirement in group})
-    return Report(
+    return DoctorReport(
         contrada=__version__,
         python=platform.python_version(),
         executable=sys.executable,
@@ -119,7 +119,7 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Feature:
+def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Capability:
     """Compare what one feature needs with what is there."""
     missing: list[str] = []
     install: list[str] = []
@@ -137,7 +137,7 @@ def examine_feature(name: str, extra: str, required: list[Requirement], java: Ja
     if java is not None and java.fault is not None:
         missing.append(java.fault)
         install.append(install_command())
-    return Feature(name, tuple(missing), tuple(install))
+    return Capability(name, tuple(missing), tuple(install))
 
 
 def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
@@ -176,7 +176,7 @@ def usable_memory() -> int | None:
         return memory
 
 
-def show(report: Report, *, as_json: bool) -> None:
+def show(report: DoctorReport, *, as_json: bool) -> None:
     """Print the report: JSON, a table on a terminal, plain lines in a pipe."""
     if as_json:
         typer.echo(report.to_json())
@@ -190,7 +190,7 @@ def show(report: Report, *, as_json: bool) -> None:
                 typer.echo(f"  {label:<{width}}  {text}".rstrip())
 
 
-def _print_tables(report: Report) -> None:
+def _print_tables(report: DoctorReport) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -206,7 +206,7 @@ def _print_tables(report: Report) -> None:
         console.print(table)
 
 
-def _sections(report: Report) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _sections(report: DoctorReport) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """The report as titled rows of label and text."""
     yield f"Contrada {report.contrada}", list(_machine_rows(report))
     if report.packages:
@@ -218,7 +218,7 @@ def _sections(report: Report) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     yield "Features", rows
 
 
-def _machine_rows(report: Report) -> Iterator[tuple[str, str]]:
+def _machine_rows(report: DoctorReport) -> Iterator[tuple[str, str]]:
     yield "Python", f"{report.python} ({report.executable})"
     yield "System", report.system
     yield "Cores", str(report.cores)

@@ -11,7 +11,7 @@ import typer
 
 from contrada.cli.ending import errors_told
 from contrada.cli.pages import App
-from contrada.cli.progress import Progress
+from contrada.cli.progress import ProgressLine
 from contrada.errors import ContradaError
 from contrada.installation import missing
 
@@ -38,7 +38,7 @@ def cover_tables(
     from contrada.papers.cover import tables as experiment
 
     with errors_told():
-        with Progress(is_wanted=True) as progress:
+        with ProgressLine(is_wanted=True) as progress:
             rows = list(experiment.measure(commands, seed, tell=_teller(progress)))
         settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
         result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
@@ -75,7 +75,7 @@ def cover_figures(
         if redraw:
             result = result_file.load(path, experiment.NAME)
         else:
-            with Progress(is_wanted=True) as progress:
+            with ProgressLine(is_wanted=True) as progress:
                 rows = list(experiment.measure(commands, seed, repeats, _teller(progress)))
             settings = {"seed": seed, "commands": commands, "repeats": repeats}
             result = result_file.save(path, experiment.NAME, settings, rows)
@@ -94,7 +94,7 @@ def require_matplotlib() -> None:
         raise ContradaError(missing("pictures need Matplotlib", "experiments"))
 
 
-def _teller(progress: Progress) -> Callable[[str, int, int], None]:
+def _teller(progress: ProgressLine) -> Callable[[str, int, int], None]:
     """How an experiment says how far it is."""
     return lambda text, done, total: progress.tell(lambda: text, lambda: (done, total))
 

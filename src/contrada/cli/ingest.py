@@ -15,7 +15,7 @@ import typer
 from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS, errors_told, fail, require_spark
 from contrada.cli.match import CARE, COORDINATES, Buffer, Quiet
-from contrada.cli.progress import EVERY, Progress
+from contrada.cli.progress import EVERY, ProgressLine
 
 if TYPE_CHECKING:
     from contrada.cli.spark_running import Interruption
@@ -90,7 +90,7 @@ def ingest(
 
         began = time.perf_counter()
         spark = interruption.start(master)
-        with Progress(not quiet) as progress:
+        with ProgressLine(not quiet) as progress:
             progress.tell(lambda: "looking at the files")
             options: dict[str, Any] = {"to_crs": to_crs, "buffer": buffer, "repair": repair, "crs": crs, "layer": layer}
             found = pipeline.ingest(spark, sources, **options)
@@ -146,7 +146,7 @@ def _spark_errors_told() -> Iterator[None]:
 
 
 @contextmanager
-def _watched(spark: Any, progress: Progress, total: int) -> Iterator[None]:
+def _watched(spark: Any, progress: ProgressLine, total: int) -> Iterator[None]:
     """Tell how far Spark is, from the share of its tasks that is done."""
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()

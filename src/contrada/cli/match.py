@@ -13,7 +13,7 @@ from contrada.cli.ending import errors_told, require_spark
 from contrada.cli.results import ResultFormat
 
 if TYPE_CHECKING:
-    from contrada.cli.match_run import Plan
+    from contrada.cli.match_run import MatchPlan
 
 READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
@@ -216,8 +216,8 @@ def match(
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
-        from contrada.cli.match_run import Plan, run
-        from contrada.cli.message_reader import Reading
+        from contrada.cli.match_run import MatchPlan, run
+        from contrada.cli.message_reader import MessageOptions
         from contrada.cli.subscribing import Asking
         from contrada.formats.reading import read_zones
 
@@ -228,19 +228,21 @@ def match(
         of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
         names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
         of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
-        reading = Reading(messages_format, of_messages, id)
+        reading = MessageOptions(messages_format, of_messages, id)
         asking = Asking(subscriptions, subscriptions_format, template, of_rows)
         rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
-        work = Plan(messages, reading, asking, output, format, by.value, *rest)
+        work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
         raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 
 
-def _on_spark(work: Plan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None) -> int:
+def _on_spark(
+    work: MatchPlan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None
+) -> int:
     require_spark()
     from contrada.cli.spark_match import run_on_spark
-    from contrada.cli.spark_tables import Wanted
+    from contrada.cli.spark_tables import PartitionPlan
 
-    return run_on_spark(work, master, artifacts, Wanted(plan.value, partitions))
+    return run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions))
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:

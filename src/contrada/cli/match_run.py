@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS, INTERRUPTED
-from contrada.cli.message_reader import Batch, Intake, Reading
-from contrada.cli.progress import Progress
+from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
+from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.results import By, Lines, ResultFormat, Tables, chosen_format, open_results
+from contrada.cli.results import By, MatchLines, MatchTables, ResultFormat, chosen_format, open_results
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.formats.records import Rejected
@@ -29,11 +29,11 @@ from contrada.matching.census import Census
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatchPlan:
     """What is to be matched, and where answers go."""
 
     messages: Path
-    reading: Reading
+    reading: MessageOptions
     asking: Asking
     output: Path | None = None
     format: ResultFormat | None = None
@@ -48,7 +48,7 @@ class Plan:
 
 
 @dataclass
-class Counts:
+class MatchCounts:
     """What came of the messages."""
 
     messages: int = 0
@@ -67,17 +67,17 @@ class Enough(Exception):
     """As many messages as were asked for have been seen."""
 
 
-def run(plan: Plan) -> int:
+def run(plan: MatchPlan) -> int:
     """Match, print the summary, and return the exit code."""
     rejections = Rejections(plan.reject)
-    counts = Counts()
+    counts = MatchCounts()
     code = 0
     scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     try:
-        with Progress(not scrolls and not plan.quiet) as progress:
+        with ProgressLine(not scrolls and not plan.quiet) as progress:
             table = subscribed(plan, rejections, progress)
-            counts = Counts(subscriptions=len(table), census=Census(table.asked_kinds()))
-            kind: type[Matched | Explained] = Matched if plan.explain is None else Explained
+            counts = MatchCounts(subscriptions=len(table), census=Census(table.asked_kinds()))
+            kind: type[MatchRun | Explained] = MatchRun if plan.explain is None else Explained
             work = kind(plan, table, rejections, counts)
             try:
                 work.run(progress)
@@ -91,7 +91,7 @@ def run(plan: Plan) -> int:
     return code or found
 
 
-def subscribed(plan: Plan, rejections: Rejections, progress: Progress) -> ForwardingTable:
+def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
     """The table of the good subscriptions; the others are rejected."""
     return table_of(
         plan.asking,
@@ -100,7 +100,7 @@ def subscribed(plan: Plan, rejections: Rejections, progress: Progress) -> Forwar
     )
 
 
-def concluded(plan: Plan, counts: Counts, rejections: Rejections) -> int:
+def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> int:
     """Print the summary; 1 if something was rejected and nothing may be, or if nothing else came."""
     if not plan.quiet:
         for line in summary(plan, counts, rejections):
@@ -109,7 +109,7 @@ def concluded(plan: Plan, counts: Counts, rejections: Rejections) -> int:
     return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0
 
 
-def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]:
+def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Iterator[str]:
     """What was read, what came of it, how fast, and what was rejected."""
     seconds = time.perf_counter() - counts.began
     for what, read in (("subscription", counts.subscriptions), ("message", counts.messages)):
@@ -126,7 +126,7 @@ def summary(plan: Plan, counts: Counts, rejections: Rejections) -> Iterator[str]
 
 
 def answered(
-    table: ForwardingTable, batch: Batch, by: By, threads: int | None
+    table: ForwardingTable, batch: MessageBatch, by: By, threads: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
     """How many rows each message of a batch matches, these rows, and the messages that are bad."""
     answer = table.match_many(batch.messages, by, threads)
@@ -139,18 +139,18 @@ def answered(
     return per_message, rows, [Rejected(*batch.places[k], bad[k], batch.raw(k)) for k in sorted(bad)]
 
 
-class Matched:
+class MatchRun:
     """Messages in, matches out."""
 
-    def __init__(self, plan: Plan, table: ForwardingTable, rejections: Rejections, counts: Counts) -> None:
+    def __init__(self, plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts) -> None:
         self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
-        self._results: Lines | Tables = open_results(
+        self._results: MatchLines | MatchTables = open_results(
             plan.output, chosen_format(plan.format, plan.output), table, plan.by, plan.csv_safe
         )
-        self._progress = Progress(False)
+        self._progress = ProgressLine(False)
         self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"))
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: ProgressLine) -> None:
         """Read all messages."""
         self._progress = progress
         self._intake.run(self._plan.messages)
@@ -159,7 +159,7 @@ class Matched:
         """Finish the results."""
         self._results.close()
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: MessageBatch) -> None:
         per_message, rows, bad = answered(self._table, batch, self._plan.by, self._plan.threads)
         for item in bad:
             self._rejections.add(item, "message")
@@ -174,7 +174,7 @@ class Matched:
 class Explained:
     """Messages in, and for each why it matches one subscription, or why not."""
 
-    def __init__(self, plan: Plan, table: ForwardingTable, rejections: Rejections, counts: Counts) -> None:
+    def __init__(self, plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts) -> None:
         self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
         self._key = _key_in(table, plan.explain or "")
         self._is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and (
@@ -183,7 +183,7 @@ class Explained:
         self._out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
         self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"), by_rows=False)
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: ProgressLine) -> None:
         """Read messages, as many as asked for."""
         try:
             self._intake.run(self._plan.messages)
@@ -196,7 +196,7 @@ class Explained:
         if self._plan.output is not None:
             self._out.close()
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: MessageBatch) -> None:
         for k, message in enumerate(batch.messages):
             try:
                 why = self._table.explain(message, self._key)

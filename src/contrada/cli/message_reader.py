@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import IDENTIFIERS, ROWS, Opened, Rejected, files_of, opened, suffix_format, unpacked
+from contrada.formats.records import IDENTIFIERS, ROWS, OpenFile, Rejected, files_of, opened, suffix_format, unpacked
 from contrada.geometry import Rejection
 
 FULL = 2048  # messages in a batch
@@ -22,7 +22,7 @@ PATIENCE = 0.005  # seconds without input after which the messages that are ther
 Place = tuple[str, str, int]  # source, unit, number
 
 
-class Reading(NamedTuple):
+class MessageOptions(NamedTuple):
     """How messages are read: the arguments of `read_messages`, and the attribute that identifies a message."""
 
     format: str | None
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     id: str | None
 
 
-class Batch(NamedTuple):
+class MessageBatch(NamedTuple):
     """Messages, a list or an Arrow table; of each its identifier and its place, and what is wrong with some."""
 
     messages: Any
@@ -45,8 +45,8 @@ class Intake:
 
     def __init__(
         self,
-        reading: Reading,
-        take: Callable[[Batch], None],
+        reading: MessageOptions,
+        take: Callable[[MessageBatch], None],
         reject: Callable[[Rejected], None],
         by_rows: bool = True,
         several: bool = False,
@@ -84,9 +84,9 @@ class Intake:
             return
         messages, ids, places = self._pending, self._ids, self._places
         self._pending, self._ids, self._places = [], [], []
-        self._take(Batch(messages, ids, places, lambda k: message_text(messages[k]), {}))
+        self._take(MessageBatch(messages, ids, places, lambda k: message_text(messages[k]), {}))
 
-    def _read_each(self, ready: Opened) -> None:
+    def _read_each(self, ready: OpenFile) -> None:
         from contrada.formats.reading import read_messages
 
         for item in read_messages(ready.stream, ready.format, **self._reading.options):
@@ -118,7 +118,7 @@ class Intake:
                 return value
         return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
 
-    def _read_rows(self, ready: Opened) -> None:
+    def _read_rows(self, ready: OpenFile) -> None:
         """Hand on a file of rows as tables, which is faster than row by row."""
         from contrada.formats.row_files import row_text
 
@@ -127,9 +127,9 @@ class Intake:
             places = [(ready.name, "row", first + row) for row in range(table.num_rows)]
             first += table.num_rows
             ids, bad = self._row_identifiers(table, places)
-            self._take(Batch(table, ids, places, partial(row_text, table), bad))
+            self._take(MessageBatch(table, ids, places, partial(row_text, table), bad))
 
-    def _tables(self, ready: Opened) -> Iterator[Any]:
+    def _tables(self, ready: OpenFile) -> Iterator[Any]:
         """The tables of a file, up to where it is damaged."""
         import pyarrow as pa
 

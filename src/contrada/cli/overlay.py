@@ -15,7 +15,7 @@ from contrada.amounts import counted
 from contrada.cli import overlay_peer, overlay_show
 from contrada.cli.ending import errors_told
 from contrada.cli.pages import App
-from contrada.cli.progress import Progress
+from contrada.cli.progress import ProgressLine
 from contrada.errors import OverlayError
 
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
@@ -88,7 +88,7 @@ def simulate(
         setting = Setting(
             subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
         )
-        with Progress(is_wanted=True) as progress:
+        with ProgressLine(is_wanted=True) as progress:
             row = measure(setting, lambda what, done, total: progress.tell(lambda: what, lambda: (done, total)))
         typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
 

@@ -90,7 +90,7 @@ def peer(
     from contrada.cql2 import parse
     from contrada.overlay.rules import Rules
     from contrada.overlay.serving import PeerServer, discover
-    from contrada.overlay.space import Asked, Space
+    from contrada.overlay.space import PeerQueries, Space
 
     with errors_told():
         predicates = [parse(text) for text in subscribe]
@@ -101,7 +101,7 @@ def peer(
             space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
             least, most = degree_of(degree)
             rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
-        asked = Asked(predicates, space)
+        asked = PeerQueries(predicates, space)
         server = PeerServer(
             listen, asked, space, rules, _lost, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
         )

@@ -46,7 +46,7 @@ class Command(TyperCommand):
         return show_plainly(super().get_params(ctx))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands; errors of all of them end in a line."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -78,7 +78,7 @@ class App(typer.Typer):
     """A Typer whose commands are ours."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, **options)
+        super().__init__(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Add a command."""

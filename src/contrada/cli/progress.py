@@ -11,7 +11,7 @@ from typing import Any
 EVERY = 0.1  # seconds between two looks
 
 
-class Progress:
+class ProgressLine:
     """Tells how far a command is, on standard error; use it as a context.
 
     Nothing is shown if standard error is no terminal, or if results scroll over that terminal themselves.
@@ -28,7 +28,7 @@ class Progress:
         """True if somebody sees it."""
         return self._is_shown
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         if self._is_shown:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn

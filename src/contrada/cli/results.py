@@ -63,15 +63,15 @@ def opened_sink(output: Path | None, format: ResultFormat) -> Any:
 
 def open_results(
     output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
-) -> Lines | Tables:
+) -> MatchLines | MatchTables:
     """A writer of matches to a file, or to standard output."""
     sink, is_binary = opened_sink(output, format), format in BINARY
     if is_binary:
-        return Tables(sink, output is not None, table, by, format)
-    return Lines(sink, output is not None, table, by, format, csv_safe)
+        return MatchTables(sink, output is not None, table, by, format)
+    return MatchLines(sink, output is not None, table, by, format, csv_safe)
 
 
-class Lines:
+class MatchLines:
     """Matches in lines; the end of each is made once for every subscription."""
 
     def __init__(
@@ -136,7 +136,7 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
     return line.getvalue().encode("utf-8", "replace")
 
 
-class Tables:
+class MatchTables:
     """Matches as rows of Parquet or Arrow. Identifiers of messages are text; names are integers if all of them are."""
 
     def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
@@ -177,7 +177,7 @@ class Tables:
 
 def writer_of(sink: Any, schema: Any, format: ResultFormat) -> Any:
     """A writer of tables, Parquet or Arrow."""
-    counted = _Counted(sink)
+    counted = _CountingSink(sink)
     import pyarrow as pa
 
     if format is ResultFormat.arrow:
@@ -195,7 +195,7 @@ def type_of(names: list[str | int]) -> Any:
     return pa.int64() if fits and names else pa.string()
 
 
-class _Counted(io.RawIOBase):
+class _CountingSink(io.RawIOBase):
     """A sink that knows how much was written: Parquet asks, and a pipe cannot tell."""
 
     def __init__(self, sink: BinaryIO) -> None:

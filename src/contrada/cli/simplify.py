@@ -99,7 +99,7 @@ def simplify(
         )
     check_paths([file], [output, reject])
     with errors_told():
-        from contrada.cli.simplify_run import Plan, run
+        from contrada.cli.simplify_run import SimplifyPlan, run
         from contrada.cli.subscribing import Asking
 
         options = {
@@ -107,4 +107,4 @@ def simplify(
             "crs": subscriptions_crs, "to_crs": to_crs, "buffer": buffer,
         }  # fmt: skip
         asking = Asking(file, subscriptions_format, template, options)
-        raise typer.Exit(run(Plan(asking, across, output, format, as_json, reject, strict, quiet)))
+        raise typer.Exit(run(SimplifyPlan(asking, across, output, format, as_json, reject, strict, quiet)))

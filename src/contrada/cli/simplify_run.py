@@ -15,7 +15,7 @@ import typer
 
 from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS
-from contrada.cli.progress import Progress
+from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import BINARY, ResultFormat, chosen_format, csv_line, opened_sink, type_of, writer_of
 from contrada.cli.subscribing import Asking, Parsed, parsed_subscriptions
@@ -29,7 +29,7 @@ BLOCK = 1 << 16  # rows of a table that are read together
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimplifyPlan:
     """What is to be simplified, and where it goes."""
 
     asking: Asking
@@ -42,7 +42,7 @@ class Plan:
     quiet: bool = False
 
 
-class Group(NamedTuple):
+class FilterGroup(NamedTuple):
     """Filters that are simplified together, and the names of what they become."""
 
     names: tuple[Name | None, ...]
@@ -50,7 +50,7 @@ class Group(NamedTuple):
 
 
 @dataclass
-class Work:
+class SimplifyCounts:
     """What came of the subscriptions so far."""
 
     read: int = 0
@@ -60,12 +60,12 @@ class Work:
     began: float = field(default_factory=time.perf_counter)
 
 
-def run(plan: Plan) -> int:
+def run(plan: SimplifyPlan) -> int:
     """Simplify, print the report, and return the exit code."""
-    rejections, work = Rejections(plan.reject), Work()
+    rejections, work = Rejections(plan.reject), SimplifyCounts()
     scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     try:
-        with Progress(not scrolls and not plan.quiet) as progress:
+        with ProgressLine(not scrolls and not plan.quiet) as progress:
             good = _good(plan, rejections, work, progress)
             groups = by_subscriber(good) if plan.across else map(_alone, good)
             _write(plan, groups, work, progress)
@@ -76,7 +76,7 @@ def run(plan: Plan) -> int:
     return FAULTS if plan.strict and rejections.counts.total() else 0
 
 
-def _good(plan: Plan, rejections: Rejections, work: Work, progress: Progress) -> Iterator[Parsed]:
+def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
     """The good subscriptions; if there are only bad ones that is an error."""
     first: Rejected | None = None
     for item in parsed_subscriptions(plan.asking, work.crs):
@@ -91,11 +91,11 @@ def _good(plan: Plan, rejections: Rejections, work: Work, progress: Progress) ->
         raise FormatError(f"no subscription is good; the first: {first}")
 
 
-def _alone(item: Parsed) -> Group:
-    return Group((item.key, item.subscriber), item.predicate.filters)
+def _alone(item: Parsed) -> FilterGroup:
+    return FilterGroup((item.key, item.subscriber), item.predicate.filters)
 
 
-def by_subscriber(items: Iterator[Parsed]) -> Iterator[Group]:
+def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
     """The filters of each subscriber, in the order of their keys; those without a key come last, as they stood."""
     asked: dict[Name, list[tuple[bool, bool, Any, Predicate]]] = {}
     for number, item in enumerate(items):
@@ -103,12 +103,12 @@ def by_subscriber(items: Iterator[Parsed]) -> Iterator[Group]:
         asked.setdefault(item.subscriber, []).append((item.key is None, isinstance(item.key, str), key, item.predicate))
     for subscriber, those in asked.items():
         those.sort(key=lambda one: one[:3])
-        yield Group((subscriber,), [part for *_, predicate in those for part in predicate.filters])
+        yield FilterGroup((subscriber,), [part for *_, predicate in those for part in predicate.filters])
 
 
-def _write(plan: Plan, groups: Iterator[Group], work: Work, progress: Progress) -> None:
+def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> None:
     """Simplify groups and write what they become."""
-    waiting: deque[Group] = deque()
+    waiting: deque[FilterGroup] = deque()
 
     def noted() -> Iterator[Sequence[Filter]]:
         for group in groups:
@@ -120,10 +120,10 @@ def _write(plan: Plan, groups: Iterator[Group], work: Work, progress: Progress) 
         progress.tell(lambda: f"{counted(work.read, 'subscription')} read, {work.groups:,} simplified")
 
     format = chosen_format(plan.format, plan.output)
-    results: Lines | Tables | None = None
+    results: FilterLines | FilterTables | None = None
 
-    def opened() -> Lines | Tables:  # not before something is good
-        return (Tables if format in BINARY else Lines)(plan.output, format, plan.across)
+    def opened() -> FilterLines | FilterTables:  # not before something is good
+        return (FilterTables if format in BINARY else FilterLines)(plan.output, format, plan.across)
 
     try:
         for one in simplified_groups(noted(), done):
@@ -136,7 +136,7 @@ def _write(plan: Plan, groups: Iterator[Group], work: Work, progress: Progress) 
             results.close()
 
 
-class Lines:
+class FilterLines:
     """Rows in lines, of JSON or CSV."""
 
     def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
@@ -168,7 +168,7 @@ class Lines:
         return csv_line(row)
 
 
-class Tables:
+class FilterTables:
     """Rows of Parquet or Arrow, written at the end: only then it is known whether names are integers."""
 
     def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
@@ -218,7 +218,7 @@ def _columns(across: bool) -> list[str]:
     return ["subscriber", "filter"] if across else ["key", "subscriber", "filter"]
 
 
-def _tell(plan: Plan, work: Work, rejections: Rejections) -> None:
+def _tell(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> None:
     """Print the report, on standard error unless it is JSON and standard output is free for it."""
     if not plan.as_json:
         for line in summary(plan, work, rejections):
@@ -229,7 +229,7 @@ def _tell(plan: Plan, work: Work, rejections: Rejections) -> None:
     typer.echo(json.dumps(own, ensure_ascii=False), err=plan.output is None)
 
 
-def summary(plan: Plan, work: Work, rejections: Rejections) -> Iterator[str]:
+def summary(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
     """What was read, what became of it by which rules, how fast, and what was rejected."""
     seconds = time.perf_counter() - work.began
     bad = rejections.counts.total()

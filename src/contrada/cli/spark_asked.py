@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.cli.match_run import answered
-from contrada.cli.message_reader import Batch
+from contrada.cli.message_reader import MessageBatch
 from contrada.formats.records import Rejected
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifact_cache import opened, opened_part
@@ -32,7 +32,7 @@ class Whole:
     def __init__(self, artifact: Artifact, by: Any) -> None:
         self._table, self._by = opened(artifact).table, by
 
-    def ask(self, batch: Batch) -> Found:
+    def ask(self, batch: MessageBatch) -> Found:
         """Match a batch."""
         counts, rows, bad = answered(self._table, batch, self._by, 1)
         return Found(np.repeat(np.arange(len(counts)), counts), *_names(self._table, rows, self._by), bad)
@@ -45,7 +45,7 @@ class Parts:
         self._whole, self._by = artifact, by
         self._may_repeat = artifact.has_shared or by == "subscriber"
 
-    def ask(self, batch: Batch) -> Found:
+    def ask(self, batch: MessageBatch) -> Found:
         """Match a batch."""
         router = opened(self._whole.router).table
         counts, rows, bad = answered(router, batch, "subscription", 1)
@@ -67,7 +67,7 @@ class Parts:
         return Found(owners, subscribers, keys, bad)
 
     def _visits(
-        self, batch: Batch, senders: NDArray[np.int64], numbers: NDArray[np.int64], good: NDArray[np.int64]
+        self, batch: MessageBatch, senders: NDArray[np.int64], numbers: NDArray[np.int64], good: NDArray[np.int64]
     ) -> Iterator[Found]:
         """What each partition finds; `good` messages go to those that see every message."""
         for number, part in enumerate(self._whole.partitions):

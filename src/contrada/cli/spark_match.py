@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from contrada.cli.match_run import Counts, Plan, concluded
-from contrada.cli.message_reader import Batch, Intake, Reading
-from contrada.cli.progress import Progress
+from contrada.cli.match_run import MatchCounts, MatchPlan, concluded
+from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
+from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format
 from contrada.cli.spark_asked import Parts, Whole, asked
 from contrada.cli.spark_running import Interruption, interruptible
-from contrada.cli.spark_tables import Subscribed, Wanted
+from contrada.cli.spark_tables import PartitionPlan, SparkSubscriptions
 from contrada.errors import ContradaError
 from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.matching.census import Census
@@ -49,23 +49,25 @@ WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultForma
 Table = Artifact | PartitionedArtifact
 
 
-def run_on_spark(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted) -> int:
+def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
     """Match, write matches as a directory, print the summary, and return the exit code."""
     with interruptible() as interruption:
         return _run(plan, master, artifacts, wanted, interruption)
 
 
-def _run(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted, interruption: Interruption) -> int:
+def _run(
+    plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan, interruption: Interruption
+) -> int:
     format = _checked(plan)
-    rejections, counts = Rejections(plan.reject), Counts()
+    rejections, counts = Rejections(plan.reject), MatchCounts()
     try:
-        with Progress(not plan.quiet) as progress:
-            subscriptions = Subscribed(plan, wanted, rejections, progress)
+        with ProgressLine(not plan.quiet) as progress:
+            subscriptions = SparkSubscriptions(plan, wanted, rejections, progress)
             progress.tell(lambda: "starting Spark")
             spark = interruption.start(master)
             try:
                 table = subscriptions.placed(spark, artifacts_place(spark, artifacts))
-                counts = Counts(subscriptions=table.artifact.subscriptions)
+                counts = MatchCounts(subscriptions=table.artifact.subscriptions)
                 _match(spark, plan, table.artifact, format, rejections, counts)
             finally:
                 spark.stop()
@@ -76,7 +78,7 @@ def _run(plan: Plan, master: str | None, artifacts: str | None, wanted: Wanted, 
     return concluded(plan, counts, rejections)
 
 
-def _checked(plan: Plan) -> str:
+def _checked(plan: MatchPlan) -> str:
     """The format of the results; what Spark cannot do is an error."""
     if plan.output is None:
         raise ContradaError("--spark writes a directory of files: name it with --output")
@@ -93,7 +95,7 @@ def _checked(plan: Plan) -> str:
 
 
 def _match(
-    spark: SparkSession, plan: Plan, artifact: Table, format: str, rejections: Rejections, counts: Counts
+    spark: SparkSession, plan: MatchPlan, artifact: Table, format: str, rejections: Rejections, counts: MatchCounts
 ) -> None:
     from pyspark.sql import functions as f
 
@@ -119,14 +121,14 @@ def _match(
     pairs.unpersist()
 
 
-def _is_parquet(reading: Reading, files: list[str]) -> bool:
+def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
     """True if Spark reads the messages itself: Parquet that is taken as it is, in one coordinate reference system."""
     formats = {reading.format or SUFFIXES.get(Path(path).suffix.lower()) for path in files}
     is_plain = formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
     return is_plain and common_systems(list(map(os.path.abspath, files))) is not None
 
 
-def _of_parquet(spark: SparkSession, plan: Plan, artifact: Table, files: list[str]) -> DataFrame:
+def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> DataFrame:
     """What comes of Parquet files: a message is identified as it is without Spark."""
     from pyspark.sql import functions as f
 
@@ -186,14 +188,16 @@ def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column)
     return f.coalesce(*(f.col(quoted(name)).cast("string") for name in names), by_row)
 
 
-def _of_files(spark: SparkSession, plan: Plan, artifact: Table, files: list[str]) -> DataFrame:
+def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> DataFrame:
     """What comes of files of any format, a task each."""
     rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
     read = partial(read_files, reading=plan.reading, artifact=artifact, by=plan.by, several=len(files) > 1)
     return rows.mapInArrow(read, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
 
 
-def read_files(batches: Iterator[Any], reading: Reading, artifact: Table, by: Any, several: bool) -> Iterator[Any]:
+def read_files(
+    batches: Iterator[Any], reading: MessageOptions, artifact: Table, by: Any, several: bool
+) -> Iterator[Any]:
     """Read and match the files that batches name: what `contrada match` does, in a worker."""
     for batch in batches:
         for path in batch.column(0).to_pylist():
@@ -207,7 +211,7 @@ class _FileMatch:
         self._table, self._several, self._census = table, several, census
         self._parts: list[Any] = []
 
-    def run(self, path: Path, reading: Reading) -> Iterator[Any]:
+    def run(self, path: Path, reading: MessageOptions) -> Iterator[Any]:
         """The record batches of a file."""
         intake = Intake(reading, self._take, self._reject, several=self._several)
         intake.run(path)
@@ -217,7 +221,7 @@ class _FileMatch:
     def _reject(self, item: Rejected) -> None:
         self._add({name: [value] for name, value in item._asdict().items()}, 1)
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: MessageBatch) -> None:
         found = self._table.ask(batch)
         self._census.add(batch.messages)
         for item in found.bad:

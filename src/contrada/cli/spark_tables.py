@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.amounts import byte_size, counted
-from contrada.cli.match_run import Plan, subscribed
-from contrada.cli.progress import Progress
+from contrada.cli.match_run import MatchPlan, subscribed
+from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.subscribing import Asking, Parsed, no_subscription, parsed_subscriptions
 from contrada.cql2 import parse
@@ -17,7 +17,7 @@ from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.match.compiling import Plan as SparkPlan
+from contrada.pipeline.match.compiling import Plan
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
 from contrada.pipeline.partitioned.splitting import split
@@ -40,20 +40,20 @@ class Placed(NamedTuple):
         return f"plan:          partitioned, {counted(len(self.artifact.partitions), 'partition')}; {self.why}"
 
 
-class Wanted(NamedTuple):
+class PartitionPlan(NamedTuple):
     """The plan, and how many partitions there shall be."""
 
-    plan: SparkPlan = "auto"
+    plan: Plan = "auto"
     partitions: int | None = None
 
 
-class Subscribed:
+class SparkSubscriptions:
     """The good subscriptions, read before Spark starts: as a table, or as rows for partitions."""
 
-    def __init__(self, plan: Plan, wanted: Wanted, rejections: Rejections, progress: Progress) -> None:
+    def __init__(self, plan: MatchPlan, wanted: PartitionPlan, rejections: Rejections, progress: ProgressLine) -> None:
         self._asking, self._wanted, self._rejections = plan.asking, wanted, rejections
         self._table: ForwardingTable | None = None
-        self._rows: _Rows | None = None
+        self._rows: _SplitRows | None = None
         if wanted.plan == "partitioned":
             self._rows = _rows(plan.asking, lambda item: rejections.add(item, "subscription"))
             if not self._rows.table.num_rows:
@@ -80,7 +80,7 @@ class Subscribed:
         rows = _rows(self._asking, lambda item: None)  # which are bad is known already
         return Placed(self._split(rows, table.bytes / each, place), why)
 
-    def _split(self, rows: _Rows, parts: float, place: str) -> PartitionedArtifact:
+    def _split(self, rows: _SplitRows, parts: float, place: str) -> PartitionedArtifact:
         made, bad = split(rows.table, rows.template, place, self._wanted.partitions or max(2, math.ceil(parts)))
         late = [rows.rejected(row, reason) for row, reason in bad]
         if self._table is None:
@@ -92,7 +92,7 @@ class Subscribed:
         return made
 
 
-class _Rows(NamedTuple):
+class _SplitRows(NamedTuple):
     """Subscriptions as `split` takes them, where each stood, and the first that is bad."""
 
     table: Any
@@ -108,7 +108,7 @@ class _Rows(NamedTuple):
         return Rejected(source, unit, number, reason, row_text(self.table, row))
 
 
-def _rows(asking: Asking, reject: Callable[[Rejected], object]) -> _Rows:
+def _rows(asking: Asking, reject: Callable[[Rejected], object]) -> _SplitRows:
     first: list[Rejected] = []
 
     def note(item: Rejected) -> None:
@@ -120,14 +120,14 @@ def _rows(asking: Asking, reject: Callable[[Rejected], object]) -> _Rows:
         found = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
         for item in found.rejected:
             note(item)
-        return _Rows(found.table, template, found.origins, first[0] if first else None)
+        return _SplitRows(found.table, template, found.origins, first[0] if first else None)
     good = []
     for one in parsed_subscriptions(asking):
         if isinstance(one, Rejected):
             note(one)
         else:
             good.append(one)
-    return _Rows(_text_table(good), None, [one[:3] for one in good], first[0] if first else None)
+    return _SplitRows(_text_table(good), None, [one[:3] for one in good], first[0] if first else None)
 
 
 def _text_table(good: list[Parsed]) -> Any:

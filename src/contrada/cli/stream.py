@@ -117,12 +117,12 @@ def stream(
     with errors_told():
         require_spark()
         from contrada.cli.match import names_in
-        from contrada.cli.stream_run import Plan, run
+        from contrada.cli.stream_run import StreamPlan, run
         from contrada.cli.subscribing import Asking
 
         asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
         trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
-        plan = Plan(
+        plan = StreamPlan(
             messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
             by.value, trigger, compact_after, metrics, quiet, master, jars,
         )  # fmt: skip

@@ -13,9 +13,9 @@ from contrada.cli.spark_running import Interruption, interruptible
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.message_files import MessageFiles
-from contrada.pipeline.stream.progress import Progress
+from contrada.pipeline.stream.progress import StreamProgress
 from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
 from contrada.pipeline.stream.worker import Decoding
 
@@ -26,7 +26,7 @@ KAFKA, RATE = "kafka:", "rate:"
 POLL = 0.5  # seconds
 
 
-class Plan(NamedTuple):
+class StreamPlan(NamedTuple):
     """What is to be matched, how, and where answers go."""
 
     messages: str
@@ -49,14 +49,14 @@ class Plan(NamedTuple):
     jars: str | None
 
 
-def run(plan: Plan) -> int:
+def run(plan: StreamPlan) -> int:
     """Run the stream until it ends or is interrupted, and return the exit code."""
     line = Line(plan.quiet, plan.metrics)
     with interruptible(f"stopped at once: {_going_on(plan)}") as interruption:
         return _run(plan, line, interruption)
 
 
-def _run(plan: Plan, line: Line, interruption: Interruption) -> int:
+def _run(plan: StreamPlan, line: Line, interruption: Interruption) -> int:
     from pyspark.errors import PySparkException
 
     from contrada.pipeline.stream.streaming import match_stream
@@ -85,19 +85,19 @@ def _run(plan: Plan, line: Line, interruption: Interruption) -> int:
     return 0
 
 
-def _going_on(plan: Plan) -> str:
+def _going_on(plan: StreamPlan) -> str:
     return f"the same command goes on from checkpoint {plan.checkpoint}"
 
 
 def _is_begun(checkpoint: str) -> bool:
-    return bool(Place(checkpoint).inner("contrada").names("versions"))
+    return bool(Storage(checkpoint).inner("contrada").names("versions"))
 
 
 def _told(item: Rejected) -> None:
     typer.echo(f"rejected subscription: {item}", err=True)
 
 
-def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame | MessageFiles, Decoding | None]:
+def _source(spark: SparkSession, plan: StreamPlan) -> tuple[DataFrame | MessageFiles, Decoding | None]:
     """Messages as they come, and how their texts are read, if they are texts."""
     options = {"times": plan.times} if plan.times else {}
     if plan.messages.startswith(KAFKA):
@@ -111,7 +111,7 @@ def _source(spark: SparkSession, plan: Plan) -> tuple[DataFrame | MessageFiles, 
     return files, None if files.decoding is None else files.decoding._replace(options=options)
 
 
-def _kafka(spark: SparkSession, plan: Plan) -> DataFrame:
+def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
     """Records of a topic, from its beginning."""
     from pyspark.errors import AnalysisException
 
@@ -129,7 +129,7 @@ def _kafka(spark: SparkSession, plan: Plan) -> DataFrame:
     return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
 
 
-def _sink(plan: Plan) -> Any:
+def _sink(plan: StreamPlan) -> Any:
     if plan.output.startswith(KAFKA):
         return KafkaSink(plan.servers, plan.output.removeprefix(KAFKA))
     return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output)
@@ -143,7 +143,7 @@ class Line:
         self._is_terminal = sys.stderr.isatty()
         self._is_open = False
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: StreamProgress) -> None:
         """Tell of a batch."""
         if self._metrics is not None:
             fresh = self._metrics.with_name(f".{self._metrics.name}.new")

@@ -10,7 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.covering.slots import EQUAL, FAR, NEAR, NOWHERE, OTHER, RANGE, SEVERAL, Box, Described, Profile, Signature
+from contrada.covering.slots import (
+    EQUAL,
+    FAR,
+    NEAR,
+    NOWHERE,
+    OTHER,
+    RANGE,
+    SEVERAL,
+    Box,
+    FiledFilter,
+    Profile,
+    Signature,
+)
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.model import Filter
@@ -74,7 +86,7 @@ class CandidateTree:
             np.zeros((leaves, rows, 4 if self.has_region else 0)), state,
         )  # fmt: skip
 
-    def add(self, number: int, what: Described) -> None:
+    def add(self, number: int, what: FiledFilter) -> None:
         """Add a filter under its number."""
         box = np.array(what.box, np.float64)
         for point in what.points:
@@ -83,7 +95,7 @@ class CandidateTree:
                 self._grow()
         self.live += 1
 
-    def remove(self, number: int, what: Described) -> None:
+    def remove(self, number: int, what: FiledFilter) -> None:
         """Remove a filter."""
         for point in what.points:
             found = kernels.drop_candidate(*self._arrays, np.array(point, np.float64), number)
@@ -193,7 +205,7 @@ class FilterIndex:
                         seen.add(number)
                         yield number
 
-    def _may_be_covered(self, tree: CandidateTree, what: Described) -> Iterator[int]:
+    def _may_be_covered(self, tree: CandidateTree, what: FiledFilter) -> Iterator[int]:
         """Filters of a tree that lie below a point of another: whatever that does not speak of may be anything."""
         at, asked = 0, dict[tuple[int, str, int], int]()
         for slot in what.signature:

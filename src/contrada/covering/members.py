@@ -101,7 +101,7 @@ class Members:
         return tuple(self[row].key for row in rows)
 
 
-class Graph:
+class SubscriptionGraph:
     """What all graphs of subscriptions tell: who is there, who is forwarded, and which edges are known."""
 
     _children: Mapping[int, Iterable[int]]

@@ -35,7 +35,7 @@ Pair = tuple[float, float]  # the coordinates of a slot: less its smallest value
 NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 
 
-class Described(NamedTuple):
+class FiledFilter(NamedTuple):
     """A filter as an index files it: its slots, a point for each choice of its values, and its first region."""
 
     signature: Signature
@@ -57,7 +57,7 @@ class Profile:
         self._inexact: set[Place] = set()  # where some constraints have numbers too long for pieces
         self._patterns: dict[Place, list[Test]] = {}
         self._pairs: dict[Slot, Pair | None] = {}  # that were asked for: several trees ask for the same
-        self._described: Described | None = None
+        self._described: FiledFilter | None = None
         for constraint in part.constraints:
             self._take(constraint)
 
@@ -83,13 +83,13 @@ class Profile:
             self._pieces[place] = pieces if before is None else intersection(before, pieces)
 
     @property
-    def described(self) -> Described:
+    def described(self) -> FiledFilter:
         """The filter as one that may cover others."""
         if self._described is None:
             self._described = self._describe()
         return self._described
 
-    def _describe(self) -> Described:
+    def _describe(self) -> FiledFilter:
         equal: list[tuple[Slot, list[float]]] = []
         ranges: list[tuple[Slot, Pair]] = []
         others: set[Slot] = set()
@@ -116,7 +116,7 @@ class Profile:
                 others.add((OTHER, region[0][1], SEVERAL))
         slots += others
         _, mask, box = region or (None, 0, NOWHERE)
-        return Described(tuple(sorted(slots)), _points(equal, ranges, region), mask, box)
+        return FiledFilter(tuple(sorted(slots)), _points(equal, ranges, region), mask, box)
 
     def _first_region(self) -> tuple[Slot, int, Box] | None:
         """The region that a filter is filed under: one that holds of nothing far apart, if there is one."""

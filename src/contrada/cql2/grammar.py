@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from contrada.cql2.literals import number_of
-from contrada.cql2.scanner import LITERAL, NUMBER, Scanned, tokens
+from contrada.cql2.scanner import LITERAL, NUMBER, Token, tokens
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Value
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region
@@ -70,11 +70,11 @@ Child: TypeAlias = Any  # a Scanned token, a Node, or a list of nodes
 def span(children: list[Child]) -> tuple[int, int]:
     """From where the first child begins to where the last one ends."""
     first, last = children[0], children[-1]
-    start = first.start if isinstance(first, Scanned) else first.at[0]
-    return start, last.end if isinstance(last, Scanned) else last.at[1]
+    start = first.start if isinstance(first, Token) else first.at[0]
+    return start, last.end if isinstance(last, Token) else last.at[1]
 
 
-def place(token: Scanned) -> tuple[int, int]:
+def place(token: Token) -> tuple[int, int]:
     """Where a token stands."""
     return token.start, token.end
 
@@ -249,8 +249,8 @@ def syntax_of(text: str) -> Node:
     from lark import UnexpectedToken
 
     parsing: Any = _parser().parse_interactive()
-    end = Scanned("$END", "", len(text), len(text))
-    copy, fed = parsing.copy(deepcopy_values=False), list[Scanned]()
+    end = Token("$END", "", len(text), len(text))
+    copy, fed = parsing.copy(deepcopy_values=False), list[Token]()
     try:
         for number, token in enumerate(tokens(text)):
             if number and number % TOKENS_BETWEEN_COPIES == 0:
@@ -267,7 +267,7 @@ def syntax_of(text: str) -> Node:
     return node
 
 
-def _unexpected(text: str, token: Scanned, parsing: Any) -> Fault:
+def _unexpected(text: str, token: Token, parsing: Any) -> Fault:
     """What was found, and what could stand there, told by a parser that has read up to there and no further."""
     accepted: set[str] = parsing.accepts() - UNTOLD
     if "NUMBER" in accepted:

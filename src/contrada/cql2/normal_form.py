@@ -21,7 +21,7 @@ CONTRARY = {"and": "or", "or": "and"}
 Conjunction: TypeAlias = tuple[int, ...]  # the numbers of its constraints
 
 
-class Part(NamedTuple):
+class ExpressionPart(NamedTuple):
     """A piece of an expression with all NOTs above it taken in: AND or OR of later parts, or a leaf."""
 
     node: Node
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     leaf: Constraint | bool
 
 
-class Size(NamedTuple):
+class ExpansionSize(NamedTuple):
     """How many filters a part takes, and constraints in all of them together."""
 
     filters: int
@@ -40,7 +40,7 @@ class Size(NamedTuple):
 def predicate_of(root: Node) -> Predicate:
     """The predicate that an expression asks for; a Fault if it is always or never true, or too large."""
     parts = _parts(root)
-    sizes: list[Size] = [Size(0, 0)] * len(parts)
+    sizes: list[ExpansionSize] = [ExpansionSize(0, 0)] * len(parts)
     for number in reversed(range(len(parts))):
         sizes[number] = _size(parts[number], sizes)
         _check(parts[number].node, sizes[number])
@@ -55,9 +55,9 @@ def predicate_of(root: Node) -> Predicate:
     return Predicate(Filter(constraints[number] for number in dict.fromkeys(each)) for each in unique.values())
 
 
-def _parts(root: Node) -> list[Part]:
+def _parts(root: Node) -> list[ExpressionPart]:
     """The parts of an expression, each before those that it joins; without recursion, however deep it is."""
-    parts: list[Part] = []
+    parts: list[ExpressionPart] = []
     waiting: list[tuple[Node, bool, int]] = [(root, False, -1)]  # a node, whether NOT is above it, who joins it
     while waiting:
         node, is_negated, above = waiting.pop()
@@ -70,12 +70,12 @@ def _parts(root: Node) -> list[Part]:
                 raise Fault(node.at, f"{node.name.upper()} needs conditions")
             joins = CONTRARY[node.name] if is_negated else node.name
             waiting += [(argument, is_negated, len(parts)) for argument in reversed(node.arguments)]
-            parts.append(Part(node, joins, [], False))
+            parts.append(ExpressionPart(node, joins, [], False))
         else:
             leaf = constraint_of(node)
             if is_negated:
                 leaf = not leaf if isinstance(leaf, bool) else leaf.negated
-            parts.append(Part(node, "", [], leaf))
+            parts.append(ExpressionPart(node, "", [], leaf))
     return parts
 
 
@@ -85,10 +85,10 @@ def _only(node: Operation) -> Node:
     return node.arguments[0]
 
 
-def _size(part: Part, sizes: list[Size]) -> Size:
+def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
     """The size of a part, from those of the parts that it joins."""
     if not part.joins:
-        return Size(int(part.leaf is not False), int(isinstance(part.leaf, Constraint)))
+        return ExpansionSize(int(part.leaf is not False), int(isinstance(part.leaf, Constraint)))
     below = [sizes[number] for number in part.parts]
     if part.joins == "or":
         filters, constraints = (sum(column) for column in zip(*below, strict=True))
@@ -98,10 +98,10 @@ def _size(part: Part, sizes: list[Size]) -> Size:
         for size in below:
             constraints = min(constraints * size.filters + size.constraints * filters, UNCOUNTED)
             filters = min(filters * size.filters, UNCOUNTED)
-    return Size(min(filters, UNCOUNTED), min(constraints, UNCOUNTED))
+    return ExpansionSize(min(filters, UNCOUNTED), min(constraints, UNCOUNTED))
 
 
-def _check(node: Node, size: Size) -> None:
+def _check(node: Node, size: ExpansionSize) -> None:
     """Refuse what is too large. Parts come before those that join them, so it is the smallest such part."""
     most_filters, most_constraints = limit("filters"), limit("constraints")
     if size.filters > most_filters:
@@ -117,7 +117,7 @@ def _check(node: Node, size: Size) -> None:
     raise Fault(node.at, f"{message}; several subscriptions, or IN for an OR of equal comparisons, do it")
 
 
-def _expanded(parts: list[Part]) -> tuple[list[Constraint], list[Conjunction]]:
+def _expanded(parts: list[ExpressionPart]) -> tuple[list[Constraint], list[Conjunction]]:
     """The distinct constraints, and the conjunctions of them whose disjunction the first part is."""
     numbers: dict[Constraint, int] = {}
     expanded: list[list[Conjunction]] = [[]] * len(parts)

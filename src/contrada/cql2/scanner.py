@@ -38,7 +38,7 @@ _SPACE = re.compile(r"\s*+")
 _BRACKET = re.compile(r"[()]")
 
 
-class Scanned(NamedTuple):
+class Token(NamedTuple):
     """A token: its type, as the grammar calls it, its text, and where it begins and ends."""
 
     type: str
@@ -47,7 +47,7 @@ class Scanned(NamedTuple):
     end: int
 
 
-def tokens(text: str) -> Iterator[Scanned]:
+def tokens(text: str) -> Iterator[Token]:
     """The tokens of a text; a Fault where there is none, where it is nested too deeply, or joins too many terms.
 
     >>> [token.type for token in tokens("a IN (1, 2) AND inside(b, POINT(1 2))")]
@@ -81,10 +81,10 @@ def too_many_terms() -> str:
     return f"more than {limit('terms'):,} terms joined by AND and OR ({variable('terms')})"
 
 
-def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
+def _token(text: str, place: int, last: str, before: str) -> Token | None:
     """The token at a place or after the white space there, given the two before it; None at the end."""
     if last == "IN" and (listed := LITERALS.match(text, place)):
-        return Scanned("LITERALS", listed.group(1), *listed.span(1))
+        return Token("LITERALS", listed.group(1), *listed.span(1))
     match = TOKEN.match(text, place)
     if match is None:
         place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # matches the empty text too
@@ -101,28 +101,28 @@ def _token(text: str, place: int, last: str, before: str) -> Scanned | None:
         if upper in GEOMETRIES and (opened := _DIMENSIONS.match(text, end)):
             return _geometry(text, upper, start, opened)
         if upper == "BBOX" and (box := _PLAIN_BOX.match(text, end)):
-            return Scanned("GEOMETRY", text[start : box.end()], start, box.end())
+            return Token("GEOMETRY", text[start : box.end()], start, box.end())
         kind = KEYWORDS.get(upper, "NAME")
         if kind == "TEXTUAL" and (before if last == "NOT" else last) not in OPERANDS:
             kind = "NAME"
     elif kind == "QUOTED":
         kind = "NAME"
-    return Scanned(kind, found, start, end)
+    return Token(kind, found, start, end)
 
 
-def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Scanned:
+def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
     """A whole geometry literal, up to the bracket that closes it."""
     if kind in OTHER_GEOMETRIES:
         message = f"{kind} is no value here: write a POLYGON, MULTIPOLYGON, POINT or BBOX"
         raise Fault((start, opened.end()), message)
     if opened.group(1):
-        return Scanned("GEOMETRY", text[start : opened.end()], start, opened.end())
+        return Token("GEOMETRY", text[start : opened.end()], start, opened.end())
     depth = 1
     stop = _COORDINATES.match(text, opened.end()).end()  # type: ignore[union-attr]  # matches the empty text too
     for bracket in _BRACKET.finditer(text, opened.end(), stop):
         depth += 1 if bracket.group() == "(" else -1
         if depth == 0:
-            return Scanned("GEOMETRY", text[start : bracket.end()], start, bracket.end())
+            return Token("GEOMETRY", text[start : bracket.end()], start, bracket.end())
     if stop < len(text):
         raise Fault((stop, stop + 1), f"{text[stop]!r} does not belong into the coordinates of a {kind}")
     raise Fault((start, start + len(kind)), f"the brackets of this {kind} are not closed")

@@ -43,7 +43,7 @@ def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
     return made  # type: ignore[no-any-return]
 
 
-class _Counted(io.RawIOBase):
+class _CountingStream(io.RawIOBase):
     """A stream that counts the bytes that are read."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -64,7 +64,7 @@ class _Decompressed(io.RawIOBase):
     """What a compressed stream holds; decompression stops before it takes all memory."""
 
     def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
-        self._source, self._name = _Counted(stream), Path(name).name
+        self._source, self._name = _CountingStream(stream), Path(name).name
         self.name = name
         self._size = _size_of(stream)
         self._count = 0

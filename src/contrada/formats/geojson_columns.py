@@ -37,7 +37,7 @@ class Features(NamedTuple):
     rejected: list[tuple[int, str, str]]
 
 
-class Described(NamedTuple):
+class FeatureSchema(NamedTuple):
     """What features have in common."""
 
     rows: int
@@ -58,7 +58,7 @@ def feature_of(record: Record) -> Feature:
     return Feature(_properties(value), None if geometry is None else wkb_of_geojson(geometry), crs_member(value))
 
 
-def describe_features(records: Iterable[Record]) -> Described:
+def describe_features(records: Iterable[Record]) -> FeatureSchema:
     """How many records there are, the columns of their properties, and the first CRS that one names."""
     count, crs = 0, None
     kinds: dict[str, Any] = {}
@@ -70,7 +70,7 @@ def describe_features(records: Iterable[Record]) -> Described:
             _widen(kinds, _properties(value))
         except input_errors():
             continue  # the reading that follows tells why
-    return Described(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
+    return FeatureSchema(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
 
 
 def _members(record: Record) -> Mapping[str, Any]:

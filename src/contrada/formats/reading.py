@@ -13,7 +13,7 @@ from contrada.formats.json import decode
 from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.records import (
     ROWS,
-    Opened,
+    OpenFile,
     Read,
     Rejected,
     Source,
@@ -70,7 +70,7 @@ def _read_files(source: Source, format: str | None, reading: Reading) -> Iterato
             yield from until_damage(_readers(ready, reading), ready.name)
 
 
-def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
+def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
         return _read_cap(ready, reading)
     if ready.format in ROWS:
@@ -84,7 +84,7 @@ def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     return _read_json(ready, reading)
 
 
-def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
             value = record.value() if record.crs is not None or record.error is not None else decode(record.data)
@@ -100,7 +100,7 @@ def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
             yield Read(ready.name, record.unit, record.number, message)
 
 
-def _read_cap(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_cap(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     from contrada.formats.cap import read_alerts
 
     for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), reading.zones, reading.spatial)):

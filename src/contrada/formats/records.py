@@ -88,7 +88,7 @@ class Record(NamedTuple):
         return tuple.__new__(Rejected, values)  # made by its class it takes twice as long
 
 
-class Opened(NamedTuple):
+class OpenFile(NamedTuple):
     """A file that is open, its name and its format."""
 
     name: str
@@ -139,7 +139,7 @@ def unpacked(stream: BinaryIO, path: str | os.PathLike[str]) -> BinaryIO:
 
 
 @contextmanager
-def opened(source: Source, format: str | None) -> Iterator[Opened]:
+def opened(source: Source, format: str | None) -> Iterator[OpenFile]:
     """A file to read: a path, "-" for standard input, or a binary stream, which is left open."""
     format = checked_format(format)
     if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
@@ -151,10 +151,10 @@ def opened(source: Source, format: str | None) -> Iterator[Opened]:
     yield _recognised(name, stream, format)
 
 
-def _recognised(name: str, stream: BinaryIO, format: str | None) -> Opened:
+def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
     """A stream with its format, told by its first bytes unless it is known."""
     if format is not None:
-        return Opened(name, stream, format)
+        return OpenFile(name, stream, format)
     head = b""
     while len(head) < PEEKED and b"\n" not in head.lstrip():  # a line will do: more may be long in coming
         piece = _some(stream, PEEKED - len(head))
@@ -165,7 +165,7 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> Opened:
     compression = compression_at(head)
     if compression is not None:
         return _recognised(name, decompressed(joined, name, compression), None)
-    return Opened(name, joined, guess_format(head))
+    return OpenFile(name, joined, guess_format(head))
 
 
 def _some(stream: BinaryIO, count: int) -> bytes:

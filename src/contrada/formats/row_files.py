@@ -14,7 +14,7 @@ from contrada.formats.bounded import Expansion, check_expansion, open_parquet
 from contrada.formats.gis_files import gis_batches
 from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.parquet.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
-from contrada.formats.records import Opened, Read, Rejected
+from contrada.formats.records import OpenFile, Read, Rejected
 from contrada.formats.rows import attributes_of, check_table, rows_of
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
@@ -68,7 +68,7 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return stream if stream.seekable() else io.BytesIO(stream.read())
 
 
-def read_rows(ready: Opened, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
+def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
     """The messages of a file of rows.
 
     The rows of a batch with a damaged column are rejected one by one; a file that cannot be read on is rejected from

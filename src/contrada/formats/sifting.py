@@ -11,7 +11,7 @@ from contrada.errors import CrsError
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.crs import Crs, is_geographic
-from contrada.geometry.mixed import Part, parts_by_crs, sift_mixed
+from contrada.geometry.mixed import ValueRows, parts_by_crs, sift_mixed
 
 OTHER_TYPE = "wrong geometry type"
 _NONE = np.empty(0, np.int64)
@@ -85,7 +85,7 @@ def _told(bad: Rejection) -> Rejection:
     return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
 
 
-def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Rejection], NDArray[np.int64]]:
+def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows, list[Rejection], NDArray[np.int64]]:
     """A column in the CRS that is wanted, the rows that have no place there, and those that were mended there."""
     import shapely
 
@@ -98,7 +98,7 @@ def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Reje
     else:
         bad = []
     if spatial.to_crs is None or not len(rows):
-        return Part(column, rows), bad, _NONE
+        return ValueRows(column, rows), bad, _NONE
     if column.crs is None:
         raise CrsError(f"to reproject to {spatial.to_crs.label} one must know where from: name the crs of the input")
     geometries = shapely.set_srid(column.to_shapely(), 0)
@@ -110,10 +110,10 @@ def _placed(part: Part, spatial: Spatial, repair: bool) -> tuple[Part, list[Reje
     stays = ~np.isin(np.arange(len(rows)), lost)
     geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
     if isinstance(column, PointArray):
-        return Part(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
+        return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
     sifted = RegionArray.from_shapely(geometries, crs=spatial.to_crs, repair=repair, on_invalid="reject")
     bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
-    return Part(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
+    return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
 
 
 def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
@@ -122,7 +122,7 @@ def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
     return np.asarray((np.abs(points.xy) > [180, 90]).any(axis=1))
 
 
-def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[Part, list[Rejection]]:
+def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[ValueRows, list[Rejection]]:
     """The regions around points, lines and collections."""
     import pyarrow as pa
 
@@ -136,7 +136,7 @@ def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[Pa
             regions.append(found)
             places.append(int(rows[k]))
     made = [region for region in regions if isinstance(region, Region)]
-    return Part(RegionArray.from_regions(made), np.array(places, np.int64)), bad
+    return ValueRows(RegionArray.from_regions(made), np.array(places, np.int64)), bad
 
 
 def _rejected(row: int, reason: str) -> Rejection:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import ROWS, Opened, Rejected, Source, files_of, opened
+from contrada.formats.records import ROWS, OpenFile, Rejected, Source, files_of, opened
 from contrada.formats.row_faults import row_faults
 from contrada.formats.row_files import read_batches, row_text
 from contrada.formats.rows import attributes_of
@@ -25,7 +25,7 @@ class SubscriptionTable(NamedTuple):
     rejected: list[Rejected]
 
 
-class _Rows(Sequence[tuple[str, str, int]]):
+class _KeptRows(Sequence[tuple[str, str, int]]):
     """Where the kept rows of one file stood; made when asked for, since there may be millions."""
 
     def __init__(self, name: str, rows: NDArray[np.int64]) -> None:
@@ -53,7 +53,7 @@ def whole_table(
         return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
 
 
-def _sifted_file(ready: Opened, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
+def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
     import pyarrow as pa
 
     read = _read_tables(ready, {*columns, *names.values()})
@@ -71,7 +71,7 @@ def _sifted_file(ready: Opened, columns: list[str], patterns: set[str], names: d
     ]
     kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
     rejected.sort(key=lambda item: item.number)
-    return SubscriptionTable(whole.take(kept) if reasons else whole, _Rows(ready.name, places[kept]), rejected)
+    return SubscriptionTable(whole.take(kept) if reasons else whole, _KeptRows(ready.name, places[kept]), rejected)
 
 
 class _ReadTables(NamedTuple):
@@ -82,7 +82,7 @@ class _ReadTables(NamedTuple):
     rejected: list[Rejected]
 
 
-def _read_tables(ready: Opened, wanted: set[str]) -> _ReadTables:
+def _read_tables(ready: OpenFile, wanted: set[str]) -> _ReadTables:
     """The tables of a file with the columns that are wanted; a damaged one costs its rows alone."""
     found = _ReadTables([], [], [])
     first = 0

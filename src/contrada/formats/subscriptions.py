@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError, LimitError
 from contrada.formats.reading import read_messages
-from contrada.formats.records import Opened, Read, Rejected, Source, files_of, json_records, opened, until_damage
+from contrada.formats.records import OpenFile, Read, Rejected, Source, files_of, json_records, opened, until_damage
 from contrada.formats.subscription_rows import SubscriptionTable, whole_table
 from contrada.formats.template_columns import column_of, misfits
 from contrada.geometry import Point, Region
@@ -51,7 +51,7 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
             yield from until_damage(_from_json(ready) if is_json else _from_rows(ready), ready.name)
 
 
-def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
+def _from_json(ready: OpenFile) -> Iterator[Subscription | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
             found = _subscription(record.value(), ready.name, record.unit, record.number)
@@ -60,7 +60,7 @@ def _from_json(ready: Opened) -> Iterator[Subscription | Rejected]:
         yield record.rejected(ready.name, found) if isinstance(found, str) else found
 
 
-def _from_rows(ready: Opened) -> Iterator[Subscription | Rejected]:
+def _from_rows(ready: OpenFile) -> Iterator[Subscription | Rejected]:
     for item in read_messages(ready.stream, ready.format):
         if isinstance(item, Rejected):
             yield item._replace(source=ready.name)

@@ -14,7 +14,7 @@ from contrada.geometry.arrow_checks import bad_texts, whole_array
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.interchange import part_offsets
 from contrada.geometry.mixed import is_vertex
-from contrada.geometry.sources import GOOD, MALFORMED, MISSING, Raw, raw_from_wkb, raw_from_wkt
+from contrada.geometry.sources import GOOD, MALFORMED, MISSING, RawRegions, raw_from_wkb, raw_from_wkt
 
 if TYPE_CHECKING:
     from contrada.geometry.column import RegionArray
@@ -166,7 +166,7 @@ def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
     return pa.ExtensionArray.from_storage(PointType(storage.type, _metadata_of(crs)), storage)
 
 
-def raw_from_arrow(values: Any) -> Raw:
+def raw_from_arrow(values: Any) -> RawRegions:
     """Raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
     array, crs = storage_of(values)
     kind = array.type
@@ -186,7 +186,7 @@ def _is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _raw_from_lists(array: Any) -> Raw:
+def _raw_from_lists(array: Any) -> RawRegions:
     depth, inner = 0, array.type
     while _is_list(inner):
         depth, inner = depth + 1, inner.value_type
@@ -209,7 +209,7 @@ def _raw_from_lists(array: Any) -> Raw:
     xy = _vertices(values)[rings[0] : rings[-1]]
     faults = np.where(missing, MISSING, GOOD).astype(np.int64)
     kinds = np.full(len(array), 3 if depth == 2 else 6, np.int64)
-    return Raw(xy, rings - rings[0], parts - parts[0], regions, faults, kinds, None)
+    return RawRegions(xy, rings - rings[0], parts - parts[0], regions, faults, kinds, None)
 
 
 def _vertices(values: Any) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ NOT_A_REGION = "wrong geometry type Point"
 POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 
 
-class Part(NamedTuple):
+class ValueRows(NamedTuple):
     """Values of one kind of an attribute, and the rows they belong to."""
 
     column: RegionArray | PointArray
@@ -72,12 +72,12 @@ def is_geometry(values: Any) -> bool:
 class Mixed(NamedTuple):
     """A geometry column as columns of regions and of points; the rest with reasons; the rows that were mended."""
 
-    parts: list[Part]
+    parts: list[ValueRows]
     rejected: list[Rejection]
     repaired: NDArray[np.int64]
 
 
-def parts_of(values: Any) -> tuple[list[Part], list[Rejection]]:
+def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
     """A geometry column as columns of regions and of points with their rows; the rest with reasons.
 
     Any column that is no geometry has no spatial values, and nothing in it is bad.
@@ -102,13 +102,13 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
     distinct = np.unique(srids).tolist()
     if len(distinct) < 2:
         return sift_mixed(values, None if distinct and distinct[0] else crs, repair)
-    parts: list[Part] = []
+    parts: list[ValueRows] = []
     rejected: list[Rejection] = []
     repaired = []
     for srid in distinct:
         rows = np.flatnonzero(srids == srid)
         some = sift_mixed(values.take(rows), None if srid else crs, repair)
-        parts += [Part(part.column, rows[part.rows]) for part in some.parts]
+        parts += [ValueRows(part.column, rows[part.rows]) for part in some.parts]
         rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
         repaired.append(rows[some.repaired])
     return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
@@ -123,19 +123,19 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
         return Mixed([], [], none)
     if is_vertex(storage_type(values.type)):
         sifted = PointArray.from_arrow(values, crs=crs, on_invalid="reject")
-        return Mixed([Part(sifted.points, sifted.rows)], list(sifted.rejected), none)
+        return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), none)
     xy = plain_points(values)
     if xy is not None:
         plain = sift_coordinates(xy, common_crs(crs_of_type(values.type), crs))
-        return Mixed([Part(plain.points, plain.rows)], list(plain.rejected), none)
+        return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), none)
     regions = RegionArray.from_arrow(values, crs=crs, repair=repair, on_invalid="reject")
-    parts = [Part(regions.regions, regions.rows)]
+    parts = [ValueRows(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
     others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
     if others.size:
         own = regions.regions.crs if crs is None else crs
         points = PointArray.from_arrow(values.take(others), crs=own, on_invalid="reject")
-        parts.append(Part(points.points, others[points.rows]))
+        parts.append(ValueRows(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
     return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)
 

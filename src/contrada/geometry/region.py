@@ -17,7 +17,7 @@ from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of
 from contrada.geometry.sources import (
-    Raw,
+    RawRegions,
     raw_from_coordinates,
     raw_from_geojson,
     raw_from_shapely,
@@ -80,7 +80,7 @@ class Region:
         return made
 
     @classmethod
-    def _from_raw(cls, raw: Raw, crs: Any, repair: bool) -> Region:
+    def _from_raw(cls, raw: RawRegions, crs: Any, repair: bool) -> Region:
         return cls.from_column(_only(sift(raw, crs, repair)))
 
     @classmethod

@@ -20,7 +20,7 @@ GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/r
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
 
-class Raw(NamedTuple):
+class RawRegions(NamedTuple):
     """Regions as given: rows of parts of rings of vertices. Rows with a fault have no parts."""
 
     xy: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Raw(NamedTuple):
     named: Named | None = None  # what rows name
 
 
-def raw_from_wkb(values: Any) -> Raw:
+def raw_from_wkb(values: Any) -> RawRegions:
     """Raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
     data, positions, missing = wkb_buffers(values)
     n = len(missing)
@@ -43,7 +43,7 @@ def raw_from_wkb(values: Any) -> Raw:
     parts, rings = np.empty(totals[0] + 1, np.int64), np.empty(totals[1] + 1, np.int64)
     bits = np.empty((totals[2], 2), np.uint64)
     kernels.fill_wkb(data, positions, faults, bits, rings, parts)
-    return Raw(bits.view(np.float64), rings, parts, regions, faults, kinds, None, named_by_srids(srids))
+    return RawRegions(bits.view(np.float64), rings, parts, regions, faults, kinds, None, named_by_srids(srids))
 
 
 def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -92,7 +92,7 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
     return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), starts, missing
 
 
-def raw_from_shapely(values: Any) -> Raw:
+def raw_from_shapely(values: Any) -> RawRegions:
     """Raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
     import shapely
 
@@ -104,7 +104,7 @@ def raw_from_shapely(values: Any) -> Raw:
     return raw_from_wkb(list(shapely.to_wkb(array, include_srid=True, output_dimension=2)))
 
 
-def raw_from_wkt(values: Sequence[str | None]) -> Raw:
+def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
     """Raw arrays from WKT or EWKT texts."""
     from contrada.geometry.wellknown import shapes_from_wkt
 
@@ -137,10 +137,10 @@ def split_ewkt(text: str) -> tuple[int, str]:
     return min(int(digits[:12]), LARGEST_SRID), wkt
 
 
-def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> Raw:
+def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> RawRegions:
     """Raw arrays of one region from the coordinates of its parts: (shell, hole, hole, ...)."""
     rings = [_as_vertices(ring, part, k) for part, polygon in enumerate(polygons) for k, ring in enumerate(polygon)]
-    return Raw(
+    return RawRegions(
         np.concatenate([*rings, np.empty((0, 2))]),
         offsets(np.array([len(ring) for ring in rings], np.int64)),
         offsets(np.array([len(polygon) for polygon in polygons], np.int64)),
@@ -166,14 +166,14 @@ def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
     return vertices[:, :2]
 
 
-def raw_from_geojson(values: Sequence[Any]) -> Raw:
+def raw_from_geojson(values: Sequence[Any]) -> RawRegions:
     """Raw arrays from GeoJSON geometries or features, as dicts or text."""
     raws = [_raw_from_geojson_row(value) for value in values]
     joined = raws[0] if len(raws) == 1 else join_raws(raws)
     return joined._replace(named=named_by_values([crs_member(value) for value in values]))
 
 
-def _raw_from_geojson_row(value: Any) -> Raw:
+def _raw_from_geojson_row(value: Any) -> RawRegions:
     if value is None:
         return faulty_row(MISSING, -1)
     try:
@@ -192,19 +192,19 @@ def _raw_from_geojson_row(value: Any) -> Raw:
         return faulty_row(MALFORMED, -1)
 
 
-def faulty_row(fault: int, kind: int) -> Raw:
+def faulty_row(fault: int, kind: int) -> RawRegions:
     """One row that cannot be read."""
     none = np.zeros(1, np.int64)
-    return Raw(np.empty((0, 2)), none, none, np.zeros(2, np.int64), np.array([fault]), np.array([kind]), None)
+    return RawRegions(np.empty((0, 2)), none, none, np.zeros(2, np.int64), np.array([fault]), np.array([kind]), None)
 
 
-def join_raws(raws: Iterable[Raw]) -> Raw:
+def join_raws(raws: Iterable[RawRegions]) -> RawRegions:
     """The rows of several raw arrays, one after another."""
     raws = list(raws)
     if not raws:
         none = np.zeros(1, np.int64)
-        return Raw(np.empty((0, 2)), none, none, none, np.empty(0, np.int64), np.empty(0, np.int64), None)
-    return Raw(
+        return RawRegions(np.empty((0, 2)), none, none, none, np.empty(0, np.int64), np.empty(0, np.int64), None)
+    return RawRegions(
         np.concatenate([raw.xy for raw in raws]),
         offsets(np.concatenate([np.diff(raw.ring_offsets) for raw in raws])),
         offsets(np.concatenate([np.diff(raw.part_offsets) for raw in raws])),

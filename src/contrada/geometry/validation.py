@@ -14,13 +14,13 @@ from contrada.geometry.column import LARGE, NO_CHAINS, KernelArrays, RegionArray
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import Rejection, is_mendable, rejection
 from contrada.geometry.named import resolved
-from contrada.geometry.sources import GOOD, Raw, raw_from_shapely
+from contrada.geometry.sources import GOOD, RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
 USUAL_PAIRS, EDGES_AT_ONCE = 8, 64  # see _is_tangled
 
 
-def sift(raw: Raw, crs: Any = None, repair: bool = False) -> Sifted:
+def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
     """The valid rows as a column, the others as rejections; with repair, what can be mended is mended."""
     crs, foreign = resolved(raw.named, common_crs(raw.crs, crs))
     arrays, reports, places = _validate(raw)
@@ -47,7 +47,7 @@ def sift(raw: Raw, crs: Any = None, repair: bool = False) -> Sifted:
     return _refuse_beyond_the_globe(sifted) if crs is not None else sifted
 
 
-def _validate(raw: Raw) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]:
+def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]:
     """Arrays of the good rows, and for every row (fault, part, ring) and the place of the fault."""
     n, n_rings = len(raw.faults), len(raw.ring_offsets) - 1
     xy = np.empty((len(raw.xy) + n_rings, 2))  # room to close every ring
@@ -122,7 +122,7 @@ def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:
     return array if len(array) == rows else array[:rows].copy()
 
 
-def _is_tangled(raw: Raw, row: int) -> bool:
+def _is_tangled(raw: RawRegions, row: int) -> bool:
     """True if more pairs of edges of a row have meeting boxes than make_valid can handle in seconds.
 
     A ring of 800 random vertices, 13 KB, has 280,000 such pairs and takes make_valid 3 s; its time grows with the
@@ -154,7 +154,7 @@ def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
     return rejected._replace(reason=f"{rejected.reason}; {why}")
 
 
-def _repair(raw: Raw, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
+def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
     """The rows that make_valid turns into regions: arrays and rows."""
     import shapely
 
@@ -170,7 +170,7 @@ def _repair(raw: Raw, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
     return arrays, np.array(rows, np.int64)[reports[:, 0] == GOOD]
 
 
-def _as_shapely(raw: Raw, row: int) -> Any:
+def _as_shapely(raw: RawRegions, row: int) -> Any:
     """One raw row as a Shapely multipolygon; rings are closed."""
     import shapely
 

@@ -101,7 +101,7 @@ class PackedTree:
         return self._match_one(kernels.match_regions, value.kernel_arrays, _FIRST, scratch)
 
     def _match_one(
-        self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: Scratch
+        self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: TreeScratch
     ) -> NDArray[np.int64]:
         """Call a kernel for one of the messages, and sort what it finds."""
         table = self._addresses() if self._table is None else self._table
@@ -127,7 +127,7 @@ class PackedTree:
 
         They are sorted within each message if there is a disjoint_map, and otherwise in no order.
         """
-        scratch = Scratch(self, max(4 * len(self), 1 << 18), len(order))
+        scratch = TreeScratch(self, max(4 * len(self), 1 << 18), len(order))
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
         order, table = frozen(order), self._addresses()
@@ -170,12 +170,12 @@ class PackedTree:
             marked = np.flatnonzero(np.unpackbits(self.disjoint_map, bitorder="little")) + self.first_row
             assert np.array_equal(marked, np.sort(self.lists[1])), "the map shows other rows than the list"
 
-    def _scratch(self) -> Scratch:
+    def _scratch(self) -> TreeScratch:
         """Scratch space for one message, one per thread."""
         try:
             return self._local.scratch  # type: ignore[no-any-return]
         except AttributeError:
-            self._local.scratch = made = Scratch(self, len(self), 0)
+            self._local.scratch = made = TreeScratch(self, len(self), 0)
             return made
 
     def values(self) -> RegionArray | PointArray:
@@ -185,7 +185,7 @@ class PackedTree:
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
 
 
-class Scratch:
+class TreeScratch:
     """What one thread writes to while it matches; read-only views are for kernels that read only."""
 
     __slots__ = ("bitmap", "ends", "marked", "marks", "out", "point", "point_view", "room")

@@ -23,7 +23,7 @@ from contrada.index.raw import (
     OPEN,
     PLACE,
     UNBOUNDED,
-    Raw,
+    RawRecords,
 )
 from contrada.model.forms import LIKE, PATTERN, SET, TEXT
 
@@ -62,7 +62,7 @@ def based(counts: list[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-class Operands(NamedTuple):
+class RecordOperands(NamedTuple):
     """The operands of records in one row: of lower ends, of upper ends, of sets, and patterns."""
 
     slots: NDArray[np.int64]
@@ -82,7 +82,7 @@ class Constants(NamedTuple):
     numbers: NDArray[np.int64]
 
 
-def rank_records(raw: Raw, forms: NDArray[np.uint8]) -> Slots:
+def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
     """Rank the constants of raw records slot by slot; `forms` is by place. O(n log n) for n operands."""
     places, slots = np.unique(raw.records[:, PLACE], return_inverse=True)
     slot_of = np.full(int(places.max(initial=-1)) + 1, -1, np.int32)
@@ -96,7 +96,7 @@ def rank_records(raw: Raw, forms: NDArray[np.uint8]) -> Slots:
     sets, likes = np.flatnonzero((asks >= SET) & (asks < LIKE)), np.flatnonzero(asks >= LIKE)
     sizes = given[sets, LOW_REST] - given[sets, LOW]
     members = raw.members[runs(given[sets, LOW], given[sets, LOW_REST])]
-    operands = Operands(
+    operands = RecordOperands(
         np.concatenate([slot[lows], slot[highs], np.repeat(slot[sets], sizes), slot[likes]]),
         np.concatenate(
             [given[lows, LOW : LOW_REST + 1], given[highs, HIGH : HIGH_REST + 1], members,
@@ -121,7 +121,7 @@ def rank_records(raw: Raw, forms: NDArray[np.uint8]) -> Slots:
     )  # fmt: skip
 
 
-def _constants(operands: Operands, forms: NDArray[np.uint8], blob: NDArray[np.uint8]) -> Constants:
+def _constants(operands: RecordOperands, forms: NDArray[np.uint8], blob: NDArray[np.uint8]) -> Constants:
     """Put the distinct constants of every slot in order."""
     is_text = forms[operands.slots] >= TEXT
     numbers = np.empty(len(is_text), np.int64)

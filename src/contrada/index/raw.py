@@ -20,7 +20,7 @@ UNBOUNDED, CLOSED, OPEN = range(3)  # the ends of an interval
 LOW_SHIFT, HIGH_SHIFT = 8, 16
 
 
-class Raw(NamedTuple):
+class RawRecords(NamedTuple):
     """Records, the members of their sets, and text."""
 
     records: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Raw(NamedTuple):
     blob: NDArray[np.uint8]
 
 
-def raw_of_tests(tests: Iterable[Test]) -> Raw:
+def raw_of_tests(tests: Iterable[Test]) -> RawRecords:
     """The records of many tests at once, numbered as they come; the place is to be filled in."""
     records: list[tuple[int, ...]] = []
     members: list[tuple[int, int]] = []
@@ -58,7 +58,7 @@ def raw_of_tests(tests: Iterable[Test]) -> Raw:
         else:
             low = kept(test.pattern)
         records.append((number, 0, asked, *low, *high))
-    return Raw(
+    return RawRecords(
         np.array(records, np.int64).reshape(-1, 7),
         np.array(members, np.int64).reshape(-1, 2),
         np.frombuffer(b"".join(texts), np.uint8),
@@ -106,10 +106,10 @@ class RawBuffer:
         self._counts[2] = start + len(operand)
         return start, self._counts[2]
 
-    def raw(self) -> Raw:
+    def raw(self) -> RawRecords:
         """A read-only view of what is there."""
         views = (array[:count] for array, count in zip(self._arrays(), self._counts, strict=True))
-        return Raw(*(_frozen(view) for view in views))
+        return RawRecords(*(_frozen(view) for view in views))
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
         return self._records, self._members, self._blob
@@ -129,7 +129,7 @@ def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
     return grown
 
 
-def joined_raw(parts: list[Raw], is_text: NDArray[np.bool_]) -> Raw:
+def joined_raw(parts: list[RawRecords], is_text: NDArray[np.bool_]) -> RawRecords:
     """The records of several, with their operands moved to where text and members now stand; is_text is by place."""
     if len(parts) == 1:
         return parts[0]
@@ -152,4 +152,4 @@ def joined_raw(parts: list[Raw], is_text: NDArray[np.bool_]) -> Raw:
         members.append(own)
         text += len(part.blob)
         member_count += len(own)
-    return Raw(np.concatenate(records), np.concatenate(members), np.concatenate([part.blob for part in parts]))
+    return RawRecords(np.concatenate(records), np.concatenate(members), np.concatenate([part.blob for part in parts]))

@@ -29,9 +29,9 @@ from contrada.index.raw import (
     OPEN,
     PLACE,
     UNBOUNDED,
-    Raw,
+    RawRecords,
 )  # fmt: skip
-from contrada.index.scalars import Arrays, Messages, ScalarIndex
+from contrada.index.scalars import EncodedMessages, ScalarArrays, ScalarIndex
 from contrada.model.forms import LIKE, NOT, SET, TEXT
 
 BLOCK = 16
@@ -49,7 +49,7 @@ class Regions(NamedTuple):
 
 
 def pack_scalars(
-    raw: Raw, forms: NDArray[np.uint8], first: int, stop: int, regions: Regions, seen: Messages | None,
+    raw: RawRecords, forms: NDArray[np.uint8], first: int, stop: int, regions: Regions, seen: EncodedMessages | None,
     place: tuple[str, str] | None,
 ) -> ScalarIndex:  # fmt: skip
     """Pack the records of filters first..stop; the boxes of their regions are at a place.
@@ -78,7 +78,7 @@ def pack_scalars(
     here, nearby = heads[is_here], heads[~is_here & has_box]
     made = make_entries(slots._replace(records=records), filters, here, nearby, boxes)
     arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
-    return ScalarIndex(first, Arrays(*(settled(array) for array in arrays)), place, float(share[here].sum()))
+    return ScalarIndex(first, ScalarArrays(*(settled(array) for array in arrays)), place, float(share[here].sum()))
 
 
 class Entries(NamedTuple):
@@ -110,16 +110,16 @@ def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
 def arrays_of(
     slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries,
     numbers: NDArray[np.int32], local_of: NDArray[np.int32],
-) -> Arrays:  # fmt: skip
+) -> ScalarArrays:  # fmt: skip
     """What kernels take."""
-    return Arrays(
+    return ScalarArrays(
         slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
         slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
         slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes, numbers, local_of,
     )  # fmt: skip
 
 
-def shares(slots: Slots, seen: Messages | None) -> NDArray[np.float64]:
+def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
     """The share of messages that is estimated to satisfy each record."""
     records, counts = slots.records, slots.counts
     slot, asks = records[:, 0] & SLOT_MASK, records[:, 0] >> ASKS_SHIFT
@@ -157,7 +157,7 @@ def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDAr
     return shares
 
 
-def seen_counts(slots: Slots, seen: Messages) -> NDArray[np.float64]:
+def seen_counts(slots: Slots, seen: EncodedMessages) -> NDArray[np.float64]:
     """How many of the messages that were seen satisfy each interval or set."""
     empty = Entries(
         np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
@@ -285,7 +285,7 @@ def _blocks_of(ends: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.stack([least[:, 0], largest[:, 1], least[:, 2], largest[:, 3]], axis=1)
 
 
-def raw_of(index: ScalarIndex) -> Raw:
+def raw_of(index: ScalarIndex) -> RawRecords:
     """The raw records of an index, to be packed together with others."""
     a = index.arrays
     slot, asks = a.records[:, 0] & SLOT_MASK, a.records[:, 0] >> ASKS_SHIFT
@@ -309,11 +309,11 @@ def raw_of(index: ScalarIndex) -> Raw:
     whose[low[is_set]] = slot[is_set]
     sets = np.repeat(whose, np.diff(a.set_offsets))
     _put_operands(a, members, 0, np.ones(len(sets), bool), sets, (a.set_ranks >> 1).astype(np.int64))
-    return Raw(records, members, a.blob)
+    return RawRecords(records, members, a.blob)
 
 
 def _put_operands(
-    a: Arrays,
+    a: ScalarArrays,
     out: NDArray[np.int64],
     column: int,
     chosen: NDArray[np.bool_],

@@ -25,7 +25,7 @@ EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
 NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
 
 
-class Arrays(NamedTuple):
+class ScalarArrays(NamedTuple):
     """What kernels take of an index, in their order."""
 
     slot_of: NDArray[np.int32]  # by place, -1 for places that no constraint is about
@@ -56,7 +56,7 @@ class Arrays(NamedTuple):
     local_of: NDArray[np.int32]  # and the place of each
 
 
-class Messages(NamedTuple):
+class EncodedMessages(NamedTuple):
     """Messages as kernels take them (kernels/match/ranks.py)."""
 
     offsets: NDArray[np.int64]
@@ -100,12 +100,12 @@ class ScalarIndex:
     __slots__ = ("_local", "_table", "arrays", "expected", "first", "place")
 
     def __init__(
-        self, first: int, arrays: Arrays, place: tuple[str, str] | None = None, expected: float = np.inf
+        self, first: int, arrays: ScalarArrays, place: tuple[str, str] | None = None, expected: float = np.inf
     ) -> None:
         self.first = first
         self.expected = expected  # filters that a message was estimated to reach through scalars
         self.place = place  # an attribute and a type: where the regions are that entries are ordered by
-        self.arrays = Arrays(*(frozen(array) for array in arrays))
+        self.arrays = ScalarArrays(*(frozen(array) for array in arrays))
         numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
         self._table = frozen(np.array(numbers, np.int64))
         self._local = threading.local()
@@ -154,7 +154,11 @@ class ScalarIndex:
         return self.filters_at(np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)))
 
     def match(
-        self, messages: Messages, reached: NDArray[np.int64], beside: Beside = NOTHING_BESIDE, by_place: bool = False
+        self,
+        messages: EncodedMessages,
+        reached: NDArray[np.int64],
+        beside: Beside = NOTHING_BESIDE,
+        by_place: bool = False,
     ) -> NDArray[np.int64]:
         """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies, sorted.
 
@@ -178,7 +182,7 @@ class ScalarIndex:
         return found
 
     def match_many(
-        self, messages: Messages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
+        self, messages: EncodedMessages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
         scratch = self._scratch()  # of this thread
@@ -196,13 +200,13 @@ class ScalarIndex:
             start = done
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int64)])
 
-    def ranks(self, messages: Messages) -> NDArray[np.int32]:
+    def ranks(self, messages: EncodedMessages) -> NDArray[np.int32]:
         """The rank of each message's value in every slot, ABSENT without one."""
         out = np.empty((messages.size, len(self.arrays.forms)), np.int32)
-        kernels.rank_messages(self._table, *messages, EVERYWHERE, *Scratch(self.arrays).room, out)
+        kernels.rank_messages(self._table, *messages, EVERYWHERE, *ScalarScratch(self.arrays).room, out)
         return out
 
-    def reach(self, messages: Messages) -> float:
+    def reach(self, messages: EncodedMessages) -> float:
         """How many filters a message reaches through scalars, regions and patterns left aside: the mean of several."""
         a, total = self.arrays, 0
         for slot, ranks in enumerate(self.ranks(messages).T):
@@ -215,11 +219,11 @@ class ScalarIndex:
             total += (end - last) * len(ranks)
         return total / messages.size
 
-    def _scratch(self) -> Scratch:
+    def _scratch(self) -> ScalarScratch:
         try:
             return self._local.scratch  # type: ignore[no-any-return]
         except AttributeError:
-            self._local.scratch = made = Scratch(self.arrays)
+            self._local.scratch = made = ScalarScratch(self.arrays)
             return made
 
 
@@ -238,15 +242,15 @@ def scalars_from_arrays(
 ) -> ScalarIndex:
     """An index over arrays that were saved; ValueError if one is not what its name says."""
     check_kinds(arrays, KINDS)
-    return ScalarIndex(first, Arrays(**arrays), place, expected)
+    return ScalarIndex(first, ScalarArrays(**arrays), place, expected)
 
 
-class Scratch:
+class ScalarScratch:
     """What one thread writes to while it matches."""
 
     __slots__ = ("ends", "limits", "limits_view", "out", "room", "words")
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: ScalarArrays) -> None:
         texts = len(arrays.text_offsets) - 1
         self.room: tuple[Any, ...] = (
             np.full(len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)

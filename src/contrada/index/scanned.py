@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.index.packed import GATE_VIEW
-from contrada.index.raw import FILTER, Raw
-from contrada.index.scalars import Messages
+from contrada.index.raw import FILTER, RawRecords
+from contrada.index.scalars import EncodedMessages
 
 
-class Scanned:
+class RecordView:
     """A view of raw records of so many filters; forms are those of the places they name."""
 
     __slots__ = ("_forms", "_local", "_raw", "filters")
 
-    def __init__(self, raw: Raw, forms: NDArray[np.uint8], filters: int, local: threading.local) -> None:
+    def __init__(self, raw: RawRecords, forms: NDArray[np.uint8], filters: int, local: threading.local) -> None:
         self._raw = raw
         self._forms = forms
         self._local = local  # of the buffer, whose views share their scratch space
@@ -34,11 +34,11 @@ class Scanned:
         """The filters that are reached here, each once."""
         return np.unique(self._raw.records[:, FILTER])
 
-    def raw(self) -> Raw:
+    def raw(self) -> RawRecords:
         """The records."""
         return self._raw
 
-    def match(self, messages: Messages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
+    def match(self, messages: EncodedMessages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
         """The filters that were reached elsewhere, which have no records here, and those that a message satisfies."""
         value_of = getattr(self._local, "value_of", None)
         if value_of is None or len(value_of) < len(self._forms):

@@ -16,7 +16,7 @@ from contrada.geometry.arrays import Arrays as Regions
 from contrada.geometry.column import LARGE
 from contrada.geometry.soundness import check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import FAN, LIST_PARTS, PackedTree
-from contrada.index.scalars import Arrays
+from contrada.index.scalars import ScalarArrays
 from contrada.model.forms import LIKE, SET, TEXT
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1  # as in index/ranking.py
@@ -77,7 +77,7 @@ def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
     require(len(arrays["boxes"]) == (ends[-1] if len(ends) else 0), "boxes of edge indexes are missing")
 
 
-def check_scalar_arrays(a: Arrays, forms: NDArray[np.uint8]) -> None:
+def check_scalar_arrays(a: ScalarArrays, forms: NDArray[np.uint8]) -> None:
     """Raise ValueError unless the arrays of a scalar index fit each other; values at place p have the form forms[p]."""
     slots, texts, places = len(a.forms), len(a.text_offsets) - 1, len(a.numbers)
     check_numbers("slot_of", a.slot_of, -1, slots)
@@ -100,7 +100,7 @@ def check_scalar_arrays(a: Arrays, forms: NDArray[np.uint8]) -> None:
     _check_entries(a, slots, places)
 
 
-def _check_records(a: Arrays, slots: int, texts: int) -> None:
+def _check_records(a: ScalarArrays, slots: int, texts: int) -> None:
     """What records ask: slots, and the numbers of sets and patterns."""
     code, low = a.records[:, 0], a.records[:, 1]
     check_numbers("records", code, 0, 1 << 31)
@@ -110,7 +110,7 @@ def _check_records(a: Arrays, slots: int, texts: int) -> None:
     check_numbers("patterns of records", low[asks >= LIKE], 0, texts)
 
 
-def _check_entries(a: Arrays, slots: int, places: int) -> None:
+def _check_entries(a: ScalarArrays, slots: int, places: int) -> None:
     """Entries stand once each: by constant, by interval, by being there, slot by slot, and then by their boxes.
 
     Kernels have room for every entry once, so ranges that overlap would be written beyond it.

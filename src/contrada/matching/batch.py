@@ -9,7 +9,7 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.rows import attributes_of, rows_of, table_of
 from contrada.geometry import Rejection
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.mixed import Part, is_null, parts_by_crs
+from contrada.geometry.mixed import ValueRows, is_null, parts_by_crs
 from contrada.matching.together import Checked
 
 MEET = "subscriptions and message"  # of which an error says that their systems differ
@@ -53,10 +53,10 @@ def asked_columns(table: Any, asked: Container[str]) -> list[str]:
     return [name for name in table.column_names if name in asked]
 
 
-def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[Part], list[Rejection]]:
+def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRows], list[Rejection]]:
     """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
     mixed = parts_by_crs(table.column(name))
-    good: list[Part] = []
+    good: list[ValueRows] = []
     bad = [item for item in mixed.rejected if not is_null(item)]
     for part in mixed.parts:
         try:

@@ -13,11 +13,11 @@ from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.geometry.column import LARGE
 from contrada.index.packed import PackedTree, flat_tree, item_arrays
 from contrada.index.raw import RawBuffer, with_room
-from contrada.index.scanned import Scanned
+from contrada.index.scanned import RecordView
 from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.encoding import Places
 from contrada.matching.level import EMPTY, Level, Place
-from contrada.matching.residual import Checks, Constraints
+from contrada.matching.residual import Constraints, Residual
 from contrada.model import Constraint, Predicate
 from contrada.model.types import Asked
 
@@ -59,7 +59,7 @@ class Buffer:
         trees |= {place: grown.tree() for place, grown in reached.items()}
         checks |= {place: grown.checks() for place, grown in further.items()}
         if self._scanned > scanned:
-            scalars = Scanned(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
+            scalars = RecordView(self._raw.raw(), frozen(self._places.forms), self._scanned, self._local)
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
         return self.level
 
@@ -155,11 +155,11 @@ class Growing:
         self._offsets[before + 1 : spanned] = n
         self._offsets[spanned] = n + 1
 
-    def checks(self) -> Checks:
+    def checks(self) -> Residual:
         """A view of the constraints, sorted by filter, that is asked filter by filter."""
         n = self._count
         part = Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
-        return Checks(part, _shown(self._offsets, self._spanned + 1))
+        return Residual(part, _shown(self._offsets, self._spanned + 1))
 
     def tree(self) -> PackedTree:
         """A view of the constraints that answers messages by a scan."""

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry.mixed import Part
+from contrada.geometry.mixed import ValueRows
 from contrada.geometry.pool import cores, map_threaded
 from contrada.index.packed import PackedTree, reordered, z_order
 from contrada.matching.custom_types import OwnIndex
@@ -26,7 +26,7 @@ def is_plain(snapshot: Snapshot) -> bool:
 
 
 def match_columns(
-    snapshot: Snapshot, columns: Mapping[str, Sequence[Part]], messages: int, threads: int | None
+    snapshot: Snapshot, columns: Mapping[str, Sequence[ValueRows]], messages: int, threads: int | None
 ) -> Counted:
     """How many subscriptions each of so many messages satisfies, and their rows, sorted within each message."""
     asked = [
@@ -55,7 +55,7 @@ def is_direct(snapshot: Snapshot) -> bool:
     return snapshot.filter_subscription is None and snapshot.died is None and not snapshot.several_filters
 
 
-def match_large(tree: PackedTree, part: Part, messages: int, threads: int | None) -> Counted:
+def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int | None) -> Counted:
     """The same for a tree that gives large answers: each is sorted already, so they are only put in order."""
     order = z_order(part.column)
     slices = np.array_split(order, slice_count(len(order), threads, 2))
@@ -75,10 +75,10 @@ def match_large(tree: PackedTree, part: Part, messages: int, threads: int | None
     return counts, whole
 
 
-def kept_rows(part: Part, good: NDArray[np.int64]) -> Part:
+def kept_rows(part: ValueRows, good: NDArray[np.int64]) -> ValueRows:
     """The part of a column whose rows are good."""
     kept = np.isin(part.rows, good)
-    return part if kept.all() else Part(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
+    return part if kept.all() else ValueRows(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
 
 
 def slice_count(rows: int, threads: int | None, least: int) -> int:

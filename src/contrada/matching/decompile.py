@@ -23,11 +23,11 @@ from contrada.index.raw import (
     OPEN,
     PLACE,
     UNBOUNDED,
-    Raw,
+    RawRecords,
 )
 from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
-from contrada.index.scanned import Scanned
+from contrada.index.scanned import RecordView
 from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.encoding import Places
 from contrada.matching.level import Level
@@ -101,8 +101,8 @@ def _hits(owners: NDArray[Any], order: NDArray[np.int64], numbers: NDArray[np.in
     return np.repeat(numbers, stops - starts).tolist(), order[runs(starts, stops)].tolist()
 
 
-def _sorted_raw(scalars: ScalarIndex | Scanned) -> Raw:
-    raw = scalars.raw() if isinstance(scalars, Scanned) else raw_of(scalars)
+def _sorted_raw(scalars: ScalarIndex | RecordView) -> RawRecords:
+    raw = scalars.raw() if isinstance(scalars, RecordView) else raw_of(scalars)
     return raw._replace(records=raw.records[np.argsort(raw.records[:, FILTER], kind="stable")])
 
 
@@ -178,9 +178,9 @@ def _scalars(level: Level, places: Places, number: int) -> Iterator[Constraint]:
         yield constraint_of(attribute, _test(raw, record, form), places.exact)
 
 
-def _records(scalars: ScalarIndex | Scanned, number: int) -> Raw:
+def _records(scalars: ScalarIndex | RecordView, number: int) -> RawRecords:
     """The raw records of one filter, none if it is not there."""
-    if isinstance(scalars, Scanned):
+    if isinstance(scalars, RecordView):
         raw = scalars.raw()
         return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
     arrays, at = scalars.arrays, number - scalars.first
@@ -206,7 +206,7 @@ def _limits(offsets: NDArray[Any], at: NDArray[np.int32]) -> tuple[NDArray[np.in
     return offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
 
 
-def _test(raw: Raw, record: list[int], form: int) -> Test:
+def _test(raw: RawRecords, record: list[int], form: int) -> Test:
     """The test that a raw record was made of."""
 
     def operand(first: int, second: int) -> Operand:

@@ -15,21 +15,21 @@ from contrada import forking
 from contrada.errors import FilterError
 from contrada.geometry import Region
 from contrada.geometry.arrays import frozen
-from contrada.index.scalars import Messages
+from contrada.index.scalars import EncodedMessages
 from contrada.model.constraint import Constraint
 from contrada.model.forms import ACCENTI, CASEI, PRESENT, TEXT, Place, folding
 from contrada.model.text import encode_text, fold
 from contrada.model.values import EXACT_INTEGERS, INEXACT, NUDGE, NUMBER, Scalar, exact_number, ordered_bits, scalar_of
 
 
-class Asked(NamedTuple):
+class AttributeSlots(NamedTuple):
     """The places of an attribute that constraints are about: by kind of scalar, and by form of text."""
 
     scalars: tuple[int, ...]  # of numbers, times, booleans: the number of the place, -1 if nobody asks
     texts: tuple[tuple[int, int], ...]  # folding, place
 
 
-NOTHING = Asked((-1, -1, -1), ())
+NOTHING = AttributeSlots((-1, -1, -1), ())
 
 
 class Places:
@@ -41,7 +41,7 @@ class Places:
     def __init__(self) -> None:
         self.numbers: dict[Place, int] = {}
         self.forms = np.empty(16, np.uint8)
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, AttributeSlots] = {}
         self._presents: tuple[tuple[str, int], ...] = ()
         self._between: dict[tuple[int, int], Fraction] = {}
 
@@ -118,7 +118,7 @@ class Places:
                 return scalar._replace(rest=scalar.rest + (NUDGE if exact > other else -NUDGE))
         return scalar
 
-    def encode(self, messages: Iterable[Mapping[str, Any]]) -> Messages:
+    def encode(self, messages: Iterable[Mapping[str, Any]]) -> EncodedMessages:
         """Messages as kernels take them."""
         values: list[bytes] = []
         ends, blob, asked, put = [0], bytearray(), self.asked, values.append
@@ -145,7 +145,7 @@ class Places:
             ends.append(len(values))
         offsets = _ends_of_one(ends[1]) if len(ends) == 2 else frozen(np.array(ends, np.int64))
         text = np.frombuffer(bytes(blob), np.uint8) if blob else _NO_TEXT
-        return Messages(offsets, np.ndarray((len(values), 3), np.int64, b"".join(values)), text)
+        return EncodedMessages(offsets, np.ndarray((len(values), 3), np.int64, b"".join(values)), text)
 
 
 def _put_text(text: str, texts: tuple[tuple[int, int], ...], put: Callable[[bytes], None], blob: bytearray) -> None:
@@ -178,22 +178,22 @@ def folded_text(text: str, folded: int) -> str:
 class Seen(NamedTuple):
     """What is known of messages: some of them, and how large their regions are, by attribute."""
 
-    messages: Messages | None
+    messages: EncodedMessages | None
     sizes: Mapping[str, tuple[float, float]]
 
 
-class Sample:
+class MessageSample:
     """Some of the last messages, one in so many: what the next packing estimates from."""
 
     ROOM, EVERY = 256, 16
 
     def __init__(self) -> None:
         self.turn = 0  # the number of messages
-        self._kept: list[Messages] = []
+        self._kept: list[EncodedMessages] = []
         self._sizes: dict[str, tuple[float, float]] = {}
         self._lock = forking.make_lock(forking.SAMPLING)
 
-    def note(self, scalars: Messages | None, objects: Mapping[tuple[str, str], Any]) -> None:
+    def note(self, scalars: EncodedMessages | None, objects: Mapping[tuple[str, str], Any]) -> None:
         """Take a message into account, if it is its turn."""
         self.turn += 1
         if self.turn % self.EVERY and self.turn > self.ROOM:
@@ -217,7 +217,7 @@ class Sample:
             return Seen(joined_messages(self._kept, places.forms) if self._kept else None, dict(self._sizes))
 
 
-def joined_messages(parts: list[Messages], forms: NDArray[np.uint8]) -> Messages:
+def joined_messages(parts: list[EncodedMessages], forms: NDArray[np.uint8]) -> EncodedMessages:
     """Messages of several encodings, one after another; forms are those of the places."""
     offsets, values, count, text = [np.zeros(1, np.int64)], [], 0, 0
     for part in parts:
@@ -227,4 +227,4 @@ def joined_messages(parts: list[Messages], forms: NDArray[np.uint8]) -> Messages
         values.append(own)
         count, text = count + len(own), text + len(part.blob)
     blob = np.concatenate([part.blob for part in parts])
-    return Messages(frozen(np.concatenate(offsets)), frozen(np.concatenate(values)), frozen(blob))
+    return EncodedMessages(frozen(np.concatenate(offsets)), frozen(np.concatenate(values)), frozen(blob))

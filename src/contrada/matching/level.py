@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from contrada.geometry import Region, RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of
-from contrada.index.raw import FILTER, Raw, joined_raw
+from contrada.index.raw import FILTER, RawRecords, joined_raw
 from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
 from contrada.index.scalars import (
     A_POINT,
@@ -23,31 +23,33 @@ from contrada.index.scalars import (
     NOTHING_BESIDE,
     NOWHERE,
     Beside,
-    Messages,
+    EncodedMessages,
     ScalarIndex,
 )
-from contrada.index.scanned import Scanned
+from contrada.index.scanned import RecordView
 from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.encoding import Places, Seen
-from contrada.matching.residual import Checks, Constraints
+from contrada.matching.residual import Constraints, Residual
 from contrada.model.forms import TEXT
 
 Place = tuple[str, str]  # an attribute, and the type of values that constraints on it are about
 Part = Constraints | OwnConstraints
-Indexed = PackedTree | OwnIndex | Checks | OwnChecks
+Indexed = PackedTree | OwnIndex | Residual | OwnChecks
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
 _FIRST, _NO_REGION, _POINT = (frozen(np.array([number], np.int64)) for number in (0, NOTHING, A_POINT))
 _NO_FILTERS = frozen(np.empty(0, np.int64))
-NO_SCALARS = Messages(frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8)))
+NO_SCALARS = EncodedMessages(
+    frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8))
+)
 
 
 class Message(NamedTuple):
     """A message: its regions, points and values of added types, and the rest as kernels take it, if anybody asks."""
 
     objects: Mapping[Place, Any]
-    scalars: Messages | None
+    scalars: EncodedMessages | None
 
 
 class Added(NamedTuple):
@@ -55,7 +57,7 @@ class Added(NamedTuple):
 
     reached: Mapping[Place, Part]
     further: Mapping[Place, Part]
-    raw: Raw | None = None
+    raw: RawRecords | None = None
 
 
 class Level(NamedTuple):
@@ -66,8 +68,8 @@ class Level(NamedTuple):
     """
 
     trees: Mapping[Place, PackedTree | OwnIndex]
-    checks: Mapping[Place, Checks | OwnChecks]
-    scalars: ScalarIndex | Scanned | None
+    checks: Mapping[Place, Residual | OwnChecks]
+    scalars: ScalarIndex | RecordView | None
     filters: int
 
     def match(self, message: Message) -> NDArray[np.int64]:
@@ -120,11 +122,11 @@ class Level(NamedTuple):
             return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
         return Beside(frozen(np.array([[value.x, value.y, value.x, value.y]])), NO_REGIONS, _POINT, table)
 
-    def _checks_beside(self) -> Checks | None:
+    def _checks_beside(self) -> Residual | None:
         """The checks that are made together with packed scalars."""
         assert isinstance(self.scalars, ScalarIndex)
         checks = None if self.scalars.place is None else self.checks.get(self.scalars.place)
-        return checks if isinstance(checks, Checks) and isinstance(checks.column, RegionArray) else None
+        return checks if isinstance(checks, Residual) and isinstance(checks.column, RegionArray) else None
 
     @property
     def is_checked_beside(self) -> bool:
@@ -168,14 +170,14 @@ def merge_levels(
     """One level of the filters of several that are alive, and of further constraints."""
     reached: dict[Place, list[Any]] = defaultdict(list)
     further: dict[Place, list[Any]] = defaultdict(list)
-    raw: list[Raw] = []
+    raw: list[RawRecords] = []
     for level in levels:
         for place, tree in level.trees.items():
             reached[place].append(_alive(level.part_of(tree), is_alive))
         for place, checks in level.checks.items():
             further[place].append(_alive(level.part_of(checks), is_alive))
         if level.scalars is not None:
-            own = level.scalars.raw() if isinstance(level.scalars, Scanned) else raw_of(level.scalars)
+            own = level.scalars.raw() if isinstance(level.scalars, RecordView) else raw_of(level.scalars)
             raw.append(own._replace(records=own.records[is_alive(own.records[:, FILTER].astype(np.int32))]))
     if added is not None:
         for place, part in added.reached.items():
@@ -204,7 +206,7 @@ def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalar
 
 
 def _packed_mixed(
-    reached: Mapping[Place, Part], further: Mapping[Place, Part], raw: Raw, places: Places, seen: Seen
+    reached: Mapping[Place, Part], further: Mapping[Place, Part], raw: RawRecords, places: Places, seen: Seen
 ) -> Level:
     """The same with scalar constraints: each filter is reached through whatever fewest messages satisfy."""
     numbers = [part.filters for group in (reached, further) for part in group.values()]

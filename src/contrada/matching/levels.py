@@ -20,7 +20,7 @@ from contrada import forking, kernels
 from contrada.index.packed import GATE
 from contrada.index.scalars import ScalarIndex
 from contrada.matching.buffer import Buffer
-from contrada.matching.encoding import Places, Sample
+from contrada.matching.encoding import MessageSample, Places
 from contrada.matching.level import EMPTY, Added, Alive, Level, merge_levels
 from contrada.matching.snapshot import Snapshot
 from contrada.model import Predicate
@@ -54,7 +54,7 @@ class Store:
         self.lock = forking.make_lock(forking.UPDATING)  # for all who publish
         self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
         self.places = places or Places()
-        self.sample = Sample()
+        self.sample = MessageSample()
         self._buffer = Buffer(self.places)
         self._patience = 0
         self._next_look = LOOK_AFTER  # by the number of messages

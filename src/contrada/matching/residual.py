@@ -47,11 +47,11 @@ class Constraints(NamedTuple):
         """An index over them."""
         return PackedTree(self.column, self.masks, self.filters)
 
-    def checks(self) -> Checks:
+    def checks(self) -> Residual:
         """The same, to be asked filter by filter."""
         order = np.argsort(self.filters, kind="stable")
         masks, column = settled(self.masks[order]), reordered(self.column, order)
-        return Checks.of(Constraints(self.filters[order], masks, column))
+        return Residual.of(Constraints(self.filters[order], masks, column))
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
@@ -63,7 +63,7 @@ class Constraints(NamedTuple):
         return share
 
 
-class Checks:
+class Residual:
     """Constraints by filter: those of filter first + k stand from offsets[k] to offsets[k + 1]."""
 
     __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets")
@@ -76,7 +76,7 @@ class Checks:
         self._table: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, part: Constraints) -> Checks:
+    def of(cls, part: Constraints) -> Residual:
         """Constraints in the order of their filters, one at least."""
         counts = np.bincount(part.filters - part.filters[0])
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)

@@ -20,15 +20,15 @@ from contrada.geometry.directories import read_header as read_kind_header
 from contrada.geometry.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import KINDS as TREE_KINDS
 from contrada.index.packed import PackedTree, check_kinds, tree_arrays, tree_from_arrays
-from contrada.index.scalars import Arrays as ScalarArrays
+from contrada.index.scalars import ScalarArrays as ScalarArrays
 from contrada.index.scalars import ScalarIndex, scalars_from_arrays
-from contrada.index.scanned import Scanned
+from contrada.index.scanned import RecordView
 from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
 from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
-from contrada.matching.residual import Checks, Constraints
+from contrada.matching.residual import Constraints, Residual
 
 KIND = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
@@ -62,7 +62,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "reached": saved.level.filters,
         "scalars": _scalars_header(saved.level.scalars),
         "trees": [list(place) for place, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
-        "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Checks)],
+        "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Residual)],
         "own": _own_parts(saved.level),
     }
     save_directory(KIND, directory, _arrays_of(saved), header, replace)
@@ -178,7 +178,7 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
-    for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Checks)):
+    for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Residual)):
         arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_KINDS})
         arrays.update({f"check{k}-{name}": array for name, array in _column_arrays(checks.column).items()})
     if isinstance(saved.level.scalars, ScalarIndex):
@@ -235,7 +235,7 @@ def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: 
     return tree
 
 
-def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> Checks:
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> Residual:
     """Further constraints of filters with numbers below `numbered`."""
     filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
     check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets), strict=True)), CHECK_KINDS)
@@ -249,14 +249,14 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered
         points = arrays[f"{prefix}-xy"]
         check_kinds({"xy": points}, TREE_KINDS)
         require(len(points) == count, "points and filters differ in number")
-        return Checks(Constraints(filters, masks, PointArray(points)), offsets)
+        return Residual(Constraints(filters, masks, PointArray(points)), offsets)
     own = {name: arrays[f"{prefix}-{name}"] for name in Arrays._fields}
     check_kinds(own, TREE_KINDS)
     check_regions(Arrays(**own), count)
-    return Checks(Constraints(filters, masks, RegionArray(Arrays(**own))), offsets)
+    return Residual(Constraints(filters, masks, RegionArray(Arrays(**own))), offsets)
 
 
-def _scalars_header(scalars: ScalarIndex | Scanned | None) -> dict[str, Any] | None:
+def _scalars_header(scalars: ScalarIndex | RecordView | None) -> dict[str, Any] | None:
     """What is to be known of scalar constraints beside their arrays; a table is packed before it is saved."""
     if not isinstance(scalars, ScalarIndex):
         return None

@@ -17,7 +17,7 @@ from contrada.errors import ArgumentError, CrsError, FilterError, KeyInUseError,
 from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.mixed import Part
+from contrada.geometry.mixed import ValueRows
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.census import kinds_by_attribute
@@ -250,7 +250,7 @@ class ForwardingTable:
     def _match_table(self, snapshot: Snapshot, messages: Any, by: str, threads: int | None) -> ManyMatches:
         """Match the rows of an Arrow table column by column."""
         table = as_table(messages, self._crs)
-        columns: dict[str, list[Part]] = {}
+        columns: dict[str, list[ValueRows]] = {}
         rejected: dict[int, Rejection] = {}
         for name in asked_columns(table, self._crs):
             columns[name], bad = checked_column(table, name, self._crs.get(name))

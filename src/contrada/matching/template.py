@@ -12,7 +12,7 @@ from contrada.formats.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrow_checks import bad_texts
 from contrada.index.packed import reordered
-from contrada.index.raw import FILTER, PLACE, Raw, joined_raw
+from contrada.index.raw import FILTER, PLACE, RawRecords, joined_raw
 from contrada.matching.encoding import Places
 from contrada.matching.level import Added, Place
 from contrada.matching.residual import Constraints
@@ -20,7 +20,7 @@ from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 
 
-class Bound(NamedTuple):
+class BoundTemplate(NamedTuple):
     """A template bound to rows: the constraints of its filters in arrays, and the names of the rows.
 
     Filter k of row r has the number r * filters + k, so that the filters of a row stand together.
@@ -29,7 +29,7 @@ class Bound(NamedTuple):
     rows: int
     filters: int  # of each row
     spatial: list[list[tuple[Place, Constraints]]]  # of each filter, the narrowest first
-    scalars: list[tuple[forms.Place, Raw]]
+    scalars: list[tuple[forms.Place, RawRecords]]
     long: list[Constraint]  # those whose numbers the table must take note of
     keys: Any | None
     subscribers: Any | None
@@ -56,7 +56,7 @@ def _joined(parts: dict[Place, list[Constraints]]) -> dict[Place, Constraints]:
     return {place: group[0].joined(group[1:]) for place, group in parts.items()}
 
 
-def _numbered(raw: Raw, first: int, place: int) -> Raw:
+def _numbered(raw: RawRecords, first: int, place: int) -> RawRecords:
     """Records of filters first.. at a place."""
     records = raw.records.copy()
     records[:, FILTER] += first
@@ -64,7 +64,7 @@ def _numbered(raw: Raw, first: int, place: int) -> Raw:
     return raw._replace(records=records)
 
 
-def bind_template(rows: Any, template: Predicate) -> Bound:
+def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
     """Bind a template to the rows of an Arrow table."""
     named = {column.name for part in template for constraint in part for column in constraint.columns}
     whole = table_of(rows)
@@ -73,7 +73,7 @@ def bind_template(rows: Any, template: Predicate) -> Bound:
         raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
     columns: dict[Any, RegionArray | PointArray] = {}  # by what stands in the template: each is read once
     spatial: list[list[tuple[Place, Constraints]]] = []
-    scalars: list[tuple[forms.Place, Raw]] = []
+    scalars: list[tuple[forms.Place, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
         numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
@@ -85,7 +85,7 @@ def bind_template(rows: Any, template: Predicate) -> Bound:
                     records[:, FILTER] = numbers[records[:, FILTER]]
                     scalars.append((place, raw._replace(records=records)))
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
-    return Bound(table.num_rows, len(template), spatial, scalars, long, *names)
+    return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
 
 
 def _bind_spatial(

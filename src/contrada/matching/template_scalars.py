@@ -21,7 +21,7 @@ from contrada.index.raw import (
     LOW_REST,
     LOW_SHIFT,
     OPEN,
-    Raw,
+    RawRecords,
     raw_of_tests,
 )
 from contrada.model.constraint import Constraint, check_pattern
@@ -38,7 +38,7 @@ ENDS = {
 SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
-class Operands(NamedTuple):
+class OperandColumn(NamedTuple):
     """Operands of a form: (key, rest), or where text begins and ends."""
 
     form: int
@@ -47,7 +47,7 @@ class Operands(NamedTuple):
     blob: NDArray[np.uint8]
 
 
-def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, Raw]]:
+def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
     """Records of a constraint for every row of an Arrow table, by place; the number of the place is to be filled in.
 
     Constraints on long numbers, which the table must take note of, are added to a list.
@@ -81,7 +81,7 @@ def column_of(constraint: Constraint, name: str, table: Any) -> Any:
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
-def _operands(constraint: Constraint, value: Any, table: Any) -> Operands | None:
+def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn | None:
     """The operands of a column, if they come without a look at each: doubles, small integers, text, times, booleans.
 
     Of a value that stands in the template itself they are all the same.
@@ -99,13 +99,13 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> Operands | None
     if constraint.casei or constraint.accenti:
         return None
     if pa.types.is_boolean(kind) and constraint.operator in ("=", "!=", *SETS):  # the rest is refused row by row
-        return Operands(BOOLEAN, np.asarray(array.cast(pa.int64())), none, no_text)
+        return OperandColumn(BOOLEAN, np.asarray(array.cast(pa.int64())), none, no_text)
     if pa.types.is_timestamp(kind):
         per = {"s": 10**6, "ms": 10**3, "us": 1}.get(kind.unit)
         ticks = np.asarray(array.cast(pa.int64()))
         if per is None:
-            return Operands(TIME, ticks // 1000, ticks % 1000, no_text)
-        return Operands(TIME, ticks * per, none, no_text)
+            return OperandColumn(TIME, ticks // 1000, ticks % 1000, no_text)
+        return OperandColumn(TIME, ticks * per, none, no_text)
     if pa.types.is_integer(kind):
         largest = pc.max(pc.abs(array.cast(pa.float64(), safe=False))).as_py() or 0
         if largest >= EXACT_INTEGERS:
@@ -116,10 +116,10 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> Operands | None
     if np.isnan(numbers).any():
         return None
     bits = numbers.view(np.int64)
-    return Operands(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
+    return OperandColumn(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
 
 
-def _constant(constraint: Constraint, value: Any, rows: int) -> Operands | None:
+def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | None:
     """A value of the template for every row; long numbers are left to those who note them."""
     if exact_operands(value):
         return None
@@ -129,10 +129,10 @@ def _constant(constraint: Constraint, value: Any, rows: int) -> Operands | None:
     is_text = isinstance(operand, bytes)
     first, second = (0, len(operand)) if is_text else operand
     blob = np.frombuffer(operand, np.uint8) if isinstance(operand, bytes) else np.empty(0, np.uint8)
-    return Operands(test.form, np.full(rows, first, np.int64), np.full(rows, second, np.int64), blob)
+    return OperandColumn(test.form, np.full(rows, first, np.int64), np.full(rows, second, np.int64), blob)
 
 
-def _texts(constraint: Constraint, array: Any) -> Operands:
+def _texts(constraint: Constraint, array: Any) -> OperandColumn:
     """Text, folded if need be: each distinct one once."""
     import pyarrow as pa
 
@@ -143,10 +143,10 @@ def _texts(constraint: Constraint, array: Any) -> Operands:
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - np.array([len(text) for text in texts], np.int64)
     assert isinstance(encoded, pa.DictionaryArray)
-    return Operands(TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
+    return OperandColumn(TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
 
 
-def _records(operator: str, low: Operands, high: Operands) -> Raw:
+def _records(operator: str, low: OperandColumn, high: OperandColumn) -> RawRecords:
     """Records that ask for an interval, by the operands of its ends."""
     low_end, high_end = ENDS[operator]
     negated = NOT if operator in ("!=", "not between") else 0
@@ -158,10 +158,10 @@ def _records(operator: str, low: Operands, high: Operands) -> Raw:
     if high_end:
         moved = len(low.blob) if low.form >= TEXT else 0
         records[:, HIGH], records[:, HIGH_REST] = high.first + moved, high.second + moved
-    return Raw(records, np.empty((0, 2), np.int64), np.concatenate([low.blob, high.blob]))
+    return RawRecords(records, np.empty((0, 2), np.int64), np.concatenate([low.blob, high.blob]))
 
 
-def _sets(operator: str, columns: list[Operands]) -> Raw:
+def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
     """Records that ask for one of several operands, by the columns of these: in order, each once."""
     rows, form, blob = len(columns[0].first), columns[0].form, np.concatenate([each.blob for each in columns])
     moved = np.cumsum([0, *(len(each.blob) for each in columns[:-1])]) if form >= TEXT else [0] * len(columns)
@@ -182,10 +182,10 @@ def _sets(operator: str, columns: list[Operands]) -> Raw:
     records[:, ASKED] = SET + NOT * operator.startswith("not ")
     records[:, LOW_REST] = np.cumsum(sizes)
     records[:, LOW] = records[:, LOW_REST] - sizes
-    return Raw(records, distinct[ranks[is_new]], blob)
+    return RawRecords(records, distinct[ranks[is_new]], blob)
 
 
-def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, Raw]] | None:
+def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawRecords]] | None:
     """LIKE and its kin with a column of text: each distinct text is looked at once; None for other columns."""
     import pyarrow as pa
 
@@ -205,7 +205,7 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, Raw]
     return _gathered(constraint.attribute, tests, codes)
 
 
-def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tuple[Place, Raw]]:
+def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tuple[Place, RawRecords]]:
     """Records for every row, which has the test of its code; by place, since tests may be about different forms."""
     forms = np.array([test.form for test in tests], np.int64)
     gathered = []
@@ -218,7 +218,7 @@ def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tu
     return gathered
 
 
-def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> Raw:
+def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawRecords:
     """The same constraint for every row."""
     if exact_operands(constraint.value):
         long.append(constraint)
@@ -228,7 +228,7 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> Raw:
     return one._replace(records=records)
 
 
-def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, Raw]]:
+def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
     """The same row by row, for operands that must be looked at one by one."""
     columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
     tests = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contrada.geometry import RegionArray
 from contrada.geometry.arrays import concatenate, frozen
 from contrada.geometry.pool import map_threaded
-from contrada.index.scalars import NO_REGIONS, Beside, Messages, ScalarIndex
+from contrada.index.scalars import NO_REGIONS, Beside, EncodedMessages, ScalarIndex
 from contrada.matching.columns import Counted, slice_count, sorted_rows
 from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Message, Place
@@ -49,7 +49,7 @@ def match_together(
 
 
 def _level_pairs(
-    level: Level, objects: list[Mapping[Place, Any]], scalars: Messages | None
+    level: Level, objects: list[Mapping[Place, Any]], scalars: EncodedMessages | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of messages and the filters of a level that each satisfies."""
     index = level.scalars
@@ -66,7 +66,7 @@ def _level_pairs(
     return np.repeat(np.arange(len(counts)), counts), filters
 
 
-def _one(scalars: Messages | None, number: int) -> Messages | None:
+def _one(scalars: EncodedMessages | None, number: int) -> EncodedMessages | None:
     """One message of several."""
     return None if scalars is None else scalars._replace(offsets=scalars.offsets[number : number + 2])
 

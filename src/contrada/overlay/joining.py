@@ -7,7 +7,7 @@ import msgspec
 from contrada.overlay.protocol import (
     MOST_HOPS,
     Adopted,
-    Entry,
+    ChildEntry,
     Join,
     Leave,
     Orphaned,
@@ -150,7 +150,7 @@ def replace(peer: PeerState, note: Replace) -> None:
         settle(peer, level)
 
 
-def _claim(peer: PeerState, level: int, child: PeerId, entry: Entry, believed: PeerId) -> None:
+def _claim(peer: PeerState, level: int, child: PeerId, entry: ChildEntry, believed: PeerId) -> None:
     """Tell a child that takes another peer for its parent, from whom the node was got, who is.
 
     The child was told so when the node changed hands, under the name that it had then; but whoever bore that name may

@@ -16,7 +16,7 @@ PeerId = int | str
 MOST_HOPS = 64  # of a note that is passed on: no tree is so high, so that only a fault of the tree goes further
 
 
-class Entry(NamedTuple):
+class ChildEntry(NamedTuple):
     """What a parent knows of a child: the box of the child's node, and the box of the child's own subscriptions.
 
     With sketches also a few boxes that together cover all that the node has below it; none means the box itself.
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     parts: tuple[Box, ...] = ()
 
 
-Table = dict[PeerId, Entry]
+Table = dict[PeerId, ChildEntry]
 
 
 class Note(msgspec.Struct, frozen=True, tag=True):
@@ -39,7 +39,7 @@ class Join(Note, frozen=True):
 
     peer: PeerId
     level: int
-    entry: Entry
+    entry: ChildEntry
     is_whole: bool  # the node has enough children to be an inner node
     previous: PeerId | None = None  # who gave the node away; else the peer asks for itself
     reinserted: int = 0  # a bit for every level whose overflow has been met by reinsertion already
@@ -58,7 +58,7 @@ class Adopted(Note, frozen=True):
 
     level: int
     child: PeerId
-    entry: Entry
+    entry: ChildEntry
     parent: PeerId
     previous: tuple[PeerId, ...] = ()  # your parent before, if it gave you to me, or who was to have you
     hops: int = 0
@@ -70,7 +70,7 @@ class Report(Note, frozen=True):
     level: int
     child: PeerId
     parent: PeerId
-    entry: Entry
+    entry: ChildEntry
     added: Table = {}
     reinserted: int = 0
     hops: int = 0
@@ -95,7 +95,7 @@ class Replace(Note, frozen=True):
     old: PeerId
     new: PeerId
     parent: PeerId
-    entry: Entry
+    entry: ChildEntry
     hops: int = 0
 
 
@@ -126,7 +126,7 @@ class Beat(Note, frozen=True):
     """I live, and this is my node: from child to parent."""
 
     level: int
-    entry: Entry
+    entry: ChildEntry
     contacts: tuple[PeerId, ...] = ()
 
 

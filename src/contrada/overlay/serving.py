@@ -24,11 +24,11 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
-from contrada.overlay.space import Asked, Space
+from contrada.overlay.space import PeerQueries, Space
 from contrada.overlay.wire import (
     HANDSHAKE_SECONDS,
-    Answer,
     Offer,
+    OfferAnswer,
     check_note,
     encode,
     peers_in,
@@ -83,7 +83,7 @@ class PeerServer:
     def __init__(
         self,
         listen: str,
-        asked: Asked,
+        asked: PeerQueries,
         space: Space,
         rules: Rules,
         deliver: Callable[[Publication], None],
@@ -213,13 +213,13 @@ class PeerServer:
         note: AnyNote = frame
         return note
 
-    def _offered(self, frame: object) -> Answer:
+    def _offered(self, frame: object) -> OfferAnswer:
         if not isinstance(frame, Offer):
             raise OverlayError(f"{type(frame).__name__} from somebody who is no peer")
         try:
-            return Answer(self.publish(frame.body))
+            return OfferAnswer(self.publish(frame.body))
         except ContradaError as error:
-            return Answer(None, str(error))
+            return OfferAnswer(None, str(error))
 
     def _handle(self, sender: PeerId, note: AnyNote) -> None:
         self._send(self.peer.handle(sender, note, asyncio.get_running_loop().time()))
@@ -309,7 +309,7 @@ class PeerServer:
                 await closed(writer)
 
 
-async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
+async def offer(to: str, bodies: list[str], door: Door) -> list[OfferAnswer]:
     """Publish messages through a peer, as somebody who is none."""
     async with asyncio.timeout(CONNECT_SECONDS + len(bodies)):
         reader, writer = await connect(to, door)
@@ -319,7 +319,7 @@ async def offer(to: str, bodies: list[str], door: Door) -> list[Answer]:
             for body in bodies:
                 writer.write(encode(Offer(body)))
                 answer = await read_frame(reader)
-                if not isinstance(answer, Answer):
+                if not isinstance(answer, OfferAnswer):
                     raise OverlayError(f"{to} gave no answer")
                 answers.append(answer)
             return answers

@@ -25,7 +25,7 @@ EVERYWHERE: Side = (-math.inf, math.inf)
 KINDS = ("number", "region")
 
 
-class Attribute(NamedTuple):
+class RoutingAttribute(NamedTuple):
     """An attribute that routes."""
 
     name: str
@@ -45,7 +45,7 @@ class Space:
     (5.0, 0.0, 0.0, 5.0, 2.0, 1.0)
     """
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
+    def __init__(self, attributes: Iterable[RoutingAttribute]) -> None:
         self.attributes = tuple(attributes)
         if not self.attributes:
             raise OverlayError("an overlay needs at least one attribute to route by")
@@ -61,7 +61,7 @@ class Space:
     def parse(cls, text: str) -> Space:
         """The space of a list of names, each a number unless `:region` follows."""
         parts = [part.strip().partition(":") for part in text.split(",")]
-        return cls(Attribute(name.strip(), kind.strip() or "number") for name, _, kind in parts)
+        return cls(RoutingAttribute(name.strip(), kind.strip() or "number") for name, _, kind in parts)
 
     @classmethod
     def of(cls, predicates: Iterable[Predicate]) -> Space:
@@ -77,7 +77,7 @@ class Space:
                 found.setdefault(constraint.attribute, "number")
             elif isinstance(constraint.operator, RelationSet):
                 found.setdefault(constraint.attribute, "region")
-        return cls(Attribute(name, kind) for name, kind in found.items())
+        return cls(RoutingAttribute(name, kind) for name, kind in found.items())
 
     def __str__(self) -> str:
         return ",".join(f"{name}:{kind}" for name, kind in self.attributes)
@@ -184,7 +184,7 @@ def _region_bounds(constraint: Constraint) -> list[Side]:
     return _spatial_sides(constraint.value)
 
 
-class Asked:
+class PeerQueries:
     """Subscriptions that are predicates: boxes to route by, and every constraint tested at delivery.
 
     The body of a publication is the message, or its JSON.

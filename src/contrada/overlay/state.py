@@ -14,8 +14,8 @@ from contrada.overlay.protocol import (
     MOST_HOPS,
     Adopted,
     AnyNote,
+    ChildEntry,
     Down,
-    Entry,
     Leave,
     Orphaned,
     PeerId,
@@ -74,9 +74,9 @@ class PeerState:
         """True if the highest node may be an inner node: it is a leaf, or has enough children."""
         return self.top == 0 or len(self.nodes[-1]) >= self.rules.least
 
-    def entry(self, level: int) -> Entry:
+    def entry(self, level: int) -> ChildEntry:
         """What a parent should know of the node of a level."""
-        return Entry(self.boxes[level], self.own, self.parts[level])
+        return ChildEntry(self.boxes[level], self.own, self.parts[level])
 
     def children_at(self, level: int) -> Children:
         """The children of a node of this peer, made anew if they are not what they were when last asked for."""

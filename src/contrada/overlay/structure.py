@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contrada import kernels
 from contrada.overlay.boxes import bounds, largest, nearest, rows_of
-from contrada.overlay.protocol import Adopted, Entry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
+from contrada.overlay.protocol import Adopted, ChildEntry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
 from contrada.overlay.sketch import parts_of
 from contrada.overlay.state import PeerState
 
@@ -67,7 +67,9 @@ def _split(peer: PeerState, level: int, added: Table) -> Table:
     kept = {child: table[child] for child, group in zip(children, groups, strict=True) if group == mine}
     given = {child: table[child] for child, group in zip(children, groups, strict=True) if group != mine}
     heir = best_cover(peer, given)
-    entry = Entry(bounds([each.box for each in given.values()]), given[heir].own, parts_of(peer.rules, level, given))
+    entry = ChildEntry(
+        bounds([each.box for each in given.values()]), given[heir].own, parts_of(peer.rules, level, given)
+    )
     peer.nodes[level] = kept
     is_top = level == peer.top
     parent = peer.parent if is_top and peer.parent is not None else peer.id

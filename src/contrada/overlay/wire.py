@@ -19,7 +19,7 @@ import msgspec
 
 from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
-from contrada.overlay.protocol import AnyNote, Entry, Note, PeerId, Place, Publication, Take
+from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
 from contrada.overlay.rules import LARGEST_SKETCH
 
 LONGEST_GREETING = 1 << 16  # bytes of a frame from somebody who has not proved anything yet
@@ -51,14 +51,14 @@ class Offer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     body: str
 
 
-class Answer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+class OfferAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """What became of an offer: its key, or why it was refused."""
 
     key: str | None
     reason: str | None = None
 
 
-Frame = AnyNote | Offer | Answer | Hello | Proof
+Frame = AnyNote | Offer | OfferAnswer | Hello | Proof
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
@@ -108,7 +108,7 @@ def check_note(note: Frame, dimensions: int) -> None:
         raise OverlayError(f"{type(note).__name__} does not belong here")
     check_limit("note_peers", sum(1 for _ in peers_in(note)), f"a {type(note).__name__}")
     for value in _parts(note):
-        if isinstance(value, Entry):
+        if isinstance(value, ChildEntry):
             for box in (value.box, value.own, *value.parts):
                 _check_box(box, dimensions)
             if len(value.parts) > LARGEST_SKETCH:
@@ -151,7 +151,7 @@ def peers_in(note: Note) -> Iterator[PeerId]:
 
 def _parts(value: Any) -> Iterable[Any]:
     """All values within a note."""
-    if isinstance(value, Entry | Publication):
+    if isinstance(value, ChildEntry | Publication):
         yield value
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:

@@ -54,7 +54,7 @@ class Use:
     __del__ = close
 
 
-class Opened(NamedTuple):
+class OpenTable(NamedTuple):
     """A table that is open in this process, and the names of its rows as columns."""
 
     table: ForwardingTable
@@ -63,7 +63,7 @@ class Opened(NamedTuple):
     bytes: int
 
 
-_OPEN: OrderedDict[str, Opened] = OrderedDict()
+_OPEN: OrderedDict[str, OpenTable] = OrderedDict()
 _LOCK = forking.make_lock(forking.OPENING)
 
 
@@ -73,12 +73,12 @@ def cache_home() -> Path:
     return kernels.parent.parent if kernels.parent.name == "kernels" else kernels
 
 
-def opened(artifact: Artifact) -> Opened:
+def opened(artifact: Artifact) -> OpenTable:
     """The table of an artifact, open and mapped; it stays open in this process, with a few others."""
     return _opened(artifact, lambda: len(_OPEN) >= OPEN_TABLES)
 
 
-def opened_part(artifact: Artifact) -> Opened:
+def opened_part(artifact: Artifact) -> OpenTable:
     """The same for a partition: others stay open while they are small, and none where addresses are limited.
 
     A partition may be as large as the memory of a worker, and Spark limits that by limiting its addresses.
@@ -88,7 +88,7 @@ def opened_part(artifact: Artifact) -> Opened:
     return _opened(artifact, lambda: sum(one.bytes for one in _OPEN.values()) + artifact.bytes > most)
 
 
-def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> Opened:
+def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> OpenTable:
     with _LOCK:
         found = _OPEN.get(artifact.digest)
         if found is None:
@@ -99,7 +99,7 @@ def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> Opened:
         return found
 
 
-def open_copy(artifact: Artifact, root: Path) -> Opened:
+def open_copy(artifact: Artifact, root: Path) -> OpenTable:
     """Open the copy of an artifact under `root`, fetched if it is not there or not good."""
     from filelock import FileLock
 
@@ -115,7 +115,7 @@ def open_copy(artifact: Artifact, root: Path) -> Opened:
                 remove_unused(root)
             os.utime(use.file)
             # _is_good and _fetch have read the checksums.
-            return Opened(ForwardingTable.open(copy, verify=False), saved_names(copy), use, artifact.bytes)
+            return OpenTable(ForwardingTable.open(copy, verify=False), saved_names(copy), use, artifact.bytes)
     except BaseException as error:
         use.close()
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:

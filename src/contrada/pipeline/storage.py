@@ -11,7 +11,7 @@ from contrada.pipeline.artifacts import WITHOUT_RENAME, store_of
 UNFINISHED = ".new-"  # first in the names of what is being written
 
 
-class Place:
+class Storage:
     """Files by their names under one directory, which is made when something is written.
 
     >>> import tempfile
@@ -27,9 +27,9 @@ class Place:
         self.where = text.rstrip("/") if "://" in text or text.startswith("file:") else os.path.abspath(text)
         self._store, self._root = store_of(self.where)
 
-    def inner(self, name: str) -> Place:
+    def inner(self, name: str) -> Storage:
         """A directory below this one."""
-        return Place(f"{self.where}/{name}")
+        return Storage(f"{self.where}/{name}")
 
     def read(self, name: str) -> bytes | None:
         """What a file holds; None if it is not there."""

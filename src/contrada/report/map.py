@@ -13,7 +13,7 @@ import numpy as np
 from contrada.amounts import counted
 from contrada.geometry.outline import common_box, extents, svg_paths
 from contrada.report.charts import label, matches_of
-from contrada.report.sample import DrawnRegion, Sample
+from contrada.report.sample import DrawnRegion, DrawnSample
 
 MAP = 20_000  # width of the map in its own units
 CLASSES = 5  # shades of regions that matched
@@ -46,7 +46,7 @@ def legend(most: int) -> list[tuple[int, str]]:
     return [(0, "0")] + [(step, label(low, high)) for step, low, high in spans if low <= high]
 
 
-def map_drawing(sample: Sample, most: int) -> tuple[str, str]:
+def map_drawing(sample: DrawnSample, most: int) -> tuple[str, str]:
     """The map as SVG, and what its script needs to know as JSON that is safe inside a script element."""
     import pyarrow as pa
 
@@ -79,21 +79,21 @@ def map_drawing(sample: Sample, most: int) -> tuple[str, str]:
     return drawing, _facts(drawn)
 
 
-def _largest_first(sample: Sample, wkb: Any) -> Sample:
+def _largest_first(sample: DrawnSample, wkb: Any) -> DrawnSample:
     """The regions in the order in which they are drawn, so that none is hidden under a larger one."""
     order = np.argsort(-extents(wkb), kind="stable").tolist()
     position = {row: place for place, row in enumerate(order)}
     messages = (
         replace(message, regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
     )
-    return Sample(tuple(messages), tuple(sample.regions[row] for row in order))
+    return DrawnSample(tuple(messages), tuple(sample.regions[row] for row in order))
 
 
 def _region_title(region: DrawnRegion) -> str:
     return f"{region.key} · {region.subscriber}: {matches_of(region.matches)}"
 
 
-def _facts(sample: Sample) -> str:
+def _facts(sample: DrawnSample) -> str:
     facts = {
         "regions": [[region.key, region.subscriber, region.matches] for region in sample.regions],
         "messages": [

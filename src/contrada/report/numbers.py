@@ -97,7 +97,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedTables:
     """Two kept tables that several numbers come from.
 
     `messages`: message_id, copies, time, rejected (how many of the copies), matches. `units`: unit (the key, or the
@@ -110,7 +110,7 @@ class Counted:
 
 
 @contextmanager
-def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: str | None) -> Iterator[Counted]:
+def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: str | None) -> Iterator[CountedTables]:
     """Matches by message and by subscription, kept while the report is made."""
     from pyspark.sql import functions as F
 
@@ -126,7 +126,7 @@ def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: 
     unit = "key" if "key" in matches.columns else "subscriber"
     units = matches.groupBy(F.col(unit).cast("string").alias("unit")).agg(F.count(F.lit(1)).alias("matches")).persist()
     try:
-        yield Counted(by_message, units, unit == "key")
+        yield CountedTables(by_message, units, unit == "key")
     finally:
         by_message.unpersist()
         units.unpersist()
@@ -139,7 +139,7 @@ def _left_join(left: DataFrame, right: DataFrame) -> DataFrame:
 
 
 def numbers_of(
-    kept: Counted,
+    kept: CountedTables,
     *,
     subscriptions: DataFrame,
     rejected: DataFrame,
@@ -203,7 +203,7 @@ def _by_matches(messages: DataFrame) -> list[Any]:
     )
 
 
-def _by_matches_of_units(kept: Counted, subscriptions: DataFrame, set_aside: DataFrame | None) -> list[Any]:
+def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_aside: DataFrame | None) -> list[Any]:
     """A row for each place: rows given, their matches, and the weight, which counts keys or else subscribers.
 
     Rows set aside have no weight. Of several rows with one key the first good one is compiled and the others are set
@@ -244,7 +244,7 @@ def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
     )
 
 
-def _busiest(kept: Counted, subscriptions: DataFrame) -> tuple[Busy, ...]:
+def _busiest(kept: CountedTables, subscriptions: DataFrame) -> tuple[Busy, ...]:
     from pyspark.sql import functions as F
 
     top = kept.units.orderBy(F.desc("matches"), "unit").limit(TOP)

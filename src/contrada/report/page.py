@@ -13,7 +13,7 @@ from contrada.amounts import counted
 from contrada.report.charts import count, histogram, timeline
 from contrada.report.map import legend, map_drawing
 from contrada.report.numbers import Numbers, Reasons
-from contrada.report.sample import MATCHES, Sample
+from contrada.report.sample import MATCHES, DrawnSample
 
 SHOWN_FILTER = 240  # characters of a filter in the table
 GEOMETRY = re.compile(r"\b(MULTI)?(POLYGON|POINT|LINESTRING)\s*Z?\s*(?=\()|\b(BBOX|ENVELOPE)\s*(?=\()", re.IGNORECASE)
@@ -43,7 +43,7 @@ class Making:
         return seconds if seconds > 0 else None
 
 
-def render(numbers: Numbers, sample: Sample, making: Making) -> str:
+def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
     """The page."""
     most = max((region.matches for region in sample.regions), default=0)
     drawing, facts = map_drawing(sample, most)
@@ -146,7 +146,7 @@ TOOLS = """<div class="tools"><button id="in" type="button" aria-label="Zoom in"
 <button id="all" type="button" aria-label="Show everything">Fit</button></div>"""
 
 
-def _map(drawing: str, numbers: Numbers, sample: Sample, most: int) -> str:
+def _map(drawing: str, numbers: Numbers, sample: DrawnSample, most: int) -> str:
     if not drawing:
         return '<p class="nothing">Nothing to draw: neither messages nor subscriptions came with geometry.</p>'
     swatches = "".join(f'<li><i class="q{step}"></i>{words}</li>' for step, words in legend(most))
@@ -158,7 +158,7 @@ def _map(drawing: str, numbers: Numbers, sample: Sample, most: int) -> str:
     )
 
 
-def _what_is_drawn(numbers: Numbers, sample: Sample) -> str:
+def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
     regions = f"{count(len(sample.regions))} of {counted(numbers.subscriptions, 'subscription')}"
     messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
     return (

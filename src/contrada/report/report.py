@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contrada.errors import ContradaError
 from contrada.report.numbers import Numbers, counted, numbers_of
 from contrada.report.page import Making, render
-from contrada.report.sample import Sample, sample_of, time_column
+from contrada.report.sample import DrawnSample, sample_of, time_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,7 +108,7 @@ def report_and_numbers(
     )
     page = render(numbers, sample, making)
     while len(page.encode()) > LARGEST and (sample.messages or sample.regions):
-        sample = sample.halved() if len(sample.regions) > 1 else Sample((), ())
+        sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
         page = render(numbers, sample, making)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

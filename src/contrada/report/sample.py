@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from contrada.report.numbers import SHOWN, Counted, text_column
+from contrada.report.numbers import SHOWN, CountedTables, text_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,20 +48,20 @@ class DrawnRegion:
 
 
 @dataclass(frozen=True)
-class Sample:
+class DrawnSample:
     """What is drawn."""
 
     messages: tuple[DrawnMessage, ...]
     regions: tuple[DrawnRegion, ...]
 
-    def halved(self) -> Sample:
+    def halved(self) -> DrawnSample:
         """Half of it, for a page that became too large: every second message, the first half of the regions."""
         kept = len(self.regions) // 2
         messages = tuple(
             replace(message, regions=tuple(row for row in message.regions if row < kept))
             for message in self.messages[::2]
         )
-        return Sample(messages, self.regions[:kept])
+        return DrawnSample(messages, self.regions[:kept])
 
 
 def time_column(messages: DataFrame) -> str | None:
@@ -87,21 +87,21 @@ def _wkb(frame: DataFrame, name: str | None) -> Column:
     return (value if dict(frame.dtypes)[name] == "binary" else F.st_asbinary(value)).alias("wkb")
 
 
-def sample_of(kept: Counted, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> Sample:
+def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> DrawnSample:
     """Choose what is drawn, and fetch it."""
     chosen = _chosen(kept).persist()
     try:
         pairs = _pairs(chosen, matches, kept.by_key).persist()
         try:
             regions = _regions(kept, pairs, subscriptions)
-            return Sample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
+            return DrawnSample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
         finally:
             pairs.unpersist()
     finally:
         chosen.unpersist()
 
 
-def _chosen(kept: Counted) -> DataFrame:
+def _chosen(kept: CountedTables) -> DataFrame:
     """_chosen (the id), _time and _matches of the messages that are drawn; no attribute has such a name."""
     from pyspark.sql import functions as F
 
@@ -127,7 +127,7 @@ def _pairs(chosen: DataFrame, matches: DataFrame, by_key: bool) -> DataFrame:
     return ranked.where(F.col("rank") <= MATCHES).drop("rank")
 
 
-def _regions(kept: Counted, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
+def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
     """Those that the chosen messages matched, then others, until there are enough."""
     from pyspark.sql import functions as F
 

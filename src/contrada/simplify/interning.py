@@ -35,7 +35,7 @@ class Term(NamedTuple):
 Terms = tuple[Term, ...]  # of one filter, each once, sorted
 
 
-class Space:
+class RegionPool:
     """The different regions and points that constraints on one attribute name, in one coordinate system."""
 
     def __init__(self, attribute: str, values: Sequence[Value], groups: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ class Ground:
         self._covers: dict[tuple[int, int], bool] = {}
         self._conflicts: dict[tuple[int, int], bool] = {}
         self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
-        self.spaces: list[Space] = []
+        self.spaces: list[RegionPool] = []
         self._space_of: dict[tuple[str, str | None], int] = {}
         self.filters = self._interned(groups)
         self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
@@ -142,7 +142,7 @@ class Ground:
                         whose[space].append(self.group)
                     drafts[-1].append(Term(space, number, constraint.operator.mask))
         names = [attribute for attribute, _ in self._space_of]
-        self.spaces = [Space(*those) for those in zip(names, values, whose, strict=True)]
+        self.spaces = [RegionPool(*those) for those in zip(names, values, whose, strict=True)]
         items = [space.item_of.tolist() for space in self.spaces]
         return [
             tuple(sorted({t if t.space == OTHER else Term(t.space, items[t.space][t.item], t.mask) for t in draft}))

@@ -17,7 +17,7 @@ from contrada.geometry import Relation, relate_boxes
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.model.implication import MOST_PAIRS
-from contrada.simplify.interning import OTHER, Ground, Items, Space, Term, Terms
+from contrada.simplify.interning import OTHER, Ground, Items, RegionPool, Term, Terms
 from contrada.simplify.scalar_heads import ScalarHeads, rank_of
 
 FEW = 12  # filters that are compared each with each
@@ -72,7 +72,7 @@ def _uncovered_few(ground: Ground, filters: list[Terms]) -> list[Terms]:
 class _Entries:
     """The terms of one space in all filters, by item."""
 
-    def __init__(self, space: Space, terms: list[tuple[int, int, int]]) -> None:
+    def __init__(self, space: RegionPool, terms: list[tuple[int, int, int]]) -> None:
         entries = np.array(sorted(terms), np.int64).reshape(-1, 3)
         self.space = space
         self.items, self.masks, self.filters = (
@@ -219,7 +219,7 @@ class Redundancy:
         return [(a, b) for a, b in np.unique(pairs, axis=0).tolist()]
 
 
-def _boxes_fit(space: Space, a: Items, b: Items, admitted: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _boxes_fit(space: RegionPool, a: Items, b: Items, admitted: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which pairs have boxes that allow a relation of a to b among those admitted."""
     fits = np.ones(len(a), bool)
     chosen = np.flatnonzero(space.are_regions(a) & space.are_regions(b))

@@ -15,7 +15,7 @@ from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Note
 from contrada.overlay.rules import Rules
-from contrada.overlay.wire import Answer, Hello, Offer, Proof, check_note, decode, encode
+from contrada.overlay.wire import Hello, Offer, OfferAnswer, Proof, check_note, decode, encode
 from generators.boxes import draw_box, draw_point
 from hostile.registry import Door
 
@@ -46,7 +46,7 @@ def _frame(content: bytes) -> object:
 def _notes(rng: Random) -> dict[str, Any]:
     def entry() -> Any:
         box = draw_box(rng)
-        return protocol.Entry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
+        return protocol.ChildEntry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
 
     table = {k: entry() for k in (1, 2, "stranger")}
     join = protocol.Join("stranger", 0, entry(), True, None, 3)
@@ -70,7 +70,7 @@ def _notes(rng: Random) -> dict[str, Any]:
         "proof": Proof(b"d" * 32),
         "offer": Offer('{"a": 1}'),
         "offer of rubbish": Offer("[[["),
-        "answer": Answer("key", None),
+        "answer": OfferAnswer("key", None),
     }
 
 
@@ -79,7 +79,7 @@ def frame_corpus() -> dict[str, Any]:
     """Frames without their length."""
     found: dict[str, Any] = {name: encode(note)[4:] for name, note in _notes(Random(5)).items()}
     box = (0.0, 0.0, 1.0, 1.0)
-    many = {k: protocol.Entry(box, box) for k in range(11_000)}
+    many = {k: protocol.ChildEntry(box, box) for k in range(11_000)}
     return {
         **found,
         "nothing": b"",
@@ -87,14 +87,14 @@ def frame_corpus() -> dict[str, Any]:
         "deep maps": partial(lambda: b"\x81\xa1a" * 300_000),
         "array too long": b"\xdd\xff\xff\xff\xff",
         "text too long": b"\xdb\xff\xff\xff\xff",
-        "many children": partial(lambda: encode(protocol.Report(1, 1, 0, protocol.Entry(box, box), many, 2))[4:]),
+        "many children": partial(lambda: encode(protocol.Report(1, 1, 0, protocol.ChildEntry(box, box), many, 2))[4:]),
         "many tables": partial(lambda: encode(protocol.Take(1, 0, [many], 1, 2, False))[4:]),
         "many levels": partial(lambda: encode(protocol.Take(1, 0, [{}] * 200_000, 1, 2, False))[4:]),
         "many contacts": partial(
-            lambda: encode(protocol.Beat(0, protocol.Entry(box, box), tuple(range(200_000))))[4:]
+            lambda: encode(protocol.Beat(0, protocol.ChildEntry(box, box), tuple(range(200_000))))[4:]
         ),
         "many parts": partial(
-            lambda: encode(protocol.Beat(0, protocol.Entry(box, box, (box,) * 20_000)))[4:]
+            lambda: encode(protocol.Beat(0, protocol.ChildEntry(box, box, (box,) * 20_000)))[4:]
         ),
         "deep offer": partial(lambda: encode(Offer("[" * 400_000))[4:]),
         "long text": partial(lambda: msgspec.msgpack.encode({"type": "Offer", "body": "a" * 900_000})),

@@ -19,7 +19,7 @@ NONE = -1
 VISITED, COMPARED = 0, 1  # places in counters
 
 
-class Tree(NamedTuple):
+class CandidateArrays(NamedTuple):
     """Nodes: dimension, discriminator, children or leaf, depth, bounds. Leaves: size, next of a chain, their rows."""
 
     dimensions: Any
@@ -169,7 +169,9 @@ def add_candidate(
     point, number, mask, box, scratch,
 ):  # fmt: skip
     """Add a row; returns False, with nothing changed, if there is no room for what that may take."""
-    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    t = CandidateArrays(
+        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
+    )
     if state[NODES] == 0:
         new_node(t, 0)
     node = leaf_node(t, point)
@@ -212,7 +214,9 @@ def drop_candidate(
     point, number,
 ):  # fmt: skip
     """Remove a row with this point; returns False if there is none. Bounds stay as wide as they were."""
-    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    t = CandidateArrays(
+        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
+    )
     if state[NODES] == 0:
         return False
     leaf = np.int64(children[leaf_node(t, point), 0])
@@ -304,7 +308,9 @@ def find_candidates(
     admitted_of gives for the mask of a row the relations that are, of the covered region to the covering one;
     box_relations gives for these the relations that boxes may be in. Returns how many; as many as fit into out.
     """
-    t = Tree(dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state)
+    t = CandidateArrays(
+        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
+    )
     count, height = 0, 0
     if state[NODES] > 0:
         stack[0] = 0

@@ -26,7 +26,7 @@ LEAF = -1  # the dimension of a node that has a bucket
 FIRST, LAST = 0, 1  # the children of an inner node; a leaf has its first block at FIRST
 
 
-class KdTree(NamedTuple):
+class KdTreeArrays(NamedTuple):
     """Nodes: dimension, discriminator, children, parent, depth, size. Blocks: ranks, rows, size, next, leaf."""
 
     points: Any

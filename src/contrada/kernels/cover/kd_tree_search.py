@@ -4,9 +4,9 @@ import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, ONE, covers
-from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, ROOT, KdTree, add_to_kd, drop_from_kd, kd_has_room
+from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, ROOT, KdTreeArrays, add_to_kd, drop_from_kd, kd_has_room
 from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, rank_point
-from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
+from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
 
 
 @kernel
@@ -143,7 +143,7 @@ def kd_add(
     row,
 ):  # fmt: skip
     """Add a row whose point and arrival are written already."""
-    t = KdTree(
+    t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
         thresholds, ranks, query_ranks, order, moving, values,
@@ -159,7 +159,7 @@ def kd_drop(
     row,
 ):  # fmt: skip
     """Drop a row."""
-    t = KdTree(
+    t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
         thresholds, ranks, query_ranks, order, moving, values,
@@ -175,7 +175,7 @@ def kd_search(
     query, before, out, counters,
 ):  # fmt: skip
     """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
-    t = KdTree(
+    t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
         thresholds, ranks, query_ranks, order, moving, values,
@@ -192,10 +192,10 @@ def kd_replay(
     commands, log, tally,
 ):  # fmt: skip
     """Run commands; see `replay`."""
-    t = KdTree(
+    t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
         thresholds, ranks, query_ranks, order, moving, values,
     )  # fmt: skip
-    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(t, search_kd, add_to_kd, drop_from_kd, kd_has_room, graph, commands, log, tally)

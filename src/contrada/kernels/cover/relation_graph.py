@@ -22,7 +22,7 @@ SENT, DONE = 9, 10  # rows in the log, commands that were run
 GRAPH = "i4[2]! i8[2]! i8[2]! i8[1]! u1[1]! i8[1]! i8[1]! i8[1]! i8[1] i8[1]! i8[1]!"
 
 
-class Graph(NamedTuple):
+class GraphArrays(NamedTuple):
     """Edges between rows, and which rows were forwarded."""
 
     parents: Any

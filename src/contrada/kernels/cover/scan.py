@@ -10,13 +10,13 @@ import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, came_first
-from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
+from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
 
 COUNT = 0  # place in state: points in the scan
 LANES = 8  # points compared at a time
 
 
-class Scan(NamedTuple):
+class ScanArrays(NamedTuple):
     """Live points, packed: place p stands at p % width of block p // width."""
 
     points: Any
@@ -113,19 +113,19 @@ SCAN = "f8[2]! i8[1]! f8[3]! i4[2]! i4[1]! i8[1]! i8[1]! "
 @entry(SCAN + "i8", checked=False)
 def scan_add(points, arrivals, coordinates, rows, places, alive, state, row):
     """Add a row whose point and arrival are written already."""
-    add_to_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
+    add_to_scan(ScanArrays(points, arrivals, coordinates, rows, places, alive, state), row)
 
 
 @entry(SCAN + "i8", checked=False)
 def scan_drop(points, arrivals, coordinates, rows, places, alive, state, row):
     """Drop a row."""
-    drop_from_scan(Scan(points, arrivals, coordinates, rows, places, alive, state), row)
+    drop_from_scan(ScanArrays(points, arrivals, coordinates, rows, places, alive, state), row)
 
 
 @entry(SCAN + "f8[2] i8 i8[1]! i8[1]!", checked=False)
 def scan_search(points, arrivals, coordinates, rows, places, alive, state, query, before, out, counters):
     """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
-    s = Scan(points, arrivals, coordinates, rows, places, alive, state)
+    s = ScanArrays(points, arrivals, coordinates, rows, places, alive, state)
     return search_scan(s, query, 0, before, len(out), out, counters)
 
 
@@ -136,6 +136,6 @@ def scan_replay(
     commands, log, tally,
 ):  # fmt: skip
     """Run commands; see `replay`."""
-    s = Scan(points, arrivals, coordinates, rows, places, alive, state)
-    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    s = ScanArrays(points, arrivals, coordinates, rows, places, alive, state)
+    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(s, search_scan, add_to_scan, drop_from_scan, scan_has_room, graph, commands, log, tally)

@@ -18,7 +18,7 @@ FEWEST = 64  # points worth a universe of their own
 LEAST = 1e-290  # half the extent of a universe that is divided: below, scales would overflow
 
 
-class ZCurve(NamedTuple):
+class ZCurveArrays(NamedTuple):
     """Blocks: keys, rows, sizes, and the turn of each; directory: the blocks in order."""
 
     points: Any

@@ -4,8 +4,8 @@ import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.cover.dominance import COMPARISONS, NODES, ONE, covers
-from contrada.kernels.cover.relation_graph import GRAPH, Graph, replay
-from contrada.kernels.cover.z_curve import BLOCKS_LISTED, LEVELS, SMALL, ZCurve, add_to_z, drop_from_z, z_has_room
+from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
+from contrada.kernels.cover.z_curve import BLOCKS_LISTED, LEVELS, SMALL, ZCurveArrays, add_to_z, drop_from_z, z_has_room
 from contrada.kernels.cover.z_keys import key_bit, may_dominate, write_key
 
 
@@ -177,7 +177,7 @@ def z_add(
     row,
 ):  # fmt: skip
     """Add a row whose point and arrival are written already."""
-    z = ZCurve(
+    z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,
     )  # fmt: skip
@@ -190,7 +190,7 @@ def z_drop(
     row,
 ):  # fmt: skip
     """Drop a row."""
-    z = ZCurve(
+    z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,
     )  # fmt: skip
@@ -203,7 +203,7 @@ def z_search(
     query, before, out, counters,
 ):  # fmt: skip
     """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
-    z = ZCurve(
+    z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,
     )  # fmt: skip
@@ -217,9 +217,9 @@ def z_replay(
     commands, log, tally,
 ):  # fmt: skip
     """Run commands; see `replay`."""
-    z = ZCurve(
+    z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,
     )  # fmt: skip
-    graph = Graph(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
+    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(z, search_z, add_to_z, drop_from_z, z_has_room, graph, commands, log, tally)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.match.ranks import Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.runtime.gil_gate import wait_at
 from contrada.kernels.runtime.pointers import blocks_at, ints_at, longs_at
 
@@ -254,7 +254,7 @@ def count_bytes(
     regions are the leaves of the spatial constraints that it satisfies. counters equal needs, decided and satisfied are
     0 and ranks ABSENT before and after; listed has room for two numbers of every leaf, and two more.
     """
-    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     count = count_message(
         level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,
         listed, out,
@@ -272,7 +272,7 @@ def count_integers(
     needs, counters, decided, ranks, satisfied, found, listed, out, gate,
 ):  # fmt: skip
     """The same where some filter has more constraints than a byte can count."""
-    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     count = count_message(
         level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,
         listed, out,

@@ -19,7 +19,7 @@ GRAM = 4  # bytes of a gram, at most
 TRIED = np.uint8(2)  # a pattern that does not match, while others are tried
 
 
-class Level(NamedTuple):
+class ScalarLevel(NamedTuple):
     """The scalar constraints of a level, as arrays (index/scalars.py tells what is what)."""
 
     slot_of: Any
@@ -52,7 +52,7 @@ class Level(NamedTuple):
 @inlined_kernel
 def level_at(t):
     """A level, given its table of addresses and lengths."""
-    return Level(
+    return ScalarLevel(
         ints_at(t[0], t[1]), bytes_at(t[2], t[3]), longs_at(t[4], t[5]), longs_at(t[6], t[7]), longs_at(t[8], t[9]),
         longs_at(t[10], t[11]), longs_at(t[12], t[13]), bytes_at(t[14], t[15]), ints_at(t[16], t[17]),
         records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
@@ -62,7 +62,7 @@ def level_at(t):
     )  # fmt: skip
 
 
-class Messages(NamedTuple):
+class MessageArrays(NamedTuple):
     """Messages, one after another: of each the places that it has values for, and these."""
 
     offsets: Any  # where the values of each message begin

@@ -33,7 +33,7 @@ SIZES = np.array([SMALL_GRID, 32, 64, 256])
 LEAST = np.array([A_FEW, 40, 200, 4000])
 
 
-class Checks(NamedTuple):
+class ResidualArrays(NamedTuple):
     """Spatial constraints by filter, as arrays (matching/residual.py tells what is what)."""
 
     items: Any
@@ -46,7 +46,9 @@ class Checks(NamedTuple):
 @inlined_kernel
 def checks_at(t):
     """Constraints, given their table of addresses and lengths, and two numbers."""
-    return Checks(items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21])
+    return ResidualArrays(
+        items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21]
+    )
 
 
 @inlined_kernel

@@ -7,9 +7,9 @@ four entries fit into a line of the cache: most of what is reached is ruled out 
 import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.match.ranks import ABSENT, Messages, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.match.ranks import ABSENT, MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
-from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.regions import most_rings
 from contrada.kernels.runtime.gil_gate import enter, leave
@@ -281,8 +281,8 @@ def match_scalars(
     """
     enter(gate)
     level = level_at(table)
-    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
-    m = Column(r_xy, r_rings, r_flags, r_boxes)
+    messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
+    m = RegionColumn(r_xy, r_rings, r_flags, r_boxes)
     work = make_work(most_rings(r_regions), further[20] if len(further) > 0 else np.int64(1))
     listed = np.empty(LISTED if len(further) > 0 else 1, np.int32)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
@@ -326,7 +326,7 @@ def match_scalars(
 def rank_messages(table, m_offsets, m_values, m_blob, m_boxes, ranks, satisfied, found, out):
     """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
     level = level_at(table)
-    messages = Messages(m_offsets, m_values, m_blob, m_boxes)
+    messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     for i in range(len(out)):
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for slot in range(len(level.forms)):

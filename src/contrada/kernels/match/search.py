@@ -11,7 +11,7 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.match.packed_tree import FAN, FAN_SHIFT, fill_starts
-from contrada.kernels.relate.contacts import Column
+from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.grid import cell_of
 from contrada.kernels.relate.touch_nodes import B_LEAVES
 from contrada.kernels.runtime.pointers import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
@@ -23,7 +23,7 @@ NOT_WITHIN = np.uint8(0b01100111)  # relations of a region to another whose box 
 UNKNOWN, APART, WITHIN = 0, 1, 2
 
 
-class Tree(NamedTuple):
+class ConstraintTree(NamedTuple):
     """A packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
 
     bounds: Any
@@ -39,7 +39,7 @@ class Tree(NamedTuple):
     contains_rows: Any
 
 
-class Items(NamedTuple):
+class TreeItems(NamedTuple):
     """The regions, or points, of the items: large lists those that have an edge index, bases where it begins."""
 
     column: Any
@@ -53,8 +53,8 @@ class Items(NamedTuple):
 @inlined_kernel
 def items_of(t, ring_count, is_points):
     """The items whose arrays stand first in a table of addresses and lengths (`item_arrays` in index/packed.py)."""
-    column = Column(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
-    return Items(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
+    column = RegionColumn(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
+    return TreeItems(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
 
 
 @inlined_kernel
@@ -67,14 +67,14 @@ def items_at(table):
 def tree_at(table):
     """The tree itself, from the same table."""
     t = table
-    return Tree(
+    return ConstraintTree(
         boxes_at(t[8], t[9]), boxes_at(t[16], t[17]), bytes_at(t[18], t[19]), bytes_at(t[20], t[21]),
         ints_at(t[22], t[23]), bytes_at(t[24], t[25]), ints_at(t[26], t[27]),
         ints_at(t[28], t[29]), ints_at(t[30], t[31]), ints_at(t[32], t[33]), ints_at(t[34], t[35]),
     )  # fmt: skip
 
 
-class Sink(NamedTuple):
+class MatchSink(NamedTuple):
     """Where rows that match go: to a list; or, if there is a map, to its bits, the first of which is first_row."""
 
     out: Any

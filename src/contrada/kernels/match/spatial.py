@@ -8,9 +8,9 @@ import numpy as np
 
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.match.packed_tree import MAX_LEVELS, list_bits
-from contrada.kernels.match.search import BY_BOXES, Sink, items_at, report, search, tree_at
+from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
 from contrada.kernels.relate.chains import FOUND, LARGE, NO_INDEX, SPENT, STACK, fill_chain
-from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
@@ -264,10 +264,10 @@ def match_regions(
     marks. candidates and stack have room for every item and level.
     """
     enter(gate)
-    m = Column(m_xy, m_rings, m_flags, m_boxes)
+    m = RegionColumn(m_xy, m_rings, m_flags, m_boxes)
     items = items_at(table)
     tree = tree_at(table)
-    sink = Sink(out, bitmap, first_row)
+    sink = MatchSink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
     work = make_work(most_rings(m_regions), items.ring_count)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
@@ -352,7 +352,7 @@ def match_points(
     items = items_at(table)
     c = items.column
     tree = tree_at(table)
-    sink = Sink(out, bitmap, first_row)
+    sink = MatchSink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
     chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
     chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)

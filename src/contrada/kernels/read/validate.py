@@ -35,7 +35,7 @@ from contrada.kernels.relate.chains import (
     is_spent,
     ring_of,
 )
-from contrada.kernels.relate.contacts import CROSSING, Column, edge_contact, half, make_work
+from contrada.kernels.relate.contacts import CROSSING, RegionColumn, edge_contact, half, make_work
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.regions import box_bits, compare_bits
 from contrada.kernels.relate.touch_nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING, UNTIL_SETTLED
@@ -298,14 +298,14 @@ def check_compound(column, flags, part_rings, xy, bounds):
     # Rows of bounds and bases are rings of the column; those before r0 are other regions'.
     boxes, bases = index_ranges(column.xy, rings, numbers(r0, r1 + 1), r0)
     work = make_work(r1 - r0, r1 - r0)
-    column = Column(column.xy, rings, column.flags, boxes)
+    column = RegionColumn(column.xy, rings, column.flags, boxes)
     fault, part, ring, x, y = check_by_pairs(column, flags, part_rings, bounds, work, bases)
     is_turned = fault == GOOD
     if is_turned:
         turn_holes(xy, rings, flags, part_rings)
     if is_turned and len(part_rings) > 2:
         part_boxes, part_bases = index_ranges(column.xy, rings, part_rings, np.int64(0))
-        parts = Column(column.xy, rings, column.flags, part_boxes)
+        parts = RegionColumn(column.xy, rings, column.flags, part_boxes)
         fault, part, x, y = check_parts(parts, part_rings, bounds, part_bases, flags, work)
     if fault == TOO_MUCH:
         if is_turned:
@@ -374,7 +374,7 @@ def validate_regions(
     stack = np.empty((STACK, 4), np.int64)
     found = np.empty((FOUND, 2), np.int64)
     sides = np.empty((4, LARGE))
-    column = Column(xy_view, rings_view, flags_view, np.empty((0, 4)))
+    column = RegionColumn(xy_view, rings_view, flags_view, np.empty((0, 4)))
     for row in range(len(faults)):
         reports[row, 0] = faults[row]
         if faults[row] != GOOD:

@@ -13,7 +13,7 @@ COMPARISONS = 4  # for each pair of rays at a node
 CROSSING, AT_STARTS, A_ON_B, B_ON_A = 8, 1, 2, 4
 
 
-class Column(NamedTuple):
+class RegionColumn(NamedTuple):
     """The arrays of a column of regions as kernels see them; boxes is the edge index (chains.py)."""
 
     xy: Any
@@ -22,7 +22,7 @@ class Column(NamedTuple):
     boxes: Any
 
 
-class Work(NamedTuple):
+class RelateScratch(NamedTuple):
     """Scratch space of one thread."""
 
     rays: Any  # of a at a node in the first half, of b in the second
@@ -36,7 +36,7 @@ class Work(NamedTuple):
 def make_work(a_rings, b_rings):
     """Scratch space for regions of at most so many rings."""
     rings = max(a_rings, b_rings)
-    return Work(
+    return RelateScratch(
         np.empty((4 * rings, 2)),
         np.empty(2 * rings, np.uint8),
         np.empty((2 * chain_size(LARGE), 4)),

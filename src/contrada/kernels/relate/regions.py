@@ -13,7 +13,7 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 from contrada.kernels.relate.chains import LARGE, NO_INDEX, SPENT, begin_count, chain_size, fill_chain, is_spent
-from contrada.kernels.relate.contacts import Column, clear_marks, half, make_work
+from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half, make_work
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
 from contrada.kernels.relate.edges import join_edges, scan_edges
 from contrada.kernels.relate.grid import build_grid, grid_size
@@ -169,11 +169,11 @@ def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
     else:
         if a_base < 0:
             a_base = np.int64(0)
-            a = Column(a.xy, a.rings, a.flags, work.boxes)
+            a = RegionColumn(a.xy, a.rings, a.flags, work.boxes)
             fill_chain(a.xy, a.rings, a0, a1, work.boxes, a_base)
         if b_base < 0:
             b_base = chain_size(LARGE)
-            b = Column(b.xy, b.rings, b.flags, work.boxes)
+            b = RegionColumn(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
         bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)
     if is_decided(bits, stops) or is_spent(work.found):
@@ -280,8 +280,8 @@ def relate_pairs(
     start, stop, out,
 ):  # fmt: skip
     """out[k] = relation of region k of a to region k of b for k in start..stop; a single one stands for every k."""
-    a = Column(a_xy, a_rings, a_flags, a_boxes)
-    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    a = RegionColumn(a_xy, a_rings, a_flags, a_boxes)
+    b = RegionColumn(b_xy, b_rings, b_flags, b_boxes)
     work = make_work(most_rings(a_regions), most_rings(b_regions))
     size = grid_size(stop - start) if len(a_regions) == 2 else 0
     if size > 0 and a_regions[1] - a_regions[0] == 1 and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= FEW:

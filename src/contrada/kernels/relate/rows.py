@@ -4,7 +4,7 @@ import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.relate.chains import SPENT, fill_chain
-from contrada.kernels.relate.contacts import Column, make_work
+from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree
 from contrada.kernels.relate.grid import build_grid, grid_size
 from contrada.kernels.relate.regions import (
@@ -41,8 +41,8 @@ def relate_chosen(
 
     With masks, one for each, it is only certain whether that relation is in the mask: no more is looked into.
     """
-    a = Column(a_xy, a_rings, a_flags, a_boxes)
-    b = Column(b_xy, b_rings, b_flags, b_boxes)
+    a = RegionColumn(a_xy, a_rings, a_flags, a_boxes)
+    b = RegionColumn(b_xy, b_rings, b_flags, b_boxes)
     i = np.int64(0)
     a0 = np.int64(a_regions[0])
     a1 = np.int64(a_regions[1])

@@ -21,7 +21,7 @@ FREE_LEVEL = -1
 MAX_HEIGHT = 32  # levels of 2**31 constraints, two to a node
 
 
-class Items(NamedTuple):
+class CRTreeItems(NamedTuple):
     """What nodes and constraints have in common: a box, a parent and a run of `disjoint` constraints (or none)."""
 
     boxes: Any
@@ -255,8 +255,8 @@ def insert_constraint(
 ):  # fmt: skip
     """Insert a constraint whose box and head are written already; state[ROOT] < 0 makes the first root."""
     t = CRNodes(
-        Items(boxes, parents, heads, tails), children, counts, levels,
-        Items(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
+        CRTreeItems(boxes, parents, heads, tails), children, counts, levels,
+        CRTreeItems(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
     )  # fmt: skip
     if state[ROOT] == NOBODY:
         state[ROOT] = new_node(t, 0)
@@ -272,8 +272,8 @@ def delete_constraint(
 ):  # fmt: skip
     """Delete a constraint; it knows its leaf, so FindLeaf is one look. Orphans return to their level, highest first."""
     t = CRNodes(
-        Items(boxes, parents, heads, tails), children, counts, levels,
-        Items(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
+        CRTreeItems(boxes, parents, heads, tails), children, counts, levels,
+        CRTreeItems(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
     )  # fmt: skip
     leaf = np.int64(entry_parents[item])
     detach(t, leaf, place_of(t, leaf, item))

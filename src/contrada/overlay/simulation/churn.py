@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from contrada.overlay.boxes import Box
-from contrada.overlay.simulation.simulator import Simulator, Spread
+from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def run_churn(
     """
     rng = simulator.rng
     rates = [churn.joins, churn.leaves, churn.crashes, churn.corruptions, churn.messages]
-    spreads: list[Spread] = []
+    spreads: list[MessageSpread] = []
     end = simulator.now + seconds
     while sum(rates) > 0:
         pause = rng.expovariate(sum(rates))
@@ -61,7 +61,7 @@ def run_churn(
     return count_losses(simulator, spreads)
 
 
-def count_losses(simulator: Simulator, spreads: list[Spread]) -> Losses:
+def count_losses(simulator: Simulator, spreads: list[MessageSpread]) -> Losses:
     """How messages fared, by those who live now."""
     losses = Losses(len(spreads))
     for spread in spreads:

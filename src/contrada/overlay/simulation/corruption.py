@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from contrada.overlay.protocol import Entry, PeerId
+from contrada.overlay.protocol import ChildEntry, PeerId
 from contrada.overlay.state import PeerState
 
 
@@ -25,7 +25,7 @@ def _mistake_parent(state: PeerState, others: list[PeerId], rng: random.Random) 
 
 
 def _gain_level(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
-    state.push({other: Entry(state.own, state.own) for other in rng.sample(others, min(len(others), 3))})
+    state.push({other: ChildEntry(state.own, state.own) for other in rng.sample(others, min(len(others), 3))})
 
 
 def _lose_levels(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
@@ -38,12 +38,12 @@ def _lose_child(state: PeerState, others: list[PeerId], rng: random.Random) -> N
 
 
 def _gain_child(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
-    rng.choice(state.nodes[1:])[rng.choice(others)] = Entry(state.own, state.own)
+    rng.choice(state.nodes[1:])[rng.choice(others)] = ChildEntry(state.own, state.own)
 
 
 def _mistake_box(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
     table = rng.choice(state.nodes[1:])
-    table[rng.choice(list(table))] = Entry(state.own, state.own)
+    table[rng.choice(list(table))] = ChildEntry(state.own, state.own)
     state.boxes[rng.randrange(1, state.top + 1)] = state.own
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contrada.amounts import counted
 from contrada.overlay.protocol import PeerId
-from contrada.overlay.simulation.simulator import Simulator, Spread
+from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def layout(simulator: Simulator) -> tuple[list[Spot], list[tuple[Spot, Spot]]]:
     return spots, lines
 
 
-def draw(simulator: Simulator, target: Path, spread: Spread | None = None) -> Path:
+def draw(simulator: Simulator, target: Path, spread: MessageSpread | None = None) -> Path:
     """Draw an overlay at rest, and who got a message, to a file whose suffix tells its format: svg, png, pdf."""
     import matplotlib as mpl
 
@@ -79,13 +79,13 @@ def draw(simulator: Simulator, target: Path, spread: Spread | None = None) -> Pa
     return target
 
 
-def _colour(peer: PeerId, spread: Spread | None) -> str:
+def _colour(peer: PeerId, spread: MessageSpread | None) -> str:
     if spread is None or peer not in spread.reached:
         return CALM
     return WANTED if peer in spread.wanted else BOTHERED
 
 
-def _draw_tree(axes: Axes, simulator: Simulator, spread: Spread | None) -> None:
+def _draw_tree(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -> None:
     spots, lines = layout(simulator)
     for above, below in lines:
         is_itself = above.peer == below.peer
@@ -112,7 +112,7 @@ def _draw_tree(axes: Axes, simulator: Simulator, spread: Spread | None) -> None:
     axes.set_title(title, fontsize=9)
 
 
-def _draw_boxes(axes: Axes, simulator: Simulator, spread: Spread | None) -> None:
+def _draw_boxes(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -> None:
     from matplotlib.patches import Rectangle
 
     boxes = [box for peer in simulator.peers.values() for box in peer.state.boxes]

@@ -31,7 +31,7 @@ MOST_NOTES = 10_000_000  # of one call: more is a fault of the protocol
 MOST_HEARTBEATS = 100  # the same
 
 
-class Spread(NamedTuple):
+class MessageSpread(NamedTuple):
     """What became of one message: who has got it, after how many hops; who wanted it when it was published."""
 
     publication: Publication
@@ -75,7 +75,7 @@ class Simulator:
         self._queue: deque[tuple[PeerId, PeerId, AnyNote, int]] = deque()
         self._heap: list[tuple[float, int, PeerId, PeerId, AnyNote | None, int]] = []
         self._sequence = itertools.count()  # equal times never compare notes
-        self._spreads: dict[str | int, Spread] = {}
+        self._spreads: dict[str | int, MessageSpread] = {}
         self._publications = itertools.count()
         self._ids: list[PeerId] = []  # of the living, in any order, and where each stands: to draw one at random
         self._places: dict[PeerId, int] = {}
@@ -144,16 +144,16 @@ class Simulator:
 
     # --- messages ---
 
-    def publish(self, where: Sequence[float], at: PeerId | None = None, body: object = None) -> Spread:
+    def publish(self, where: Sequence[float], at: PeerId | None = None, body: object = None) -> MessageSpread:
         """Publish a message that lies in a box, or at a point as a box without extent, at a peer or a random one."""
         source = self.random_id() if at is None else at
         publication = Publication(next(self._publications), self._checked(where, source), body)
         wanted = frozenset(id for id, peer in self.peers.items() if peer.state.interest.matches(publication))
         return self.send_out(publication, source, wanted)
 
-    def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> Spread:
+    def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> MessageSpread:
         """The same, for those who know who wants it: asking every peer takes longer than routing."""
-        spread = Spread(publication, {source: 0}, wanted)
+        spread = MessageSpread(publication, {source: 0}, wanted)
         self._spreads[publication.key] = spread
         self._send(source, self._peer(source).publish(publication), 1)
         self._drain()

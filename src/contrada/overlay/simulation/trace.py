@@ -19,7 +19,7 @@ from contrada.errors import OverlayError
 from contrada.overlay.protocol import AnyNote, PeerId
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.network import Network
-from contrada.overlay.simulation.simulator import Simulator, Spread
+from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 
 
 class TracedSimulator:
@@ -54,7 +54,7 @@ class TracedSimulator:
         self._write({"do": ["corrupt", id]})
         self.simulator.corrupt(id)
 
-    def publish(self, where: Sequence[float], at: PeerId | None = None) -> Spread:
+    def publish(self, where: Sequence[float], at: PeerId | None = None) -> MessageSpread:
         """A message."""
         self._write({"do": ["publish", where, at]})
         return self.simulator.publish(where, at)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contrada.covering.members import Graph, Key, Subscribed, Unsubscribed
+from contrada.covering.members import Key, Subscribed, SubscriptionGraph, Unsubscribed
 from contrada.papers.cover.point_index import PointIndex
 
 NEVER = -1  # before this nothing arrives: equal points do not count
 
 
-class CompleteGraph(Graph):
+class CompleteGraph(SubscriptionGraph):
     """Subscriptions with an edge from each to all that it covers; leaving asks no index, arriving asks for everything.
 
     What a new point covers is found as what covers it in a mirror: an index of the negated points.

@@ -20,7 +20,7 @@ LAST = np.iinfo(np.int64).max
 NOBODY = -1
 
 
-class Work(NamedTuple):
+class SearchWork(NamedTuple):
     """What searches have done: parts of the index looked at, and points compared."""
 
     nodes: int
@@ -60,9 +60,9 @@ class PointIndex(ABC):
         return 0 <= row < len(self._live) and bool(self._live[row])
 
     @property
-    def work(self) -> Work:
+    def work(self) -> SearchWork:
         """What all searches have done so far."""
-        return Work(*self._counters.tolist())
+        return SearchWork(*self._counters.tolist())
 
     def add(self, row: int, point: ArrayLike, arrival: int | None = None) -> None:
         """Add a point under a row number, small ones best; without an arrival it is the row."""

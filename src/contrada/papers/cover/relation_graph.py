@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from contrada.covering.members import Graph, Key, Subscribed, Unsubscribed
+from contrada.covering.members import Key, Subscribed, SubscriptionGraph, Unsubscribed
 from contrada.errors import CoveringError
-from contrada.papers.cover.point_index import Work
+from contrada.papers.cover.point_index import SearchWork
 
 
 class CoverIndex(Protocol):
     """What a graph needs of an index; items may be points or anything else that the index knows how to compare."""
 
     @property
-    def work(self) -> Work:
+    def work(self) -> SearchWork:
         """What all searches have done so far."""
 
     def add(self, row: int, item: Any, arrival: int) -> None:
@@ -34,7 +34,7 @@ class GraphWork(NamedTuple):
     comparisons: int = 0
 
 
-class RelationGraph(Graph):
+class RelationGraph(SubscriptionGraph):
     """Subscriptions with edges from covering to covered ones, at most k into each; those without any are forwarded.
 
     As printed, but that of equal subscriptions only the earlier covers the later: otherwise two equal ones whose common
@@ -113,7 +113,7 @@ class RelationGraph(Graph):
                 orphans.append(child)
         return orphans
 
-    def _spent(self, so_far: GraphWork, start: Work, queries: int) -> GraphWork:
+    def _spent(self, so_far: GraphWork, start: SearchWork, queries: int) -> GraphWork:
         now = self._index.work
         return GraphWork(
             so_far.queries + queries,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from contrada.index.constants import runs
 from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK
 from contrada.index.scalar_packing import span_blocks, span_order
-from contrada.index.scalars import Arrays, ScalarIndex
+from contrada.index.scalars import ScalarArrays, ScalarIndex
 from contrada.model.forms import LIKE, NOT, SET
 
 # How leaves are found: under the constant that a value equals or the pattern that it matches, by an interval that holds
@@ -23,7 +23,7 @@ from contrada.model.forms import LIKE, NOT, SET
 BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
 
 
-class Counted(NamedTuple):
+class LeafSearch(NamedTuple):
     """How leaves are found, in the order in which kernels take it (kernels/match/counting.py)."""
 
     base: NDArray[np.int64]  # by slot: where its constants, or patterns, begin in what follows
@@ -64,7 +64,7 @@ class Leaves(NamedTuple):
         return Leaves(*(column[rows] for column in self))
 
 
-def counted_leaves(index: ScalarIndex) -> tuple[Counted, Leaves, NDArray[np.int64]]:
+def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.int64]]:
     """How the leaves of an index are found, these, and the constraint of each of its records."""
     arrays = index.arrays
     counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
@@ -78,11 +78,11 @@ def counted_leaves(index: ScalarIndex) -> tuple[Counted, Leaves, NDArray[np.int6
     spans = np.stack([leaves.low, leaves.high], axis=1)[leaves.kind == BY_INTERVAL].astype(np.int32)
     parts, blocks = _parts(leaves, spans, len(counts))
     unlike = leaves.low[leaves.kind == UNLESS_LIKE].astype(np.int32)
-    counted = Counted(base, *true, *false, parts.ravel(), spans.ravel(), blocks, unlike)
+    counted = LeafSearch(base, *true, *false, parts.ravel(), spans.ravel(), blocks, unlike)
     return counted, leaves, distinct.numbers
 
 
-def _distinct(arrays: Arrays) -> Distinct:
+def _distinct(arrays: ScalarArrays) -> Distinct:
     records = arrays.records.copy()
     is_set = (records[:, 0] >> ASKS_SHIFT & ~NOT) == SET
     records[is_set, 1] = _first_equal_sets(arrays)[records[is_set, 1]]
@@ -95,7 +95,7 @@ def _distinct(arrays: Arrays) -> Distinct:
     return Distinct(slot, (code >> ASKS_SHIFT).astype(np.int64), low.astype(np.int64), high.astype(np.int64), numbers)
 
 
-def _first_equal_sets(arrays: Arrays) -> NDArray[np.int32]:
+def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
     """For each set the first one with the same members."""
     sizes = np.diff(arrays.set_offsets)
     firsts = np.arange(len(sizes), dtype=np.int32)
@@ -136,7 +136,7 @@ def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _under_constants(
-    arrays: Arrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
+    arrays: ScalarArrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Where the leaves of each constant begin, and these; one with a set stands under every member."""
     _, slot, _, asks, low, _ = leaves.chosen(rows)

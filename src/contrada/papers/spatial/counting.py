@@ -14,14 +14,14 @@ from contrada.errors import FilterError
 from contrada.geometry.arrays import frozen
 from contrada.index.constants import runs
 from contrada.index.packed import GATE_VIEW, PackedTree, boxes_of, first_of_equals, reordered
-from contrada.index.raw import Raw
+from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import Regions, pack_scalars
-from contrada.index.scalars import EVERYWHERE, ScalarIndex, Scratch
+from contrada.index.scalars import EVERYWHERE, ScalarIndex, ScalarScratch
 from contrada.matching.answer import Matches
 from contrada.matching.level import NO_SCALARS, Level, Message, Place, merged
-from contrada.matching.residual import Checks, Constraints
+from contrada.matching.residual import Constraints, Residual
 from contrada.matching.table import ForwardingTable
-from contrada.papers.spatial.counted import Counted, counted_leaves
+from contrada.papers.spatial.counted import LeafSearch, counted_leaves
 
 BYTE = 255  # constraints of a filter that a byte can count
 
@@ -90,7 +90,7 @@ class CountingMatcher:
         self._list_filters(counted, np.searchsorted(number, np.arange(count + 1)), local, of_leaves)
 
     def _list_filters(
-        self, counted: Counted, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
+        self, counted: LeafSearch, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
     ) -> None:
         """Put the filters of each leaf's constraint in a row, with their subscribers if these can have several."""
         filters = filters[runs(starts[of_leaves], starts[of_leaves + 1])]
@@ -162,7 +162,7 @@ class Counters:
     __slots__ = ("counters", "decided", "listed", "out", "room")
 
     def __init__(self, scalars: ScalarIndex, needs: NDArray[Any], leaves: int, subscribers: int) -> None:
-        self.room = Scratch(scalars.arrays).room
+        self.room = ScalarScratch(scalars.arrays).room
         self.counters = needs.copy()
         self.decided = np.zeros(subscribers, np.uint8)
         self.listed = np.empty(2 * leaves + 2, np.int32)
@@ -172,7 +172,7 @@ class Counters:
 def _without_entries(scalars: Any) -> ScalarIndex:
     """The constants and records of an index, which filters are not reached through; an empty one for None."""
     if scalars is None:
-        raw = Raw(np.empty((0, 7), np.int64), np.empty((0, 2), np.int64), np.empty(0, np.uint8))
+        raw = RawRecords(np.empty((0, 7), np.int64), np.empty((0, 2), np.int64), np.empty(0, np.uint8))
         return pack_scalars(raw, np.empty(0, np.uint8), 0, 0, Regions(np.empty(0), None), None, None)
     assert isinstance(scalars, ScalarIndex), "levels are merged into packed ones"
     return ScalarIndex(scalars.first, scalars.arrays._replace(entries=scalars.arrays.entries[:0]))
@@ -186,7 +186,7 @@ def _spatial(level: Level, place: Place) -> Constraints:
         part = level.part_of(tree)
         assert isinstance(part, Constraints)
         parts.append(part)
-    if isinstance(checks, Checks):
+    if isinstance(checks, Residual):
         part = level.part_of(checks)
         assert isinstance(part, Constraints)
         parts.append(part)

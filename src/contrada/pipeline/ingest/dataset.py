@@ -18,7 +18,7 @@ from contrada.pipeline.systems import with_crs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.pipeline.ingest.ingesting import Counts, Ingested
+    from contrada.pipeline.ingest.ingesting import IngestCounts, Ingested
 
 VERSION = 1
 PAGE = "dataset.json"
@@ -42,11 +42,11 @@ class Dataset:
     rows: DataFrame
     quarantine: DataFrame
     crs: Crs | None
-    numbers: Counts
+    numbers: IngestCounts
     files: tuple[str, ...]
     attribution: dict[str, str]
 
-    def counts(self) -> Counts:
+    def counts(self) -> IngestCounts:
         """How many rows were read, kept, quarantined and repaired."""
         return self.numbers
 
@@ -74,14 +74,14 @@ def write_dataset(ingested: Ingested, path: str) -> None:
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     """The dataset in a directory; one that is not whole is a FormatError."""
     require_spark()
-    from contrada.pipeline.ingest.ingesting import Counts
+    from contrada.pipeline.ingest.ingesting import IngestCounts
 
     place = _absolute(os.fspath(path))
     try:
         filesystem, inner = _filesystem(place)
         with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
             page = manifests.fields(manifests.parsed(stream.read()), FIELDS)
-        about = Crs.of(page["crs"]), Counts(**page["counts"]), page["files"], page["attribution"]
+        about = Crs.of(page["crs"]), IngestCounts(**page["counts"]), page["files"], page["attribution"]
     except (OSError, TypeError, TableError, CrsError) as error:
         raise FormatError(f"{place} is no dataset, or it is not whole: {error}") from error
     if page["version"] != VERSION:

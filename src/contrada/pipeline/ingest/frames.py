@@ -9,7 +9,7 @@ from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
 from contrada.pipeline.ingest import planning
 from contrada.pipeline.ingest.ingesting import About, Ingested, mapped
-from contrada.pipeline.ingest.quarantine import FILE, ROW, Wanted, sifting
+from contrada.pipeline.ingest.quarantine import FILE, ROW, IngestOptions, sifting
 from contrada.pipeline.ingest.survey import known_srid, usual_geometry
 from contrada.pipeline.systems import frame_systems
 from contrada.spark_names import quoted
@@ -36,7 +36,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)
     schema = _plain(to_arrow_schema(frame.select(*map(quoted, others)).schema))
     names = planning.schema_names(schema, {})
-    wanted = Wanted(planning.united([(schema, names)]), spatial, repair)
+    wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
     outcome = None
     for (_, part), (_, crs) in zip(parts, places, strict=True):
         values = (F.st_asbinary(column) if is_own else column).alias(geometry)

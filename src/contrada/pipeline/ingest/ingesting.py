@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
 from contrada.pipeline.ingest import planning
-from contrada.pipeline.ingest.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW, Task, Wanted, reading
+from contrada.pipeline.ingest.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW, IngestOptions, Task, reading
 from contrada.pipeline.ingest.sources import files_of, notes_of
 from contrada.pipeline.ingest.survey import survey
 from contrada.pipeline.session import require_spark
@@ -23,7 +23,7 @@ MOST_TASKS = 10_000
 MOST_REASONS = 1000
 
 
-class Counts(NamedTuple):
+class IngestCounts(NamedTuple):
     """How many rows there were and what became of them: read = kept + quarantined; repaired ones are kept."""
 
     read: int
@@ -51,7 +51,7 @@ class Ingested:
     def __init__(self, outcome: DataFrame, about: About) -> None:
         self._outcome = outcome
         self._is_kept = False
-        self._counts: Counts | None = None
+        self._counts: IngestCounts | None = None
         self.about = about
 
     @property
@@ -75,7 +75,7 @@ class Ingested:
         bad = self._kept().where(F.col(REASON).isNotNull())
         return bad.select(*(F.col(name).alias(name.strip("_")) for name in (FILE, ROW, REASON, RAW)))
 
-    def counts(self) -> Counts:
+    def counts(self) -> IngestCounts:
         """How many rows were read, kept, quarantined and repaired."""
         from pyspark.sql import functions as F
 
@@ -86,7 +86,7 @@ class Ingested:
             .select(F.count(F.lit(1)), F.count(F.when(F.col(REASON).isNull(), 1)), F.count(F.when(F.col(REPAIRED), 1)))
             .collect()[0]
         )
-        self._counts = Counts(read, kept, read - kept, repaired)
+        self._counts = IngestCounts(read, kept, read - kept, repaired)
         return self._counts
 
     def reasons(self) -> list[tuple[str, int]]:
@@ -165,7 +165,7 @@ def _ingest_files(
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # refuses a buffer in degrees
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.schema_names(item.schema, spelled)) for item in found if item.error is None]
-    wanted = Wanted(planning.united(schemas), spatial, repair)
+    wanted = IngestOptions(planning.united(schemas), spatial, repair)
     pieces = planning.pieces(found, target, spelled)
     tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MOST_TASKS))
     outcome = mapped(tasks, reading(pieces, wanted), wanted)
@@ -175,7 +175,7 @@ def _ingest_files(
     return Ingested(outcome, about)
 
 
-def mapped(frame: DataFrame, task: Task, wanted: Wanted) -> DataFrame:
+def mapped(frame: DataFrame, task: Task, wanted: IngestOptions) -> DataFrame:
     """What a task makes of a DataFrame."""
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import BinaryIO
 
 
-class Range:
+class LineRange:
     """The lines of a file that begin within a range of its bytes, as a stream that `lines` of the core reads.
 
     >>> import io
-    >>> part = Range(io.BytesIO(b"one\\ntwo\\nthree"), 1, 9)
+    >>> part = LineRange(io.BytesIO(b"one\\ntwo\\nthree"), 1, 9)
     >>> part.readline(), part.readline(), part.readline(), part.count
     (b'two\\n', b'three', b'', 2)
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingest.splits import Batch, Piece, Unread, read_piece
+from contrada.pipeline.ingest.splits import IngestRows, Piece, Unread, read_piece
 
 if TYPE_CHECKING:
     from contrada.formats.spatial import Spatial
@@ -18,7 +18,7 @@ FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__re
 Task = Callable[[Iterable[Any]], Iterator[Any]]  # what mapInArrow takes
 
 
-class Wanted(NamedTuple):
+class IngestOptions(NamedTuple):
     """What comes out: the columns, serialised, and how geometry is treated."""
 
     schema: bytes
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
                           pa.field(RAW, pa.string()), pa.field(REPAIRED, pa.bool_())])  # fmt: skip
 
 
-def reading(pieces: Sequence[Piece], wanted: Wanted) -> Task:
+def reading(pieces: Sequence[Piece], wanted: IngestOptions) -> Task:
     """The task that reads pieces by their numbers."""
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
@@ -52,7 +52,7 @@ def reading(pieces: Sequence[Piece], wanted: Wanted) -> Task:
     return read
 
 
-def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Wanted) -> Task:
+def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions) -> Task:
     """The task that sifts rows that Spark has read; they have the columns FILE and ROW."""
 
     def sift(batches: Iterable[Any]) -> Iterator[Any]:
@@ -64,7 +64,7 @@ def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Wante
             coded = uris.dictionary_encode()
             files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
             named = {names[name]: column for name, column in columns.items()}
-            yield from sifted(Batch(files, numbers, named, values, crs), wanted)
+            yield from sifted(IngestRows(files, numbers, named, values, crs), wanted)
 
     return sift
 
@@ -79,7 +79,7 @@ def path_of(uri: str) -> str:
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
-def sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
+def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
     """The rows of a batch as record batches; if a row spoils the whole, it is found by halves and set aside alone."""
     import pyarrow as pa
 
@@ -97,7 +97,7 @@ def sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
     yield from made
 
 
-def _sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
+def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
@@ -121,7 +121,7 @@ def _sifted(batch: Batch, wanted: Wanted) -> Iterator[Any]:
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
 
 
-def _unread(batch: Batch, row: int, reason: str) -> Unread:
+def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
     """A row of a batch as it is set aside."""
     import pyarrow as pa
 
@@ -132,7 +132,7 @@ def _unread(batch: Batch, row: int, reason: str) -> Unread:
     return Unread(one.files[0].as_py(), one.numbers[0].as_py(), reason, raw)
 
 
-def quarantined(items: Sequence[Unread], wanted: Wanted) -> Iterator[Any]:
+def quarantined(items: Sequence[Unread], wanted: IngestOptions) -> Iterator[Any]:
     """Bad rows as a record batch: their columns are null, their text and the reason are kept."""
     import pyarrow as pa
 

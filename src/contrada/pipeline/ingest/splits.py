@@ -42,7 +42,7 @@ class Piece(NamedTuple):
     error: str | None = None
 
 
-class Batch(NamedTuple):
+class IngestRows(NamedTuple):
     """Rows: where they stood, their columns, their geometry, and their texts if they are JSON."""
 
     files: Any
@@ -52,9 +52,9 @@ class Batch(NamedTuple):
     crs: str | None
     raws: list[str] | None = None
 
-    def slice(self, start: int, stop: int) -> Batch:
+    def slice(self, start: int, stop: int) -> IngestRows:
         """Some of the rows."""
-        return Batch(
+        return IngestRows(
             self.files.slice(start, stop - start),
             self.numbers.slice(start, stop - start),
             {name: values.slice(start, stop - start) for name, values in self.columns.items()},
@@ -89,7 +89,7 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
         yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
 
 
-def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
+def read_piece(piece: Piece) -> Iterator[IngestRows | Unread]:
     """The rows of a piece; from where it cannot be read on there is one Unread."""
     if piece.error is not None:
         yield Unread(piece.file, None, piece.error, None)
@@ -97,7 +97,7 @@ def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
     done = piece.first
     try:
         for found in guarded(_read_rows(piece) if piece.format in BY_ROWS else _read_features(piece), "the file"):
-            if isinstance(found, Batch) and piece.format in BY_ROWS:
+            if isinstance(found, IngestRows) and piece.format in BY_ROWS:
                 done += len(found.numbers)
             yield found
     except ContradaError as error:
@@ -105,7 +105,7 @@ def read_piece(piece: Piece) -> Iterator[Batch | Unread]:
         yield Unread(piece.file, done, reason, None)
 
 
-def _read_rows(piece: Piece) -> Iterator[Batch]:
+def _read_rows(piece: Piece) -> Iterator[IngestRows]:
     """The rows of a range; fewer than there should be are an error."""
     import numpy as np
     import pyarrow as pa
@@ -121,7 +121,7 @@ def _read_rows(piece: Piece) -> Iterator[Batch]:
         done += batch.num_rows
         geometry = columns.pop(piece.geometry)
         named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
-        yield Batch(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
+        yield IngestRows(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
         if done == piece.stop:
             return
     raise FormatError(f"it has {piece.stop} rows or more, and ends after {done}")
@@ -155,17 +155,17 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
                 skipped = max(skipped - batch.num_rows, 0)
 
 
-def _read_features(piece: Piece) -> Iterator[Batch | Unread]:
+def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
     import pyarrow as pa
 
     from contrada.formats.geojson_columns import read_features
     from contrada.formats.records import json_records
-    from contrada.pipeline.ingest.lines import Range
+    from contrada.pipeline.ingest.lines import LineRange
 
     schema = pa.ipc.read_schema(pa.py_buffer(piece.schema))
     with open(piece.path, "rb") as file:
         if piece.format == LINES:
-            records = json_records(cast(BinaryIO, Range(file, piece.start, piece.stop)), LINES)
+            records = json_records(cast(BinaryIO, LineRange(file, piece.start, piece.stop)), LINES)
             offset = piece.first
         else:
             records, offset = islice(json_records(file, piece.format), piece.start, piece.stop), 0
@@ -175,7 +175,7 @@ def _read_features(piece: Piece) -> Iterator[Batch | Unread]:
                 yield Unread(piece.file, offset + number, reason, raw)
             numbers = pa.array([offset + number for number in found.numbers], pa.int64())
             named = {piece.names[name]: values for name, values in found.properties.items()}
-            yield Batch(_repeated(piece.file, len(numbers)), numbers, named, found.wkb, piece.crs, found.raws)
+            yield IngestRows(_repeated(piece.file, len(numbers)), numbers, named, found.wkb, piece.crs, found.raws)
 
 
 def _repeated(text: str, count: int) -> Any:

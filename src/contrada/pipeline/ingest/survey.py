@@ -21,7 +21,7 @@ USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
 CREDITS = ("attribution", "license", "licence", "copyright")
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A file, or of newline JSON a range of its bytes."""
 
     path: str
@@ -93,15 +93,15 @@ def _arrow_types() -> list[Any]:
     return [pa.int64(), *(kinds[column.split()[1]] for column in _DDL.split(", "))]
 
 
-def _parts(file: File) -> Iterator[Part]:
+def _parts(file: File) -> Iterator[FilePart]:
     step = LINE_BYTES if file.format == LINES else max(file.size, 1)
     for start in range(0, max(file.size, 1), step):
-        yield Part(*file, start, min(start + step, file.size))
+        yield FilePart(*file, start, min(start + step, file.size))
 
 
-def surveyed(part: Part, layer: str | None) -> list[Surveyed]:
+def surveyed(part: FilePart, layer: str | None) -> list[Surveyed]:
     """What a part holds, a row for each layer; a part that cannot be read is a row with the reason."""
-    look: Callable[[Part, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
+    look: Callable[[FilePart, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
     try:
         found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
     except Exception as error:  # libraries raise many kinds for damaged files
@@ -110,7 +110,7 @@ def surveyed(part: Part, layer: str | None) -> list[Surveyed]:
     return found
 
 
-def _described(part: Part, schema: Any = None, **about: Any) -> Surveyed:
+def _described(part: FilePart, schema: Any = None, **about: Any) -> Surveyed:
     import pyarrow as pa
 
     columns = pa.schema([]) if schema is None else schema
@@ -121,7 +121,7 @@ def _described(part: Part, schema: Any = None, **about: Any) -> Surveyed:
     return Surveyed(*part, schema=columns.serialize().to_pybytes(), **given)
 
 
-def _parquet(part: Part, layer: str | None) -> list[Surveyed]:
+def _parquet(part: FilePart, layer: str | None) -> list[Surveyed]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(part.path) as file:
@@ -198,7 +198,7 @@ def _credit(metadata: dict[str, Any] | None) -> str | None:
     return None
 
 
-def _gis(part: Part, layer: str | None) -> list[Surveyed]:
+def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
     """The layers of a file that pyogrio reads: those with geometry, or the one that is asked for."""
     pyogrio = require_pyogrio()
     layers = [name for name, kind in pyogrio.list_layers(part.path).tolist() if kind is not None]
@@ -229,11 +229,11 @@ def require_pyogrio() -> Any:
     return pyogrio
 
 
-def _features(part: Part, layer: str | None) -> list[Surveyed]:
+def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
     """GeoJSON: a range of lines, or a whole document."""
     from contrada.formats.geojson_columns import describe_features
     from contrada.formats.records import json_records
-    from contrada.pipeline.ingest.lines import Range
+    from contrada.pipeline.ingest.lines import LineRange
 
     with open(part.path, "rb") as file:
         if part.format != LINES:
@@ -243,7 +243,7 @@ def _features(part: Part, layer: str | None) -> list[Surveyed]:
             about = describe_features(records)
             credit = _credit(_document(part.path)) if part.format == "json" else None
             return [_described(part, about.schema, rows=about.rows, crs=about.crs, credit=credit)]
-        lines = Range(file, part.start, part.stop)
+        lines = LineRange(file, part.start, part.stop)
         about = describe_features(json_records(cast(BinaryIO, lines), LINES))
     return [_described(part, about.schema, rows=about.rows, lines=lines.count, crs=about.crs)]
 

@@ -23,7 +23,7 @@ OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, at most
 LIST_ROWS = 128  # matches in a list at most: Spark keeps ten thousand lists together in memory, however long they are
 
 
-class Answer(NamedTuple):
+class SliceAnswer(NamedTuple):
     """What the messages of a slice satisfy: pairs of message and row of the table, and why some are bad."""
 
     asked: int  # messages in the slice
@@ -62,7 +62,7 @@ def match_batches(
 
 def answers_of(
     table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"], size: int
-) -> Iterator[tuple[int, Answer]]:
+) -> Iterator[tuple[int, SliceAnswer]]:
     """What slices of messages satisfy, with the first message of each; the first slice has so many messages."""
     start = 0
     while start < messages.num_rows:
@@ -73,7 +73,7 @@ def answers_of(
         size = answer.next_size
 
 
-def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> Answer:
+def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> SliceAnswer:
     """Match a list of messages or the rows of an Arrow table.
 
     If all of them are refused together, each half is tried, until the bad ones stand alone. Their errors are of any
@@ -87,16 +87,16 @@ def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription",
             raise
         half = count // 2
         if not half:
-            return Answer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, reason_of(error))])
+            return SliceAnswer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, reason_of(error))])
         first, second = (answer_of(table, part, by) for part in (_slice(messages, 0, half), _slice(messages, half)))
-        return Answer(
+        return SliceAnswer(
             count,
             np.concatenate([first.messages, second.messages + half]),
             np.concatenate([first.rows, second.rows]),
             first.rejected + [(row + half, reason) for row, reason in second.rejected],
         )
     owners = np.repeat(np.arange(count), np.diff(found.offsets))
-    return Answer(count, owners, found.rows, [(item.row, plain_text(item.reason)) for item in found.rejected])
+    return SliceAnswer(count, owners, found.rows, [(item.row, plain_text(item.reason)) for item in found.rejected])
 
 
 def _slice(messages: Any, start: int, stop: int | None = None) -> Any:
@@ -114,7 +114,7 @@ class Naming:
         self._subscribers = names_array(names.subscribers, artifact.subscriber_type)
         self._owners = names.owners
 
-    def batches(self, ids: Any, answer: Answer) -> Iterator[Any]:
+    def batches(self, ids: Any, answer: SliceAnswer) -> Iterator[Any]:
         """The record batches of an answer: matches first, a list for each message, and rejections after them."""
         import pyarrow as pa
 

@@ -40,7 +40,7 @@ def build_batches(
 
     builder = TableBuilder(predicate)
     with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
-        rejections = Rejections(Path(temporary) / "rejected.parquet")
+        rejections = RejectedRows(Path(temporary) / "rejected.parquet")
         for chunk in chunks(batches):
             rejections.add(builder.add(named_columns(chunk.select(range(len(names))), names, systems)))
         artifact = publish(builder.table, place, key_type=types[0], subscriber_type=types[1])
@@ -64,7 +64,7 @@ def chunks(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-class Rejections:
+class RejectedRows:
     """Bad rows on their way to a Parquet file, which is named by what it holds."""
 
     def __init__(self, path: Path) -> None:

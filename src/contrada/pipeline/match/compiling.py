@@ -18,7 +18,7 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.match.building import build_batches, build_empty, read_rejected
 from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-from contrada.pipeline.partitioned.sizing import Size, measured, table_limits, too_large
+from contrada.pipeline.partitioned.sizing import TableSize, measured, table_limits, too_large
 from contrada.pipeline.spark_types import artifacts_place, attribute_columns
 from contrada.pipeline.systems import frame_systems
 
@@ -96,7 +96,7 @@ def _planned(
         return plan, 1, "it was asked for"
     if plan == "partitioned" and partitions is not None:
         return plan, partitions, "it was asked for, and the number of partitions with it"
-    size: Size = measured(subscriptions, columns)
+    size: TableSize = measured(subscriptions, columns)
     count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
     if plan == "partitioned":
         return plan, count, f"it was asked for; {size}, {byte_size(each)} for a partition"

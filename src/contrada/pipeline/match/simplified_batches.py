@@ -44,7 +44,7 @@ class Job(NamedTuple):
         return table
 
 
-class Asked(NamedTuple):
+class QueryRow(NamedTuple):
     """A row: its number, its names, what it asks, or why it is bad; and the CRS of its attributes, as JSON."""
 
     number: int
@@ -119,7 +119,7 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
         yield from pa.Table.from_pylist(rows, schema).to_batches()
 
 
-def asked_rows(table: Any, job: Job) -> list[Asked]:
+def asked_rows(table: Any, job: Job) -> list[QueryRow]:
     """The rows of a table of the columns of a job, `row` and `repeated`."""
     table = job.typed(table)
     columns = dict(zip(job.names, table.columns, strict=False))
@@ -135,12 +135,12 @@ def asked_rows(table: Any, job: Job) -> list[Asked]:
         subscriber = key if own is None else own
         fault = next((one.reason for one in (key, subscriber) if isinstance(one, Rejection)), None)
         if fault is not None or key is None:
-            rows.append(Asked(number, None, None, None, fault or "no key", None))
+            rows.append(QueryRow(number, None, None, None, fault or "no key", None))
         elif isinstance(what, Predicate) and not repeated:
-            rows.append(Asked(number, key, subscriber, what, None, crs))
+            rows.append(QueryRow(number, key, subscriber, what, None, crs))
         else:
             reason = f"the key {key!r} was there before" if isinstance(what, Predicate) else str(what)
-            rows.append(Asked(number, key, subscriber, None, reason, None))
+            rows.append(QueryRow(number, key, subscriber, None, reason, None))
     return rows
 
 
@@ -197,7 +197,7 @@ def of_one_crs(table: Any) -> Iterator[Any]:
     yield table
 
 
-def _bad(one: Asked) -> dict[str, Any]:
+def _bad(one: QueryRow) -> dict[str, Any]:
     return {"row": one.number, "key": one.key, "reason": one.reason}
 
 

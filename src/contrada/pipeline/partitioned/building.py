@@ -26,7 +26,7 @@ BOXES = 16  # over the heads of a partition, for each attribute
 KEPT = 1 << 16  # boxes of heads that wait to be covered by few
 
 
-class Spread(NamedTuple):
+class PartitionRows(NamedTuple):
     """Rows of a batch for partitions: which, where to, and the heads and filters that go with each."""
 
     rows: NDArray[np.int64]
@@ -63,7 +63,7 @@ def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iter
         )
 
 
-def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> Spread:
+def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> PartitionRows:
     """Group the heads of rows, so many each, by row and partition."""
     rows = np.repeat(np.arange(len(counts)), counts)
     firsts = np.repeat(np.cumsum(counts) - counts, counts)
@@ -74,7 +74,7 @@ def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> Spread:
     starts = np.flatnonzero(is_first)
     several = np.bincount(owners[starts], minlength=len(counts)) > 1
     filters = (order - firsts[order]).astype(np.int32)
-    return Spread(owners[starts], places[starts], several[owners[starts]], starts, order, filters)
+    return PartitionRows(owners[starts], places[starts], several[owners[starts]], starts, order, filters)
 
 
 def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import parts_of
 from contrada.index.packed import boxes_of
 from contrada.model import Predicate
-from contrada.pipeline.match.building import Rejections
+from contrada.pipeline.match.building import RejectedRows
 from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.match.simplified_batches import Job
 from contrada.pipeline.partitioned.building import SPREAD, build_partition, spread_batches
@@ -163,7 +163,7 @@ def write_rejected(batches: Iterator[Any], place: str) -> Iterator[Any]:
     import pyarrow as pa
 
     with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
-        rejections = Rejections(Path(temporary) / "rejected.parquet")
+        rejections = RejectedRows(Path(temporary) / "rejected.parquet")
         for batch in batches:
             rejections.write(batch)
         path = rejections.placed(place)

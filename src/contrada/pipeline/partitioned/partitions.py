@@ -21,7 +21,7 @@ from contrada.matching import ForwardingTable
 from contrada.model import Constraint, Filter, Predicate
 from contrada.pipeline import manifests
 from contrada.pipeline.artifacts import Artifact, publish, store_of
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 
 ABOUT = "partitions.json"
 NEARLY_ALL = 0.9  # of the middles of others in the box of a filter that nearly any message meets
@@ -229,7 +229,7 @@ def manifest(
     about["partitions"] = [{**part._asdict(), "artifact": part.artifact._asdict()} for part in parts]
     del about["path"], about["digest"]
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-    Place(place).write(f"{digest}/{ABOUT}", json.dumps({**about, "digest": digest}, indent=1).encode())
+    Storage(place).write(f"{digest}/{ABOUT}", json.dumps({**about, "digest": digest}, indent=1).encode())
     return made._replace(path=f"{place.rstrip('/')}/{digest}", digest=digest)
 
 

@@ -12,7 +12,7 @@ from contrada.errors import TableError
 from contrada.geometry import Crs
 from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.match.batches import FIRST_SLICE, Answer, Naming, answers_of
+from contrada.pipeline.match.batches import FIRST_SLICE, Naming, SliceAnswer, answers_of
 from contrada.pipeline.partitioned.partitions import NOBODY, PartitionedArtifact
 from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
@@ -48,7 +48,7 @@ def route_batches(
         yield _routed(last, np.zeros(1, np.int64), None, np.array([seen]), None)
 
 
-def _sent(batch: Any, answer: Answer, partitions: NDArray[np.int64], wide: list[int]) -> Iterator[Any]:
+def _sent(batch: Any, answer: SliceAnswer, partitions: NDArray[np.int64], wide: list[int]) -> Iterator[Any]:
     """The rows of a slice of messages: those for partitions, and the bad messages."""
     found = partitions[answer.rows] if len(answer.rows) else answer.rows
     is_real = found != NOBODY

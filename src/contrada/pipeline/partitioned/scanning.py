@@ -24,7 +24,7 @@ SAMPLED = 4096  # boxes of an attribute in a task
 LARGEST = 64  # boxes of it that are kept beside, so that one that nearly any message meets is seen
 
 
-class Scan(NamedTuple):
+class ScannedRows(NamedTuple):
     """Rows: why they are bad, the CRS of their attributes as JSON, and the heads of the good ones."""
 
     reasons: dict[int, str]
@@ -57,12 +57,12 @@ def _numbers(marks: NDArray[np.int64], offsets: dict[int, int]) -> NDArray[np.in
     return (firsts[which] if len(parts) else np.empty(0, np.int64)) + (marks & (1 << PART_BITS) - 1)
 
 
-def _scans(table: Any, job: Job) -> Iterator[tuple[int, Scan]]:
+def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:
     """The parts of a table with their first rows: the whole, unless it mixes coordinate systems."""
     if job.template is None:
         asked = asked_rows(table, job)
         reasons = {row: one.reason for row, one in enumerate(asked) if one.reason is not None}
-        yield 0, Scan(reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
+        yield 0, ScannedRows(reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
         return
     start = 0
     for part in of_one_crs(job.typed(table)):
@@ -70,7 +70,7 @@ def _scans(table: Any, job: Job) -> Iterator[tuple[int, Scan]]:
         start += part.num_rows
 
 
-def _bound_scan(table: Any, job: Job) -> Scan:
+def _bound_scan(table: Any, job: Job) -> ScannedRows:
     """The rows of a template, column by column."""
     assert job.template is not None
     reasons = faults_of(table, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
@@ -92,7 +92,7 @@ def _bound_scan(table: Any, job: Job) -> Scan:
         if systems is not None:
             for row in kept.tolist():
                 crs[row] = systems
-    return Scan(reasons, crs, _joined(counts, [heads for _, heads, _ in parts]))
+    return ScannedRows(reasons, crs, _joined(counts, [heads for _, heads, _ in parts]))
 
 
 def _bound(
@@ -124,7 +124,7 @@ def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
     return Heads(offsets, attributes, np.concatenate([part.boxes for part in parts] or [np.empty((0, 4))]), names)
 
 
-def _head_lists(scan: Scan) -> Any:
+def _head_lists(scan: ScannedRows) -> Any:
     """Heads as Spark has them: a list for each row; what may be anywhere has no attribute."""
     import pyarrow as pa
 

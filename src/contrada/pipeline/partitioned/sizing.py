@@ -19,7 +19,7 @@ ROW_BYTES = 64
 UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Size(NamedTuple):
+class TableSize(NamedTuple):
     """Rows of subscriptions, the bytes of their filters or geometry, and the bytes that their table may take."""
 
     rows: int
@@ -34,7 +34,7 @@ class Size(NamedTuple):
         return f"{counted(self.rows, 'row')} with {byte_size(self.bytes)} make a table of about {byte_size(self.table)}"
 
 
-def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> Size:
+def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> TableSize:
     """Count the rows of subscriptions and the bytes of their columns; Python sees none of them."""
     from pyspark.sql import functions as f
 
@@ -42,7 +42,7 @@ def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> Size:
     long = [field.name for field in sent.schema if field.dataType.typeName() in ("binary", "string")]
     sums = [f.coalesce(f.sum(f.octet_length(name)), f.lit(0)) for name in long]
     found = sent.agg(f.count(f.lit(1)), *sums).collect()[0]
-    return Size(int(found[0]), sum(int(size) for size in found[1:]))
+    return TableSize(int(found[0]), sum(int(size) for size in found[1:]))
 
 
 def table_limits(session: SparkSession) -> tuple[int, int]:

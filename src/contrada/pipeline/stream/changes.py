@@ -22,7 +22,7 @@ from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, op
 from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.reasons import plain_text, reason_of
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.apart import run_apart
 
 ACTIONS = ("subscribe", "unsubscribe")
@@ -79,7 +79,7 @@ class DirectoryChanges:
     """
 
     def __init__(self, directory: str) -> None:
-        self._place = Place(directory)
+        self._place = Storage(directory)
 
     def since(self, state: Any) -> News:
         """The records of the files that are new."""

@@ -13,7 +13,7 @@ from contrada.errors import ContradaError, TableError
 from contrada.formats.records import IDENTIFIERS
 from contrada.pipeline.ingest.quarantine import path_of
 from contrada.pipeline.java_errors import java_reason, spark_errors, without_log
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.worker import FILE, Decoding
 from contrada.spark_names import quoted
 
@@ -70,7 +70,7 @@ class MessageFiles:
             return None
         return Decoding(IDENTIFIERS if self._id is None else (self._id,), self._id is not None)
 
-    def stream(self, checkpoint: Place) -> DataFrame:
+    def stream(self, checkpoint: Storage) -> DataFrame:
         """The messages of files as they come: `message_id`, the columns or the text, and the file."""
         if self._schema is None:
             self._schema = self._settled_columns(checkpoint)
@@ -102,7 +102,7 @@ class MessageFiles:
         own = [] if names[0] == "message_id" else [f"{quoted(names[0])} AS message_id"]
         return frame.selectExpr(*own, "*", file)
 
-    def _settled_columns(self, checkpoint: Place) -> StructType:
+    def _settled_columns(self, checkpoint: Storage) -> StructType:
         """The columns that the checkpoint keeps, and further ones that a file here has.
 
         A file with other types that comes later must not decide, at the next start, that the files before it are wrong.
@@ -157,7 +157,7 @@ def path_pattern(uri: str) -> str:
     return WILDCARDS.sub(r"\\\g<0>", f"file://{path}" if path.startswith("/") else unquote(path))
 
 
-def _kept_columns(checkpoint: Place) -> StructType | None:
+def _kept_columns(checkpoint: Storage) -> StructType | None:
     from pyspark.sql.types import StructType
 
     data = checkpoint.read(COLUMNS)

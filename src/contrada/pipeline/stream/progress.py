@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from contrada.amounts import counted, rate
 from contrada.matching.census import Census
-from contrada.pipeline.stream.sinks import Batch
+from contrada.pipeline.stream.sinks import StreamBatch
 from contrada.pipeline.stream.version_log import Versions
 
 # What sources of Spark say of what they have not read yet, and its unit.
@@ -17,7 +17,7 @@ LAGS = {
 }
 
 
-class Progress(NamedTuple):
+class StreamProgress(NamedTuple):
     """The last batch, how fast it was, and what waits; `lag` is None where the source does not tell."""
 
     batch: int
@@ -38,7 +38,7 @@ class Progress(NamedTuple):
     def line(self) -> str:
         """One line for people.
 
-        >>> Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "file", 0, 0, 0).line()
+        >>> StreamProgress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "file", 0, 0, 0).line()
         'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000 messages/s, 70 matches, 2 files behind'
         """
         parts = [
@@ -58,7 +58,7 @@ class Progress(NamedTuple):
     def metrics(self) -> str:
         """The same for Prometheus, as its text format has it.
 
-        >>> print(Progress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, None, "", 0, 0, 0).metrics().splitlines()[1])
+        >>> print(StreamProgress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, None, "", 0, 0, 0).metrics().splitlines()[1])
         contrada_stream_batch 3
         """
         lines = []
@@ -68,7 +68,9 @@ class Progress(NamedTuple):
         return "\n".join(lines) + "\n"
 
 
-def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions, census: Census) -> Progress | None:
+def progress_of(
+    last: tuple[StreamBatch, float] | None, told: Any, versions: Versions, census: Census
+) -> StreamProgress | None:
     """What the last batch did, with what Spark says of the sources (as of the batch before, while one runs)."""
     if last is None:
         return None
@@ -76,7 +78,7 @@ def progress_of(last: tuple[Batch, float] | None, told: Any, versions: Versions,
     lag, unit = _lag(told)
     rate = batch.messages / max(seconds, 1e-9)
     counts = versions.rejected, versions.compactions, versions.failed_compactions
-    return Progress(*batch, seconds, rate, lag, unit, *counts, census.short())
+    return StreamProgress(*batch, seconds, rate, lag, unit, *counts, census.short())
 
 
 def _lag(told: Any) -> tuple[int | None, str]:

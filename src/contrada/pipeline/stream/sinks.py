@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contrada.errors import ContradaError, TableError
 from contrada.pipeline import manifests
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWNER = "_contrada.json"
 
 
-class Batch(NamedTuple):
+class StreamBatch(NamedTuple):
     """A batch of a stream: its number, the version of its subscriptions, and what came of its messages."""
 
     number: int
@@ -37,7 +37,7 @@ class Sink(Protocol):
     def begin(self, stream: str) -> None:
         """Get ready for a stream, which has this id as long as it has its checkpoint."""
 
-    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Take the answers of a batch, in place of those that it had before."""
 
 
@@ -57,7 +57,7 @@ class ParquetSink:
         """Take possession of the output, and remove what was left half written."""
         if not self._is_local:
             return
-        place = Place(self.path)
+        place = Storage(self.path)
         told = place.read(OWNER)
         if told is not None and self._owner(told) != stream:
             raise ContradaError(
@@ -79,7 +79,7 @@ class ParquetSink:
         except TableError as error:
             raise TableError(f"{self.path}/{OWNER} is damaged: {error}") from error
 
-    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write a batch. There is always a directory of matches, and one of rejections if there are any."""
         self._put(matches, f"{self.path}/matches", batch.number)
         if batch.rejected:
@@ -117,7 +117,7 @@ class KafkaSink:
     def begin(self, stream: str) -> None:
         """Nothing to prepare."""
 
-    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Send a batch."""
         self._send(matches, self._topic)
         if batch.rejected:
@@ -134,7 +134,7 @@ class ConsoleSink:
     def begin(self, stream: str) -> None:
         """Nothing to prepare."""
 
-    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Print a batch."""
         for rows in (matches, rejected) if batch.rejected else (matches,):
             for row in rows.selectExpr("to_json(struct(*)) AS line").collect():
@@ -144,12 +144,12 @@ class ConsoleSink:
 class CallSink:
     """A function of the user's, called with the matches, the rejections and the batch."""
 
-    def __init__(self, function: Callable[[DataFrame, DataFrame, Batch], None]) -> None:
+    def __init__(self, function: Callable[[DataFrame, DataFrame, StreamBatch], None]) -> None:
         self._function = function
 
     def begin(self, stream: str) -> None:
         """Nothing to prepare."""
 
-    def write(self, matches: DataFrame, rejected: DataFrame, batch: Batch) -> None:
+    def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Call it."""
         self._function(matches, rejected, batch)

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from contrada.errors import TableError
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 
 LOG = "sources/0"
 COMPACT = ".compact"
 
 
-def files_of_batch(checkpoint: Place, number: int) -> list[str]:
+def files_of_batch(checkpoint: Storage, number: int) -> list[str]:
     """Return the URIs of the files that a batch reads; a checkpoint without them is a TableError."""
     first = _last_entry(checkpoint, number - 1) + 1 if number else 0
     names = checkpoint.names(LOG)
@@ -39,14 +39,14 @@ def _name_of(names: list[str], entry: int) -> str | None:
     return f"{min(later)}{COMPACT}" if later else None
 
 
-def _last_entry(checkpoint: Place, number: int) -> int:
+def _last_entry(checkpoint: Storage, number: int) -> int:
     *_, last = _lines(checkpoint, f"offsets/{number}")
     if not isinstance(last.get("logOffset"), int):
         raise TableError(f"{checkpoint.where}/offsets/{number}: the last line is no offset of a file source: {last}")
     return int(last["logOffset"])
 
 
-def _lines(checkpoint: Place, name: str) -> Iterator[dict[str, Any]]:
+def _lines(checkpoint: Storage, name: str) -> Iterator[dict[str, Any]]:
     """The objects of a log file, after the line with its version."""
     data = checkpoint.read(name)
     if data is None:

@@ -21,15 +21,15 @@ from contrada.pipeline.match.matching import ID, By
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns, name_type
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.changes import Changes, ChangeTable, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
-from contrada.pipeline.stream.progress import Progress, progress_of
-from contrada.pipeline.stream.sinks import Batch, CallSink, ParquetSink, Sink
+from contrada.pipeline.stream.progress import StreamProgress, progress_of
+from contrada.pipeline.stream.sinks import CallSink, ParquetSink, Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
 from contrada.pipeline.stream.version_log import Version, Versions, checkpoint_place
-from contrada.pipeline.stream.worker import FILE, Decoding, Work, compact_version, match_version
+from contrada.pipeline.stream.worker import FILE, Decoding, TaskOrders, compact_version, match_version
 from contrada.pipeline.systems import declared_systems, frame_systems
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Stream:
         """The versions of its subscriptions."""
         return self._batches.versions
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> StreamProgress | None:
         """How far it is: the last batch, rates, lag and version; None before the first batch."""
         return progress_of(self._batches.last, self.query.lastProgress, self.versions, self._batches.census)
 
@@ -83,14 +83,14 @@ def match_stream(
     subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
     changes: str | os.PathLike[str] | Changes | None = None,
     *,
-    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, Batch], None],
+    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, StreamBatch], None],
     checkpoint: str | os.PathLike[str],
     by: By = "subscription",
     template: Asked | None = None,
     decoding: Decoding | None = None,
     trigger: Mapping[str, Any] | None = None,
     compact_after: int = 1000,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[StreamProgress], None] | None = None,
 ) -> Stream:
     """Match a streaming DataFrame against subscriptions, and begin to write the answers to a sink.
 
@@ -98,7 +98,7 @@ def match_stream(
     be `MessageFiles`, of which a damaged one is rejected; one of Spark's own file source ends the stream.
     `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
     directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
-    function of matches, rejections and `Batch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
+    function of matches, rejections and `StreamBatch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
     `continuous`. `progress` is told of every batch.
     """
     _check_trigger(trigger)
@@ -186,7 +186,7 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
     return artifact
 
 
-class _Counted(NamedTuple):
+class _BatchCounts(NamedTuple):
     """The answers of a batch, how many there are, and what its tasks say of their messages."""
 
     answers: DataFrame
@@ -207,12 +207,12 @@ class _Batches:
         sink: Sink,
         by: By,
         decoding: Decoding | None,
-        told: Callable[[Progress], None] | None,
-        files: tuple[MessageFiles, Place] | None = None,  # with the checkpoint, which says what files a batch has
+        told: Callable[[StreamProgress], None] | None,
+        files: tuple[MessageFiles, Storage] | None = None,  # with the checkpoint, which says what files a batch has
     ) -> None:
         self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
         self._files = files
-        self.last: tuple[Batch, float] | None = None
+        self.last: tuple[StreamBatch, float] | None = None
         self.census = Census()
         self.query: StreamingQuery | None = None
         self.is_ending = False
@@ -230,7 +230,7 @@ class _Batches:
         answers, lost = counted.answers, len(counted.damage)
         try:
             counts = counted.read + lost, counted.matches, counted.rejected + lost
-            batch = Batch(number, version.number, version.subscriptions, *counts)
+            batch = StreamBatch(number, version.number, version.subscriptions, *counts)
             named = f.lit(version.number).cast("bigint").alias("version")
             good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
             bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
@@ -247,7 +247,7 @@ class _Batches:
             assert report is not None
             self._told(report)
 
-    def _counted(self, messages: DataFrame, number: int, version: Version) -> _Counted:
+    def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
         """The answers of a batch. Damaged files are looked for when it fails, or when files of it gave no rows."""
         if self._files is None:
             return self._count(messages, version)
@@ -270,7 +270,7 @@ class _Batches:
         frame = damage.read(found)
         return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
 
-    def _count(self, messages: DataFrame, version: Version) -> _Counted:
+    def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
         from pyspark.sql import functions as f
 
         answers = self._answers(messages, version).persist()
@@ -283,7 +283,7 @@ class _Batches:
             answers.unpersist()
             raise
         read, matches, rejected = (int(value or 0) for value in total)
-        return _Counted(answers, read, matches, rejected, censuses, files, {})
+        return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
 
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
         """The columns that tasks get: an id, then attributes or a text, then the file; and the names of attributes."""
@@ -309,7 +309,7 @@ class _Batches:
         schema = schema.add("messages", "long").add("census", "string").add("files", ArrayType(StringType()))
         schema[ID].nullable = True
         place = self.versions.place.where
-        work = Work(
+        work = TaskOrders(
             version._replace(state=None),
             place,
             self._by,

@@ -21,7 +21,7 @@ from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.background import Background
 from contrada.pipeline.stream.changes import Applied, Changes, News, apply_changes, apply_segment
 
@@ -81,7 +81,7 @@ class Versions:
 
     def __init__(
         self,
-        checkpoint: Place,
+        checkpoint: Storage,
         changes: Changes | None,
         compact: Compact,
         check: Callable[[set[str]], None] = lambda attributes: None,
@@ -321,7 +321,7 @@ class Versions:
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
-def segment(place: Place, number: int) -> bytes:
+def segment(place: Storage, number: int) -> bytes:
     """The lines of a segment; one that is not there is a TableError."""
     lines = place.read(f"segments/{number}.ndjson")
     if lines is None:
@@ -329,8 +329,8 @@ def segment(place: Place, number: int) -> bytes:
     return lines
 
 
-def checkpoint_place(checkpoint: str) -> Place:
+def checkpoint_place(checkpoint: str) -> Storage:
     """The place of a checkpoint; a ContradaError where it cannot be one."""
     if not checkpoint:
         raise ContradaError("a stream has a checkpoint: a directory or URI that is its own")
-    return Place(checkpoint)
+    return Storage(checkpoint)

@@ -13,12 +13,12 @@ from contrada.geometry import Crs
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
 from contrada.matching.storage import SavedNames
-from contrada.pipeline.artifact_cache import Opened, cache_home, open_copy, remove_copy
+from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, remove_copy
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.ingest.quarantine import path_of
-from contrada.pipeline.match.batches import FIRST_SLICE, Answer, Naming, answer_of, names_array
+from contrada.pipeline.match.batches import FIRST_SLICE, Naming, SliceAnswer, answer_of, names_array
 from contrada.pipeline.reasons import plain_text, reason_of
-from contrada.pipeline.storage import Place
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.changes import apply_segment
 from contrada.pipeline.stream.version_log import Version, segment
 from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
@@ -41,7 +41,7 @@ class Decoding(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012
 
 
-class Work(NamedTuple):
+class TaskOrders(NamedTuple):
     """What a task is told: its version, where segments are, and how messages come."""
 
     version: Version
@@ -58,7 +58,7 @@ class Work(NamedTuple):
 class Ready(NamedTuple):
     """The table of a version, open in this process, with the segments that were applied and the names of its rows."""
 
-    opened: Opened
+    opened: OpenTable
     digest: str
     segments: tuple[int, ...]
     added: int  # subscriptions after those that were saved
@@ -87,7 +87,7 @@ def ready_table(version: Version, place: str) -> Ready:
     added = held.added
     _READY = None  # if a segment cannot be read, the table is neither one version nor the other
     for number in version.segments[len(held.segments) :]:
-        added += apply_segment(held.opened.table, segment(Place(place), number))
+        added += apply_segment(held.opened.table, segment(Storage(place), number))
     _READY = Ready(held.opened, digest, version.segments, added, {})
     return _READY
 
@@ -111,7 +111,7 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
     opened = open_copy(version.artifact, cache_home() / "tables")
     try:
         for number in version.segments:
-            apply_segment(opened.table, segment(Place(place), number))
+            apply_segment(opened.table, segment(Storage(place), number))
         old = version.artifact
         made = publish(opened.table, artifacts, key_type=old.key_type, subscriber_type=old.subscriber_type)
     finally:
@@ -119,7 +119,7 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
     yield pa.record_batch([pa.array([json.dumps(made._asdict())])], ["about"])
 
 
-def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
+def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
     """Batches of an id and attributes, or of an id and a text, to batches of what came of them."""
     naming: Naming | None = None
     size = FIRST_SLICE
@@ -146,7 +146,9 @@ def match_version(batches: Iterator[Any], work: Work) -> Iterator[Any]:
         yield _last_batch(naming, ids, census, list(files))
 
 
-def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
+def _columns(
+    table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
+) -> tuple[Any, SliceAnswer, dict[int, str]]:
     """Messages as columns."""
     import pyarrow as pa
 
@@ -157,12 +159,12 @@ def _columns(table: ForwardingTable, batch: Any, work: Work, census: Census) -> 
     except ContradaError as error:
         nothing = np.empty(0, np.int64)
         bad = [(row, str(error)) for row in range(batch.num_rows)]
-        return batch.column(0), Answer(batch.num_rows, nothing, nothing, bad), {}
+        return batch.column(0), SliceAnswer(batch.num_rows, nothing, nothing, bad), {}
     census.add(messages)
     return batch.column(0), answer_of(table, messages, work.by), {}
 
 
-def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
+def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
     """The systems of the columns of messages, which are from one file."""
     if not work.has_systems:
         return work.systems
@@ -171,7 +173,7 @@ def _systems(batch: Any, work: Work) -> Mapping[str, Crs]:
     return {**declared, **{name: crs for name, crs in own.items() if crs is not None}}
 
 
-def _of_one_file(batch: Any, work: Work) -> int:
+def _of_one_file(batch: Any, work: TaskOrders) -> int:
     """How many of the first messages of a batch are from one file, if systems depend on it."""
     if not work.has_systems:
         return int(batch.num_rows)
@@ -179,7 +181,9 @@ def _of_one_file(batch: Any, work: Work) -> int:
     return next((row for row, file in enumerate(files) if file != files[0]), len(files))
 
 
-def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> tuple[Any, Answer, dict[int, str]]:
+def _decoded(
+    table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
+) -> tuple[Any, SliceAnswer, dict[int, str]]:
     """Messages as texts."""
     import pyarrow as pa
 
@@ -205,7 +209,7 @@ def _decoded(table: ForwardingTable, batch: Any, work: Work, census: Census) -> 
     numbers = np.array(rows, np.int64)
     rejected += [(rows[row], reason) for row, reason in found.rejected]
     raw = {row: _text(texts[row]) for row, _ in rejected}
-    answer = Answer(len(texts), numbers[found.messages], found.rows, sorted(rejected))
+    answer = SliceAnswer(len(texts), numbers[found.messages], found.rows, sorted(rejected))
     return pa.array(ids, pa.string()), answer, raw
 
 
@@ -225,7 +229,7 @@ def _text(value: Any) -> str:
     return plain_text(text[:RAW_LENGTH])
 
 
-def _batches(naming: Naming, ids: Any, answer: Answer, raw: dict[int, str]) -> Iterator[Any]:
+def _batches(naming: Naming, ids: Any, answer: SliceAnswer, raw: dict[int, str]) -> Iterator[Any]:
     """The record batches of an answer: how many messages there were, matches in lists, and rejections."""
     import pyarrow as pa
 
