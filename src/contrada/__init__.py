@@ -3,15 +3,18 @@
 from contrada.covering import CoveringIndex
 from contrada.cql2 import parse
 from contrada.errors import (
+    ArgumentError,
     ContradaError,
+    CoveringError,
     CrsError,
     FilterError,
     FormatError,
     KeyInUseError,
-    KeysGoneError,
     LanguageError,
     LimitError,
+    OverlayError,
     RegionError,
+    TableError,
     UnknownKeyError,
 )
 from contrada.formats.messages import message_of
@@ -20,20 +23,32 @@ from contrada.geometry import (
     PointArray,
     Region,
     RegionArray,
+    Rejection,
     Relation,
     RelationSet,
     compose,
     relate,
 )
-from contrada.matching import Explanation, ForwardingTable, Simplification, simplify
+from contrada.matching import (
+    Explanation,
+    ForwardingTable,
+    ManyMatches,
+    Matches,
+    Simplification,
+    Stats,
+    SubscriberTable,
+    simplify,
+)
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "Column",
     "Constraint",
     "ContradaError",
+    "CoveringError",
     "CoveringIndex",
     "CrsError",
     "Explanation",
@@ -42,18 +57,24 @@ __all__ = [
     "FormatError",
     "ForwardingTable",
     "KeyInUseError",
-    "KeysGoneError",
     "LanguageError",
     "LimitError",
+    "ManyMatches",
+    "Matches",
+    "OverlayError",
     "Point",
     "PointArray",
     "Predicate",
     "Region",
     "RegionArray",
     "RegionError",
+    "Rejection",
     "Relation",
     "RelationSet",
     "Simplification",
+    "Stats",
+    "SubscriberTable",
+    "TableError",
     "UnknownKeyError",
     "ValueType",
     "compose",

@@ -89,10 +89,6 @@ class UnknownKeyError(ContradaError, KeyError):
         return str(self.args[0])
 
 
-class KeysGoneError(ContradaError):
-    """A table simplified across subscriptions was asked for keys, or to change."""
-
-
 class TableError(ContradaError, ValueError):
     """A saved table cannot be opened: the directory and what is wrong with it are named."""
 

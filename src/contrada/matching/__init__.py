@@ -1,7 +1,19 @@
 """Messages against subscriptions: the forwarding table."""
 
+from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.explain import Explanation
+from contrada.matching.matching_table import Stats
+from contrada.matching.subscriber_table import SubscriberTable
 from contrada.matching.table import ForwardingTable
 from contrada.simplify.simplification import Simplification, simplify
 
-__all__ = ["Explanation", "ForwardingTable", "Simplification", "simplify"]
+__all__ = [
+    "Explanation",
+    "ForwardingTable",
+    "ManyMatches",
+    "Matches",
+    "Simplification",
+    "Stats",
+    "SubscriberTable",
+    "simplify",
+]

@@ -1,15 +1,18 @@
-"""Answers: read-only set-like views over arrays of rows, and the answer to a batch."""
+"""Answers: read-only set-like views over arrays of rows, and the answers to a batch of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.errors import ArgumentError
 from contrada.geometry import Rejection
 from contrada.matching.names import Name, Names
+
+By = Literal["subscriber", "subscription"]
 
 
 class Matches(Set[Name]):
@@ -48,9 +51,106 @@ class Matches(Set[Name]):
         return f"{{{shown}{', ...' if len(self) > 6 else ''}}}"
 
 
-class ManyMatches(NamedTuple):
-    """The answers to a batch: message i goes to rows[offsets[i]:offsets[i + 1]], sorted; rejected messages to none."""
+class TableNames(NamedTuple):
+    """Whose the rows of a table are: the names of subscribers, for each subscription the row of its subscriber (None:
+    its own row), and the keys of subscriptions, if there are any."""
 
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    rejected: tuple[Rejection, ...]
+    subscribers: Names
+    subscription_subscriber: NDArray[np.int32] | None
+    keys: Names | None
+
+    def of_subscriptions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of the subscribers of subscriptions."""
+        whose = self.subscription_subscriber
+        return rows if whose is None else whose[rows].astype(np.int64)
+
+
+class ManyMatches(Sequence[Matches]):
+    """The answers to a batch of messages: `answer[i]` is what `match` says of message i.
+
+    `keys(i)` and `subscribers(i)` list names; `to_arrow()` is a table of all pairs. Message i goes to
+    `rows[offsets[i]:offsets[i + 1]]`, sorted rows of the table: of subscriptions or of subscribers, as `by` says.
+    Rejected messages go to nobody; `rejected` says why.
+
+    >>> from contrada import ForwardingTable
+    >>> table = ForwardingTable()
+    >>> table.subscribe("ops-team", "severity >= 3", key="k17")
+    'k17'
+    >>> answer = table.match_many([{"severity": 4}, {"severity": 1}], by="subscription")
+    >>> answer[0], answer.subscribers(0), len(answer[1])
+    ({'k17'}, ['ops-team'], 0)
+    >>> answer.to_arrow().to_pylist()
+    [{'message': 0, 'key': 'k17', 'subscriber': 'ops-team'}]
+    """
+
+    __slots__ = ("_owners", "by", "offsets", "rejected", "rows")
+
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        rejected: tuple[Rejection, ...],
+        by: By,
+        owners: TableNames,
+    ) -> None:
+        self.offsets, self.rows, self.rejected, self.by, self._owners = offsets, rows, rejected, by, owners
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Matches: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Matches]: ...
+
+    def __getitem__(self, index: int | slice) -> Matches | list[Matches]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        names = self._owners.subscribers if self.by == "subscriber" else self._keys()
+        return Matches(self._rows_of(index), names)
+
+    def keys(self, index: int) -> list[Name]:
+        """The keys of the subscriptions that message `index` satisfies; an answer by subscriber has none."""
+        if self.by == "subscriber":
+            raise ArgumentError('an answer by subscriber has no keys: ask `match_many(messages, by="subscription")`')
+        names = self._keys()
+        return [names[row] for row in self._rows_of(index).tolist()]
+
+    def subscribers(self, index: int) -> list[Name]:
+        """The subscribers that message `index` goes to, each once."""
+        rows = self._rows_of(index)
+        if self.by == "subscription":
+            rows = np.unique(self._owners.of_subscriptions(rows))
+        return [self._owners.subscribers[row] for row in rows.tolist()]
+
+    def to_arrow(self) -> Any:
+        """An Arrow table of all pairs: `message`, the number of a message; `key` if by subscription; `subscriber`.
+
+        Names are integers where all of a column are, and else text.
+        """
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {"message": np.repeat(np.arange(len(self)), np.diff(self.offsets))}
+        owners = self.rows
+        if self.by == "subscription":
+            columns["key"] = _name_column(self._keys(), self.rows)
+            owners = self._owners.of_subscriptions(self.rows)
+        columns["subscriber"] = _name_column(self._owners.subscribers, owners)
+        return pa.table(columns)
+
+    def _keys(self) -> Names:
+        assert self._owners.keys is not None, "a table without keys answers by subscriber"
+        return self._owners.keys
+
+    def _rows_of(self, index: int) -> NDArray[np.int64]:
+        number = range(len(self))[index]
+        return self.rows[self.offsets[number] : self.offsets[number + 1]]
+
+
+def _name_column(names: Names, rows: NDArray[np.int64]) -> Any:
+    """The names of rows as a column of Arrow."""
+    import pyarrow as pa
+
+    chosen = names.chosen(rows)
+    return pa.array([str(name) for name in chosen], pa.large_string()) if isinstance(chosen, list) else chosen

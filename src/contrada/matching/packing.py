@@ -1,4 +1,4 @@
-"""What is written of a table: its living subscriptions in one level."""
+"""What is written of a table, its living subscriptions in one level; and a store of what was written."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry import Crs
-from contrada.matching.level import renumbered
-from contrada.matching.levels import Store
-from contrada.matching.names import Names
+from contrada.matching.encoding import Places
+from contrada.matching.level import EMPTY, renumbered
+from contrada.matching.levels import LEVELS, Store
+from contrada.matching.names import Names, as_arrow
+from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved
 
 
-def packed(store: Store, crs: dict[str, Crs | None], keys: Names, subscribers: Names, has_keys: bool) -> Saved:
-    """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on."""
+def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
+    """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on.
+
+    Where there are no keys the numbers of the rows stand for them.
+    """
     with store.lock:
         snapshot = store.snapshot
         rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
@@ -27,10 +32,18 @@ def packed(store: Store, crs: dict[str, Crs | None], keys: Names, subscribers: N
         named, to_subscriber = np.unique(whose.astype(np.int64), return_inverse=True)
         return Saved(
             renumbered(level, filters), dict(crs), store.places.saved(),
-            keys.chosen(rows), subscribers.chosen(named),
+            as_arrow(range(len(rows))) if keys is None else keys.chosen(rows), subscribers.chosen(named),
             _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
-            len(rows), len(filters), snapshot.several_filters, has_keys,
+            len(rows), len(filters), snapshot.several_filters, keys is not None,
         )  # fmt: skip
+
+
+def store_of(saved: Saved) -> Store:
+    """The store of a saved table, which can be updated further."""
+    owners = (saved.filter_subscription, saved.subscription_subscriber)
+    levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
+    snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+    return Store(snapshot, Places.of_saved(saved.places))
 
 
 def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:

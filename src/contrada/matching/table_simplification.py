@@ -1,4 +1,4 @@
-"""A table's subscriptions simplified in place: recalled in bulk, and appended again where they changed."""
+"""A table's subscriptions simplified, each in its place or all of a subscriber in one, recalled in bulk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Crs
 from contrada.matching.decompile import Recollection, filters_of
+from contrada.matching.encoding import Places
 from contrada.matching.levels import Store
 from contrada.matching.names import Names
 from contrada.matching.snapshot import Snapshot
@@ -21,44 +22,52 @@ AT_ONCE = 20_000  # filters that are recalled together, about
 
 
 def simplify_table(
-    store: Store, keys: Names, crs: Mapping[str, Crs | None], across: bool, progress: Progress | None = None
+    store: Store, keys: Names, crs: Mapping[str, Crs | None], progress: Progress | None = None
 ) -> Simplification:
-    """Simplify the subscriptions of a packed store, whose lock is held.
-
-    Across subscriptions all those of a subscriber go into the place of the first.
-    """
+    """Simplify each subscription of a packed store, whose lock is held, in its place."""
     snapshot = store.snapshot
     rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
     subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
-    groups = _groups(rows, subscribers, across)
-    report, done = Simplification(), 0
-    recalled = _recalled(snapshot, Recollection(snapshot.levels[0], store.places, crs), groups)
-    for group, (parts, one, changed) in zip(groups, simplified_groups(recalled), strict=True):
+    recalled = _recalled(snapshot, store.places, crs, list(rows.reshape(-1, 1)))
+    report = Simplification()
+    for done, (parts, one, changed) in enumerate(simplified_groups(recalled)):
         report = report.plus(one)
-        if changed or len(group) > 1:
-            first, *others = group.tolist()
-            keys.append(keys[first])  # a name is there before its subscription is
-            store.append(int(subscribers[np.searchsorted(rows, first)]), Predicate(parts), first)
-            for row in others:
-                store.remove(row)
-        done += len(group)
+        if changed:
+            row = int(rows[done])
+            keys.append(keys[row])  # a name is there before its subscription is
+            store.append(int(subscribers[done]), Predicate(parts), row)
         if progress is not None:
-            progress(done, len(rows))
+            progress(done + 1, len(rows))
     return report
 
 
-def _groups(rows: NDArray[np.int64], owners: NDArray[Any], across: bool) -> list[NDArray[np.int64]]:
-    """Rows that are simplified together: each by itself, or all of a subscriber."""
-    if not across:
-        return list(rows.reshape(-1, 1))
-    order = np.argsort(owners, kind="stable")
-    return np.split(rows[order], np.flatnonzero(np.diff(owners[order])) + 1) if len(rows) else []
+def simplified_subscribers(
+    snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], progress: Progress | None = None
+) -> Iterator[tuple[int, Predicate, Simplification]]:
+    """The row of each subscriber with a living subscription, all that it asks, and what was dropped of that."""
+    rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
+    subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
+    groups = _by_subscriber(rows, subscribers)
+    done = 0
+    found = simplified_groups(_recalled(snapshot, places, crs, groups))
+    for group, (parts, one, _) in zip(groups, found, strict=True):
+        yield int(subscribers[np.searchsorted(rows, group[0])]), Predicate(parts), one
+        done += len(group)
+        if progress is not None:
+            progress(done, len(rows))
+
+
+def _by_subscriber(rows: NDArray[np.int64], subscribers: NDArray[Any]) -> list[NDArray[np.int64]]:
+    """The rows of each subscriber."""
+    order = np.argsort(subscribers, kind="stable")
+    return np.split(rows[order], np.flatnonzero(np.diff(subscribers[order])) + 1) if len(rows) else []
 
 
 def _recalled(
-    snapshot: Snapshot, recollection: Recollection, groups: list[NDArray[np.int64]]
+    snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], groups: list[NDArray[np.int64]]
 ) -> Iterator[list[Filter]]:
-    """The filters of each group, recalled for many groups at a time."""
+    """The filters of each group of rows, recalled for many groups at a time; the snapshot is packed."""
+    recollection = Recollection(snapshot.levels[0], places, crs)
     chunk: list[NDArray[np.int64]] = []
     size = 0
     for group in groups:

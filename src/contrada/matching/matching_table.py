@@ -1,0 +1,204 @@
+"""MatchingTable: what every table of subscriptions can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.arguments import checks_methods
+from contrada.errors import ArgumentError, CrsError
+from contrada.formats.message_values import read_message
+from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.mixed import ValueRows
+from contrada.matching.answer import By, ManyMatches, Matches, TableNames
+from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.census import kinds_by_attribute
+from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
+from contrada.matching.level import Message, Place
+from contrada.matching.levels import Store
+from contrada.matching.names import Names
+from contrada.matching.shortcut import Front
+from contrada.matching.snapshot import Snapshot
+from contrada.matching.together import Checked, match_together
+from contrada.model.types import has_types, types_accepting
+
+NOTED = 16  # messages of a batch that packing learns from
+
+
+class Stats(NamedTuple):
+    """What a table holds."""
+
+    subscriptions: int
+    subscribers: int
+    filters: int
+    levels: tuple[int, ...]
+    nbytes: int
+
+
+@checks_methods("match_many")
+class MatchingTable:
+    """Subscriptions that messages are matched against, by subscriber; any number of threads may ask.
+
+    `ForwardingTable` adds keys and updates, `SubscriberTable` is read-only.
+    """
+
+    _keys: Names | None
+
+    def __init__(self, store: Store, subscribers: Names, crs: dict[str, Crs | None], live: int) -> None:
+        self._store = store
+        self._front = Front(store)
+        self._subscribers = subscribers
+        self._crs = crs
+        self._live = live
+
+    def match(self, message: Mapping[str, Any], by: By = "subscriber") -> Matches:
+        """The subscribers that a message goes to: those with a subscription that the message satisfies.
+
+        With `by="subscription"` the keys of these subscriptions, as `match_keys` gives them.
+        """
+        if by == "subscriber":
+            return Matches(self._front.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
+        keys = self._keys_for(by)
+        return Matches(self._store.asked().subscriptions(self._checked(message)), keys)
+
+    def match_many(self, messages: Any, by: By = "subscriber", threads: int | None = None) -> ManyMatches:
+        """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on.
+
+        >>> from contrada import ForwardingTable
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3")
+        >>> answer = table.match_many([{"severity": 4}, {"severity": {1, 2}}])
+        >>> answer[0], answer.rejected[0].reason[:50]
+        ({'ops-team'}, "attribute 'severity': type 'set' cannot be matched")
+        """
+        if by != "subscriber":
+            self._keys_for(by)
+        snapshot = self._store.asked()
+        if is_arrow(messages) and is_plain(snapshot):
+            return self._match_table(snapshot, messages, by, threads)
+        good, rejected = messages_of(messages, self._read, {*self._crs, *self._store.places.asked})
+        for message in good[:: max(1, len(good) // NOTED)]:
+            if message is not None:
+                self._noted(*message)
+        counted = match_together(snapshot, self._store.places, good, threads)
+        return self._many(snapshot, counted, by, rejected)
+
+    def stats(self) -> Stats:
+        """Sizes, for people."""
+        snapshot = self._store.snapshot
+        nbytes = sum(tree.nbytes for level in snapshot.levels for tree in level.trees.values())
+        nbytes += sum(level.scalars.nbytes for level in snapshot.levels if level.scalars is not None)
+        further = (snapshot.filter_subscription, snapshot.subscription_subscriber, snapshot.died)
+        nbytes += sum(array.nbytes for array in further if array is not None)
+        sizes = tuple(level.filters for level in snapshot.levels)
+        return Stats(self._live, len(self._subscribers), snapshot.filters, sizes, nbytes)
+
+    def asked_kinds(self) -> dict[str, list[str]]:
+        """Return the attributes that subscriptions ask for, and for each the kinds of values.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "severity >= 3 AND kind LIKE 'fl%'")
+        >>> table.asked_kinds()
+        {'kind': ['text'], 'severity': ['number']}
+        """
+        levels = self._store.snapshot.levels
+        spatial = [place for level in levels for place in (*level.trees, *level.checks)]
+        return kinds_by_attribute(list(self._store.places.numbers), spatial, tuple(self._crs))
+
+    def check(self) -> None:
+        """Raise AssertionError if an invariant does not hold."""
+        snapshot = self._store.snapshot
+        alive = snapshot.is_alive(np.arange(snapshot.rows))
+        assert alive.sum() == self._live, "living subscriptions are counted wrong"
+        trees = [tree for level in snapshot.levels for tree in level.trees.values()]
+        for tree in trees:
+            tree.check()
+        filters = np.concatenate([level.reached() for level in snapshot.levels])
+        assert len(np.unique(filters)) == len(filters), "a filter is reached in two ways"
+        living = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        assert np.isin(living, filters).all(), "a living filter cannot be reached"
+
+    def __len__(self) -> int:
+        return self._live
+
+    # Inside
+
+    def _keys_for(self, by: object) -> Names:
+        """The keys of subscriptions, for an answer by these."""
+        if by != "subscription":
+            raise ArgumentError(f'by is "subscriber" or "subscription", not {by!r}')
+        if self._keys is None:
+            raise ArgumentError("a table simplified by subscriber has no keys: ask it by subscriber")
+        return self._keys
+
+    def _match_table(self, snapshot: Snapshot, messages: Any, by: By, threads: int | None) -> ManyMatches:
+        """Match the rows of an Arrow table column by column."""
+        table = as_table(messages, self._crs)
+        columns: dict[str, list[ValueRows]] = {}
+        rejected: dict[int, Rejection] = {}
+        for name in asked_columns(table, self._crs):
+            columns[name], bad = checked_column(table, name, self._crs.get(name))
+            rejected.update({item.row: item for item in bad})
+        if rejected:  # a message with one bad attribute is rejected whole
+            good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
+            columns = {name: [kept_rows(part, good) for part in parts] for name, parts in columns.items()}
+        counts, answer = match_columns(snapshot, columns, table.num_rows, threads)
+        return self._many(snapshot, (counts, answer), by, [rejected[row] for row in sorted(rejected)])
+
+    def _many(self, snapshot: Snapshot, counted: Counted, by: By, rejected: list[Rejection]) -> ManyMatches:
+        """An answer by subscription as users get it."""
+        counts, answer = counted
+        owners = TableNames(self._subscribers, snapshot.subscription_subscriber, self._keys)
+        if by == "subscriber" and owners.subscription_subscriber is not None:
+            messages = np.repeat(np.arange(len(counts)), counts)
+            subscribers = owners.of_subscriptions(answer)
+            counts, answer = count_pairs(messages, subscribers, len(counts), len(self._subscribers), True)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return ManyMatches(offsets, answer, tuple(rejected), by, owners)
+
+    def _living(self) -> NDArray[np.int64]:
+        """The rows of the subscriptions that are alive."""
+        snapshot = self._store.snapshot
+        return np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
+
+    def _checked(self, message: Mapping[str, Any]) -> Message:
+        """A message as levels take it."""
+        return self._noted(*self._read(message))
+
+    def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
+        """The same, given what is not scalar; packing learns from it."""
+        places = self._store.places
+        checked = Message(objects, places.encode((message,)) if places.asked else None)
+        self._store.sample.note(checked.scalars, checked.objects)
+        return checked
+
+    def _is_asked(self, attribute: str) -> bool:
+        """True if a subscription may ask about an attribute."""
+        return attribute in self._crs or attribute in self._store.places.asked
+
+    def _read(self, message: Any) -> Checked:
+        """A message with plain values, and its regions and points, in the CRS of the subscriptions, and own types."""
+        message = read_message(message, self._is_asked)
+        objects: dict[Place, Any] = {}
+        are_types_added = has_types()
+        for attribute, value in message.items():
+            if isinstance(value, (Region, Point)):
+                crs = value.crs
+                if crs is not None and crs != self._crs.get(attribute):
+                    self._check_crs(attribute, crs)
+                objects[attribute, "region"] = objects[attribute, "point"] = value
+            elif are_types_added:
+                for kind in types_accepting(value):
+                    objects[attribute, kind] = value
+        return Checked(message, objects)
+
+    def _check_crs(self, attribute: str, crs: Crs) -> None:
+        """Raise if a message's CRS is not that of the subscriptions."""
+        try:
+            common_crs(self._crs.get(attribute), crs)
+        except CrsError as error:
+            raise CrsError(f"attribute {attribute!r}: {MEET}: {error}") from error

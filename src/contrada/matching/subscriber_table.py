@@ -1,0 +1,87 @@
+"""SubscriberTable: a read-only table in which all that a subscriber asks is one subscription."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from contrada.arguments import checks_methods
+from contrada.errors import TableError
+from contrada.geometry.crs import Crs
+from contrada.matching.encoding import Places
+from contrada.matching.levels import Store
+from contrada.matching.matching_table import MatchingTable
+from contrada.matching.names import Names
+from contrada.matching.packing import packed, store_of
+from contrada.matching.pickling import opened_bytes, packed_bytes
+from contrada.matching.snapshot import Snapshot
+from contrada.matching.storage import names_from, open_table, save_table
+from contrada.matching.table_simplification import Progress, simplified_subscribers
+from contrada.simplify.simplification import Simplification
+
+
+@checks_methods("save", "open")
+class SubscriberTable(MatchingTable):
+    """What `ForwardingTable.simplified` gives: one subscription for each subscriber, without keys, never changed.
+
+    `report` says what was dropped.
+
+    >>> from contrada import ForwardingTable
+    >>> table = ForwardingTable()
+    >>> keys = [table.subscribe("ops-team", text) for text in ("severity >= 3", "severity >= 5")]
+    >>> shorter = table.simplified(by="subscriber")
+    >>> len(shorter), shorter.match({"severity": 3}), shorter.report.filters_after
+    (1, {'ops-team'}, 1)
+    """
+
+    _keys = None
+    report: Simplification
+
+    def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write the table to a new directory, as `ForwardingTable.save` does."""
+        save_table(packed(self._store, self._crs, None, self._subscribers), path, replace)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> SubscriberTable:
+        """A saved table, memory-mapped, as `ForwardingTable.open` opens one; its report is empty."""
+        saved = open_table(path, verify)
+        if saved.has_keys:
+            raise TableError(f"{os.fspath(path)} has keys of subscriptions: open it with ForwardingTable.open")
+        return _made(cls, store_of(saved), names_from(saved.subscribers), dict(saved.crs), Simplification())
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes, Simplification]]:
+        """Pickle and copy the table through the files of a saved one."""
+        return _unpickled, (packed_bytes(self.save), self.report)
+
+
+def simplified_by_subscriber(
+    snapshot: Snapshot,
+    places: Places,
+    subscribers: Names,
+    crs: dict[str, Crs | None],
+    progress: Progress | None = None,
+) -> SubscriberTable:
+    """The table of all that each subscriber asks, simplified; the snapshot is packed."""
+    store, named, report = Store(), Names(), Simplification()
+    with store.lock:
+        for row, predicate, one in simplified_subscribers(snapshot, places, crs, progress):
+            report = report.plus(one)
+            store.places.check(constraint for part in predicate for constraint in part)
+            store.append(named.append(subscribers[row]), predicate, None)
+        store.pack()
+    return _made(SubscriberTable, store, named, crs, report)
+
+
+def _made(
+    kind: type[SubscriberTable], store: Store, named: Names, crs: dict[str, Crs | None], report: Simplification
+) -> SubscriberTable:
+    table = kind(store, named, crs, len(named))
+    table.report = report
+    return table
+
+
+def _unpickled(data: bytes, report: Simplification) -> SubscriberTable:
+    """The table of a pickle."""
+    table = opened_bytes(data, SubscriberTable.open)
+    table.report = report
+    return table
