@@ -12,6 +12,7 @@ from scans import density, messages_of
 from timing import say
 
 import contrada as ct
+from contrada.papers.spatial.sampled import relate_sampled
 from generators import synthetic
 
 PAPER = {2_000: 0.00089, 12_000: 0.00015}  # points per half-length of the universe: error rate
@@ -43,7 +44,7 @@ def rate(
     known = list(zip(messages, exact, strict=True))
     console = Console(stderr=True)
     for message, right in track(known, "scanning", console=console, transient=True, disable=not console.is_terminal):
-        sampled = ct.relate_sampled(message, constraints, density(per_half_length), halo=halo)
+        sampled = relate_sampled(message, constraints, density(per_half_length), halo=halo)
         wrong_relation += int((sampled != right).sum())
         wrong_intersection += int((np.isin(sampled, APART) != np.isin(right, APART)).sum())
     pairs = len(messages) * len(constraints)

@@ -27,6 +27,7 @@ from contrada.geometry.arrays import frozen
 from contrada.geometry.relate import relate_boxes
 from contrada.index.packed import NO_MASKS, PackedTree
 from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
+from contrada.papers.spatial.sampled import relate_sampled
 from generators import synthetic
 
 FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
@@ -104,7 +105,7 @@ def figure(workload: Workload, repeats: int) -> Iterator[Row]:
         PACKED: packed.match,
         EXACT: lambda message: rows_in(masks, ct.relate(message, column, threads=1)),
         BOXES_FIRST: partial(scan_boxes_first, column, masks),
-        SAMPLED: lambda message: rows_in(masks, ct.relate_sampled(message, column, density)),
+        SAMPLED: lambda message: rows_in(masks, relate_sampled(message, column, density)),
         PAPER: partial(tree.match, density=density),
         PAPER_EXACT: tree.match,
     }

@@ -83,5 +83,5 @@ def ask(matcher: Any, messages: Sequence[dict[str, Any]]) -> list[Answer]:
 
 def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]], threads: int | None = None) -> list[Answer]:
     """The same in one call."""
-    found = table.match_many([read(message) for message in messages], threads=threads)
+    found = table.match_many([read(message) for message in messages], by="subscription", threads=threads)
     return np.split(found.rows, found.offsets[1:-1])

@@ -13,7 +13,7 @@ from report import Row
 from timing import say, take_turns
 
 import contrada as ct
-from contrada.papers.spatial.sampled import fill_sampled
+from contrada.papers.spatial.sampled import fill_sampled, relate_sampled
 from generators import synthetic
 
 PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)
@@ -60,7 +60,7 @@ def contenders(constraints: ct.RegionArray, shapes: Any) -> list[Contender]:
         Contender(PREPARED, lambda shape, _: shapely.intersects(shape, shapes), 5, "intersects"),
         Contender(
             "relate_sampled (Algorithm 1, no halo)",
-            lambda _, message: ct.relate_sampled(message, constraints, points, halo=False),
+            lambda _, message: relate_sampled(message, constraints, points, halo=False),
             30,
             "sampled",
         ),

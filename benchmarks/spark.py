@@ -117,7 +117,7 @@ def against_one_process(bench: Bench) -> Iterator[Row]:
     found = take_turns(
         {
             "spark": lambda: matched(frame, artifact),
-            "process": lambda: table.match_many(asked.drop_columns("message_id"), threads=2),
+            "process": lambda: table.match_many(asked.drop_columns("message_id"), by="subscription", threads=2),
         },
         3,
     )

@@ -138,7 +138,7 @@ def match_warnings(path: Path, step: float = 0.5) -> tuple[int, int, int]:
     )
     table = ct.ForwardingTable()
     table.subscribe_many(rows, asked)
-    answer = table.match_many(pq.read_table(path))
+    answer = table.match_many(pq.read_table(path), by="subscription")
     return len(answer.offsets) - 1, len(answer.rejected), len(answer.rows)
 
 

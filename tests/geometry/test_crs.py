@@ -263,7 +263,7 @@ def test_values_of_two_systems_do_not_meet(door):
     with pytest.raises(ct.CrsError, match=names):
         table.subscribe("y", ct.Constraint("area", ct.RelationSet.S_INTERSECTS, here))
     assert table.match({"area": there}) == {"x"}
-    found = table.match_many([{"area": here}, {"area": there}])
+    found = table.match_many([{"area": here}, {"area": there}], by="subscription")
     assert np.diff(found.offsets).tolist() == [0, 1]
     assert "EPSG:25832 and EPSG:4326" in found.rejected[0].reason
 
@@ -281,14 +281,14 @@ def test_a_table_of_mixed_srids_rejects_row_by_row(has_scalars, tmp_path):
     messages = pa.table({"area": pa.array(values, pa.binary()), "size": [5] * 7})
     table.save(tmp_path / "saved")
     for one in (table, ct.ForwardingTable.open(tmp_path / "saved")):
-        found = one.match_many(messages)
+        found = one.match_many(messages, by="subscription")
         assert np.diff(found.offsets).tolist() == [0, 0, 2, 2, 2, 0, 0]
         reasons = {bad.row: bad.reason for bad in found.rejected}
         assert set(reasons) == {0, 1, 6}
         assert all("EPSG:25832 and EPSG:4326" in reasons[row] for row in (0, 1))
         assert "SRID 4294967295 names no coordinate reference system" in reasons[6]
         typed = messages.set_column(0, "area", with_crs(pa.chunked_array([messages["area"].combine_chunks()]), 4326))
-        assert {bad.row for bad in one.match_many(typed).rejected} == {0, 1, 2, 3, 4, 6}
+        assert {bad.row for bad in one.match_many(typed, by="subscription").rejected} == {0, 1, 2, 3, 4, 6}
 
 
 def test_rows_in_another_system_are_set_aside_alone():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import contrada as ct
+from contrada.papers.spatial.sampled import relate_sampled
 from generators import synthetic
 
 SQUARE = ct.Region([(0, 0), (10, 0), (10, 10), (0, 10)])
@@ -13,16 +14,16 @@ FROM_WITHOUT = ct.Region([(40, 5.3), (40, 5.7), (5, 5.5)])
 
 def test_the_printed_algorithm_depends_on_the_start_of_the_ring():
     assert ct.relate(SQUARE, FROM_WITHIN) is ct.relate(SQUARE, FROM_WITHOUT) is ct.Relation.OVERLAPS
-    without = [ct.relate_sampled(SQUARE, b, 1.0, halo=False) for b in (FROM_WITHIN, FROM_WITHOUT)]
+    without = [relate_sampled(SQUARE, b, 1.0, halo=False) for b in (FROM_WITHIN, FROM_WITHOUT)]
     assert without == [ct.Relation.CONTAINS, ct.Relation.DISJOINT]
-    halo = [ct.relate_sampled(SQUARE, b, 1.0) for b in (FROM_WITHIN, FROM_WITHOUT)]
+    halo = [relate_sampled(SQUARE, b, 1.0) for b in (FROM_WITHIN, FROM_WITHOUT)]
     assert halo == [ct.Relation.COVERS, ct.Relation.MEETS]
 
 
 @pytest.mark.parametrize("halo", [False, True])
 def test_the_shorter_boundary_goes_first_whatever_the_order(halo):
     for b in (FROM_WITHIN, FROM_WITHOUT):
-        forth, back = ct.relate_sampled(SQUARE, b, 1.0, halo), ct.relate_sampled(b, SQUARE, 1.0, halo)
+        forth, back = relate_sampled(SQUARE, b, 1.0, halo), relate_sampled(b, SQUARE, 1.0, halo)
         assert back is forth.inverse
 
 
@@ -42,57 +43,57 @@ def test_the_shorter_boundary_goes_first_whatever_the_order(halo):
 )
 def test_plain_boxes_are_related_rightly(box, relation, halo):
     other = ct.Region.box(*box)
-    assert ct.relate_sampled(SQUARE, other, 2.0, halo).name == relation == ct.relate(SQUARE, other).name
+    assert relate_sampled(SQUARE, other, 2.0, halo).name == relation == ct.relate(SQUARE, other).name
 
 
 def test_density_zero_looks_at_end_points():
     across = ct.Region.box(-1, 4, 11, 6)  # crosses the square, and no end point of either lies in the other
-    assert ct.relate_sampled(SQUARE, across, 0.0, halo=False) is ct.Relation.DISJOINT
-    assert ct.relate_sampled(SQUARE, across, 0.0, halo=False, extra=True) is ct.Relation.DISJOINT
-    assert ct.relate_sampled(SQUARE, across, 1.0, halo=False) is ct.Relation.OVERLAPS
+    assert relate_sampled(SQUARE, across, 0.0, halo=False) is ct.Relation.DISJOINT
+    assert relate_sampled(SQUARE, across, 0.0, halo=False, extra=True) is ct.Relation.DISJOINT
+    assert relate_sampled(SQUARE, across, 1.0, halo=False) is ct.Relation.OVERLAPS
 
 
 def test_extra_points_come_in_addition():
     # Four samples of the square's side are its corners; eight see the box that reaches its middle.
     side = ct.Region.box(4, -5, 6, 1)
-    assert ct.relate_sampled(side, SQUARE, 0.1, halo=False) is ct.Relation.OVERLAPS
+    assert relate_sampled(side, SQUARE, 0.1, halo=False) is ct.Relation.OVERLAPS
     thin = ct.Region.box(4.9, -50, 5.1, 50)
-    assert ct.relate_sampled(SQUARE, thin, 0.1, halo=False) is ct.Relation.DISJOINT
-    assert ct.relate_sampled(SQUARE, thin, 0.1, halo=False, extra=True) is ct.Relation.OVERLAPS
+    assert relate_sampled(SQUARE, thin, 0.1, halo=False) is ct.Relation.DISJOINT
+    assert relate_sampled(SQUARE, thin, 0.1, halo=False, extra=True) is ct.Relation.OVERLAPS
 
 
 def test_columns_broadcast_like_relate():
     rng = np.random.default_rng(3)
     many = synthetic.paper_regions(rng, 30)
     density = 2000 / 2000
-    one_by_one = [ct.relate_sampled(many[0], other, density) for other in many]
+    one_by_one = [relate_sampled(many[0], other, density) for other in many]
     assert all(isinstance(relation, ct.Relation) for relation in one_by_one)
-    codes = ct.relate_sampled(many[0], many, density)
+    codes = relate_sampled(many[0], many, density)
     assert codes.dtype == np.uint8
     assert codes.tolist() == one_by_one
-    assert ct.relate_sampled(many, many[0], density).tolist() == [relation.inverse for relation in one_by_one]
-    assert ct.relate_sampled(many, many, density).tolist() == [ct.Relation.EQUALS] * 30
-    assert ct.relate_sampled(many[5:9], many[6:10], density).tolist() == [
-        ct.relate_sampled(many[k], many[k + 1], density) for k in range(5, 9)
+    assert relate_sampled(many, many[0], density).tolist() == [relation.inverse for relation in one_by_one]
+    assert relate_sampled(many, many, density).tolist() == [ct.Relation.EQUALS] * 30
+    assert relate_sampled(many[5:9], many[6:10], density).tolist() == [
+        relate_sampled(many[k], many[k + 1], density) for k in range(5, 9)
     ]
-    assert ct.relate_sampled(many[0], many[:0], density).tolist() == []
+    assert relate_sampled(many[0], many[:0], density).tolist() == []
 
 
 def test_columns_of_different_lengths_are_refused():
     many = synthetic.paper_regions(np.random.default_rng(3), 4)
     with pytest.raises(ValueError, match="4 and 3"):
-        ct.relate_sampled(many, many[:3], 1.0)
+        relate_sampled(many, many[:3], 1.0)
 
 
 @pytest.mark.parametrize("density", [-1.0, float("nan"), float("inf")])
 def test_density_must_be_a_length_density(density):
     with pytest.raises(ct.ContradaError, match="density"):
-        ct.relate_sampled(SQUARE, SQUARE, density)
+        relate_sampled(SQUARE, SQUARE, density)
 
 
 def test_absurd_densities_are_refused():
     with pytest.raises(ct.ContradaError, match="samples"):
-        ct.relate_sampled(SQUARE, SQUARE, 1e12)
+        relate_sampled(SQUARE, SQUARE, 1e12)
 
 
 def test_holes_and_parts_are_refused():
@@ -101,29 +102,29 @@ def test_holes_and_parts_are_refused():
     column = ct.RegionArray.from_regions([SQUARE, ring])
     for bad in (ring, parts, column):
         with pytest.raises(ct.RegionError, match="simple polygons"):
-            ct.relate_sampled(SQUARE, bad, 1.0)
+            relate_sampled(SQUARE, bad, 1.0)
         with pytest.raises(ct.RegionError, match="simple polygons"):
-            ct.relate_sampled(bad, SQUARE, 1.0)
+            relate_sampled(bad, SQUARE, 1.0)
     with pytest.raises(ct.RegionError) as caught:
-        ct.relate_sampled(SQUARE, column, 1.0)
+        relate_sampled(SQUARE, column, 1.0)
     assert caught.value.row == 1
 
 
 def test_points_have_no_boundary_to_sample():
     with pytest.raises(TypeError, match="Point"):
-        ct.relate_sampled(ct.Point(0, 0), SQUARE, 1.0)
+        relate_sampled(ct.Point(0, 0), SQUARE, 1.0)
 
 
 def test_different_crs_are_refused():
     a, b = (ct.Region([(0, 0), (1, 0), (1, 1)], crs=crs) for crs in ("EPSG:4326", "EPSG:3857"))
     with pytest.raises(ct.ContradaError, match="EPSG:3857"):
-        ct.relate_sampled(a, b, 1.0)
+        relate_sampled(a, b, 1.0)
 
 
 def test_errors_shrink_with_density():
     rng = np.random.default_rng(9)
     regions, message = synthetic.paper_regions(rng, 500), synthetic.paper_regions(rng, 1)[0]
     exact = ct.relate(message, regions)
-    wrong = [(ct.relate_sampled(message, regions, d / 2000, halo=False) != exact).mean() for d in (20, 200, 4000)]
+    wrong = [(relate_sampled(message, regions, d / 2000, halo=False) != exact).mean() for d in (20, 200, 4000)]
     assert wrong[0] > wrong[2]
     assert wrong[2] < 0.01

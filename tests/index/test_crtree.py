@@ -12,6 +12,7 @@ import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
 from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import CRTree
+from contrada.papers.spatial.sampled import relate_sampled
 from generators.strategies import points, regions, relation_sets
 from generators.synthetic import coastline
 
@@ -270,7 +271,7 @@ def test_algorithm_1_at_the_leaves(split):
     tree, model = filled(split, 300)
     for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
         column = ct.RegionArray.from_regions([region for _, region in model.values()])
-        sampled = ct.relate_sampled(message, column, 2.0).tolist()
+        sampled = relate_sampled(message, column, 2.0).tolist()
         boxes = relate_boxes(message.column.bounds, column.bounds).tolist()
         expected = []
         for row, (relations, _) in model.items():

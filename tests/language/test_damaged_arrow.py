@@ -43,12 +43,12 @@ def test_a_damaged_column_is_an_error_at_every_door(column):
     table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0)))")
     rows = pa.table({"area": column})
     with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(rows)
+        table.match_many(rows, by="subscription")
     with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(Stream(rows))
+        table.match_many(Stream(rows), by="subscription")
     table.subscribe(2, "area = 'x' AND size IS NULL")
     with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(rows)
+        table.match_many(rows, by="subscription")
     with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
         table.subscribe_many(rows, ct.parse("S_INTERSECTS(place, $area)"))
     for read in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
@@ -56,7 +56,9 @@ def test_a_damaged_column_is_an_error_at_every_door(column):
             read(column)
     with pytest.raises(ct.FormatError, match="a chunk is damaged"):
         check_column(pa.chunked_array([column[:0], column]), "a chunk")
-    assert len(table.match_many(pa.table({"other": column})).offsets) == 3, "columns that nothing asks for"
+    assert len(table.match_many(pa.table({"other": column}), by="subscription").offsets) == 3, (
+        "columns that nothing asks for"
+    )
 
 
 class Stream:
@@ -90,7 +92,7 @@ def test_text_that_is_not_utf8_costs_its_row_alone(tmp_path):
         rows = pa.table({"name": column, "area": pa.array([SQUARE] * 3)})
         table = ct.ForwardingTable()
         table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0))) AND name IS NOT NULL OR name.inner < 'z'")
-        found = table.match_many(rows)
+        found = table.match_many(rows, by="subscription")
         assert [item.row for item in found.rejected] == [1], column.type
         assert "not UTF-8" in found.rejected[0].reason
         with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as writer:

@@ -31,7 +31,7 @@ def test_geometry_of_parquet_names_its_crs(tmp_path, crs, expected, version):
     table = ct.ForwardingTable()
     box = ct.Region.box(0, 0, 4, 4, crs="EPSG:25832")
     table.subscribe("x", ct.Constraint("geometry", ct.RelationSet.S_INTERSECTS, box))
-    found = table.match_many([read.message])
+    found = table.match_many([read.message], by="subscription")
     is_same = expected == "EPSG:25832"
     assert (np.diff(found.offsets).tolist(), len(found.rejected)) == ([int(is_same)], int(not is_same))
 

@@ -154,7 +154,7 @@ def test_nested_columns_are_matched():
         "where": [{"at": ct.Point(1, 1).to_wkb(), "name": "Siena"}, {"at": None, "name": "Siena"}, None],
         "unasked": pa.array([b"no geometry"] * 3),
     })  # fmt: skip
-    found = table.match_many(messages)
+    found = table.match_many(messages, by="subscription")
     assert found.offsets.tolist() == [0, 2, 2, 2]
     assert not found.rejected
 
@@ -165,7 +165,7 @@ def test_nested_columns_are_matched_where_there_are_only_regions():
         pa.table({"geometry": wkb(SQUARE, SQUARE)}), ct.Constraint("a.area", ct.Relation.EQUALS, ct.Column("geometry"))
     )
     table.pack()
-    found = table.match_many(pa.table({"a": [{"area": SQUARE.to_wkb()}, {"area": None}]}))
+    found = table.match_many(pa.table({"a": [{"area": SQUARE.to_wkb()}, {"area": None}]}), by="subscription")
     assert found.offsets.tolist() == [0, 2, 2]
 
 
@@ -184,7 +184,7 @@ def test_lists_are_no_geometry():
     table = ct.ForwardingTable()
     table.subscribe("x", ct.Filter([ct.Constraint("tags", "=", "a")]))
     table.subscribe("y", ct.Constraint("tags", ct.Relation.EQUALS, SQUARE))
-    found = table.match_many(pa.table({"tags": [["a"], ["b", "c"], None]}))
+    found = table.match_many(pa.table({"tags": [["a"], ["b", "c"], None]}), by="subscription")
     assert found.offsets.tolist() == [0, 0, 0, 0]
     assert not found.rejected
 
@@ -192,5 +192,5 @@ def test_lists_are_no_geometry():
 def test_a_crs_of_messages_that_differs_is_noticed():
     table = ct.ForwardingTable()
     table.subscribe("x", ct.Constraint("geometry", ct.Relation.EQUALS, ct.Region.box(0, 0, 4, 4, crs="EPSG:3857")))
-    (bad,) = table.match_many(geo_table(wkb(SQUARE))).rejected
+    (bad,) = table.match_many(geo_table(wkb(SQUARE)), by="subscription").rejected
     assert "subscriptions and message: coordinate reference systems differ: EPSG:3857 and OGC:CRS84" in bad.reason

@@ -60,7 +60,7 @@ def child(table, index, what):
     table.pack()
     table.check()
     assert len(table) == before + 60
-    assert table.match_many([MATCHING] * 64, threads=2).offsets[-1] >= 64
+    assert table.match_many([MATCHING] * 64, by="subscription", threads=2).offsets[-1] >= 64
     table.unsubscribe("child 1")
     assert len(list(table)) == before + 59
     if what == "covering":

@@ -141,7 +141,7 @@ def test_every_door_gives_the_answer_of_a_scan(data, message, asked):
         assert explained == expected, door
     batch = [*doors.values(), message]
     for messages in (batch, arrow_of(message), arrow_of(message).to_batches()[0]):
-        found = table.match_many(messages)
+        found = table.match_many(messages, by="subscription")
         assert not found.rejected
         for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True):
             assert set(table.keys_of(found.rows[start:stop])) == expected
@@ -177,7 +177,7 @@ def test_an_object_that_is_no_value_is_an_error(table, value):
             for ask in (table.match, table.match_keys, lambda message: table.explain(message, "wind"), message_of):
                 with pytest.raises(ct.ContradaError, match=f"attribute '{attribute}': "):
                     ask(message)
-            found = table.match_many([message, {"size": 1}])
+            found = table.match_many([message, {"size": 1}], by="subscription")
             assert [bad.row for bad in found.rejected] == [0]
             assert found.offsets.tolist() == [0, 0, 1]
     assert table.match({"nobody asks": value, "size": 1}) == {"both"}
@@ -205,13 +205,16 @@ def test_a_message_is_a_mapping(table, message):
             ask(message)
     if not isinstance(message, list | tuple | pd.Series):
         with pytest.raises(FormatError, match=f"match_many takes .*not {type(message).__name__}"):
-            table.match_many(message)
+            table.match_many(message, by="subscription")
 
 
 def test_match_many_says_what_one_message_is_for(table):
     with pytest.raises(FormatError, match="match takes one message"):
-        table.match_many({"size": 1})
-    assert [bad.row for bad in table.match_many([{"size": 1}, None, "x", {"size": 2}]).rejected] == [1, 2]
+        table.match_many({"size": 1}, by="subscription")
+    assert [bad.row for bad in table.match_many([{"size": 1}, None, "x", {"size": 2}], by="subscription").rejected] == [
+        1,
+        2,
+    ]
 
 
 def test_two_members_of_one_name_are_an_error(table):
@@ -261,14 +264,14 @@ def test_meaning_does_not_depend_on_other_subscriptions():
     for table in (one, other):
         with pytest.raises(RegionError, match="attribute 'area'"):
             table.match({"area": b"rubbish"})
-        assert table.match_many(pa.table({"area": [b"rubbish"]})).rejected
+        assert table.match_many(pa.table({"area": [b"rubbish"]}), by="subscription").rejected
 
 
 def test_data_frames_are_batches(table):
     geopandas = pytest.importorskip("geopandas")
     frame = geopandas.GeoDataFrame({"area": [SQUARE, None], "size": [None, 1.5]}, geometry="area")
     assert table.match_many(frame, by="subscriber").offsets.tolist() == [0, 1, 2]
-    assert table.match_many(pd.DataFrame({"wind.speed": [5, 20]})).offsets.tolist() == [0, 0, 1]
+    assert table.match_many(pd.DataFrame({"wind.speed": [5, 20]}), by="subscription").offsets.tolist() == [0, 0, 1]
 
 
 def test_values_of_added_types_stay_what_they_are():
@@ -324,4 +327,4 @@ def test_mappings_that_contradict_themselves(wrap):
         message = wrap(Contradicting(bad))
         with pytest.raises(FormatError, match="items of a Contradicting"):
             table.match(message)
-        assert [item.row for item in table.match_many([{}, message]).rejected] == [1]
+        assert [item.row for item in table.match_many([{}, message], by="subscription").rejected] == [1]

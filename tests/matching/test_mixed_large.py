@@ -96,7 +96,7 @@ def test_answers_are_those_of_a_scan(seed):
     assert [table.match_keys(one).rows.tolist() for one in messages] == wanted  # partly in the buffer
     table.pack()  # now with what was learnt from these messages
     assert [table.match_keys(one).rows.tolist() for one in messages] == wanted
-    found = table.match_many(messages)
+    found = table.match_many(messages, by="subscription")
     assert [rows.tolist() for rows in np.split(found.rows, found.offsets[1:-1])] == wanted
     counting = CountingMatcher(table)
     assert [counting.match_keys(one).rows.tolist() for one in messages] == wanted

@@ -99,7 +99,7 @@ def test_answers_are_those_of_plain_evaluation(made, asked, data):
         for message in asked:
             right = {key for key in living if all(holds(part, message) for part in made[key])}
             assert set(table.match_keys(message)) == right
-        many = table.match_many(asked)
+        many = table.match_many(asked, by="subscription")
         assert np_split(many) == [set(table.match_keys(message).rows.tolist()) for message in asked]
 
     living = set(range(len(made)))
@@ -161,7 +161,7 @@ def test_a_useless_estimate_loses_no_filter_and_batches_read_the_attribute(tmp_p
     table.subscribe("one", ct.Constraint("w", "shouts", "ab"))
     for _ in range(2):
         assert set(table.match({"w": "AB", "n": 2})) == {"both", "one"}
-        assert table.match_many(pa.table({"w": ["AB", "ab"]})).rows.tolist() == [1]
+        assert table.match_many(pa.table({"w": ["AB", "ab"]}), by="subscription").rows.tolist() == [1]
         table.pack()
         table.check()
     table.save(tmp_path / "saved")

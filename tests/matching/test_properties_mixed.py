@@ -39,7 +39,7 @@ def check(table, model, asked):
         right = right_answer(model, message)
         assert set(table.match_keys(message)) == right
         assert set(table.match(message)) == {key % 5 for key in right}
-    many = table.match_many(asked)
+    many = table.match_many(asked, by="subscription")
     rows = [set(many.rows[a:b].tolist()) for a, b in zip(many.offsets[:-1], many.offsets[1:], strict=True)]
     assert rows == [set(table.match_keys(message).rows.tolist()) for message in asked]
 

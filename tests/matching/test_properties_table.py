@@ -227,7 +227,7 @@ class TableMachine(RuleBasedStateMachine):
         rubbish = pa.table({name: pa.array([b"rubbish" if name == attribute else None], pa.binary()) for name in "ab"})
         asked = pa.concat_tables([as_arrow(batch), rubbish])
         wanted = {item.attribute for _, predicate in self.model.values() for part in predicate for item in part}
-        rejected = {bad.row for bad in self.table.match_many(asked).rejected}
+        rejected = {bad.row for bad in self.table.match_many(asked, by="subscription").rejected}
         assert rejected == ({len(batch)} if attribute in self.table._crs else set())
         assert wanted <= self.table._crs.keys()
         self._check_many(asked, rejected, [*batch, {}], 1)

@@ -152,11 +152,11 @@ def test_only_columns_that_someone_asks_for_are_read():
     table = ct.ForwardingTable()
     table.subscribe("x", overlapping())
     message = pa.table({"area": [ct.Region.box(2, 2, 6, 6).to_wkb()], "payload": [b"rubbish"]})
-    assert table.match_many(message).offsets.tolist() == [0, 1]
+    assert table.match_many(message, by="subscription").offsets.tolist() == [0, 1]
     table.subscribe("y", ct.Filter([*overlapping(), ct.Constraint("area", ct.Relation.OVERLAPS, AREA)]))
-    assert table.match_many(message).offsets.tolist() == [0, 2]
+    assert table.match_many(message, by="subscription").offsets.tolist() == [0, 2]
     table.subscribe("z", ct.Constraint("payload", ct.Relation.DISJOINT, AREA))
-    found = table.match_many(message)
+    found = table.match_many(message, by="subscription")
     assert found.offsets.tolist() == [0, 0]
     assert found.rejected[0].reason.startswith("attribute 'payload'")
 
@@ -176,9 +176,9 @@ def test_columns_are_read_alike_whatever_filters_ask(column, counts):
     table = ct.ForwardingTable()
     table.subscribe("x", ct.Constraint("area", ct.Relation.INSIDE, AREA))
     messages = pa.table({"area": column})
-    assert np.diff(table.match_many(messages).offsets).tolist() == counts
+    assert np.diff(table.match_many(messages, by="subscription").offsets).tolist() == counts
     table.subscribe("y", ct.Filter([ct.Constraint("area", ct.Relation.INSIDE, AREA)] * 2))
-    found = table.match_many(messages)
+    found = table.match_many(messages, by="subscription")
     assert np.diff(found.offsets).tolist() == [2 * count for count in counts]
     assert found.rejected == ()
 
@@ -187,7 +187,9 @@ def test_arrow_messages_and_rejected_rows():
     table = ct.ForwardingTable()
     table.subscribe("ops", overlapping())
     good = ct.Region.box(2, 2, 6, 6).to_wkb()
-    many = table.match_many(pa.table({"area": [good, None, b"rubbish", ct.Point(1, 1).to_wkb(), good]}))
+    many = table.match_many(
+        pa.table({"area": [good, None, b"rubbish", ct.Point(1, 1).to_wkb(), good]}), by="subscription"
+    )
     assert many.offsets.tolist() == [0, 1, 1, 1, 1, 2]
     assert [(bad.row, bad.reason) for bad in many.rejected] == [
         (2, "attribute 'area': malformed or truncated geometry")
@@ -201,7 +203,7 @@ def test_a_batch_may_have_bad_messages_alone():
     table.subscribe("ops", "severity >= 3 AND S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 0)))")
     table.pack()
     for messages, bad in ((pa.table({"area": [b"\0"], "severity": [3]}), 1), ([], 0)):
-        found = table.match_many(messages)
+        found = table.match_many(messages, by="subscription")
         assert (len(found.rows), len(found.rejected)) == (0, bad)
 
 
@@ -211,7 +213,7 @@ def test_rows_have_names():
         table.subscribe(who, ct.Constraint("n", ">=", k), key=f"key {k}")
     rows = pa.table({"key": [7, 8, 9, 10], "subscriber": ["y", "z", "z", "w"], "least": [0, 1, 2, 3]})
     table.subscribe_many(rows, "n >= $least")
-    by_subscription = table.match_many([{"n": 1}]).rows
+    by_subscription = table.match_many([{"n": 1}], by="subscription").rows
     assert table.keys_of(by_subscription) == ["key 0", "key 1", 7, 8]
     assert table.subscribers_of(by_subscription, "subscription") == ["x", "y", "y", "z"]
     by_subscriber = table.match_many([{"n": 1}], by="subscriber").rows
@@ -321,6 +323,6 @@ def test_regions_and_points_against_a_scan_with_many_candidates():
         right = {f"region {k}" for k in range(330) if ct.relate(message, boxes[k]) in masks[k]}
         right |= {f"point {k}" for k in range(330) if ct.relate(message, places[k]) in masks[k]}
         assert table.match_keys({"a": message}) == right
-    many = table.match_many(pa.table({"a": [ring.to_wkb(), ct.Point(5, 5).to_wkb()]}), threads=1)
+    many = table.match_many(pa.table({"a": [ring.to_wkb(), ct.Point(5, 5).to_wkb()]}), by="subscription", threads=1)
     assert many.rows[: many.offsets[1]].tolist() == table.match_keys({"a": ring}).rows.tolist()
     assert many.rows[many.offsets[1] :].tolist() == table.match_keys({"a": ct.Point(5, 5)}).rows.tolist()

@@ -5,7 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,14 +69,14 @@ def assert_answers(table, model, asked):
 @given(LISTS, st.lists(messages(), min_size=1, max_size=6))
 def test_subscribers_stay_across_subscriptions(given_predicates, asked):
     table, model = subscribed(given_predicates)
-    table.simplify(across=True)
-    table.check()
-    answers = table.match_many(asked, by="subscriber")
+    shorter = table.simplified(by="subscriber")
+    shorter.check()
+    answers = shorter.match_many(asked)
     for k, message in enumerate(asked):
         expected = {f"s{key % 3}" for key, predicate in model.items() if predicate_holds(predicate, message)}
-        assert set(table.match(message)) == expected
-        rows = answers.rows[answers.offsets[k] : answers.offsets[k + 1]]
-        assert set(table.subscribers_of(rows, "subscriber")) == expected
+        assert set(shorter.match(message)) == expected
+        assert set(answers[k]) == set(answers.subscribers(k)) == expected
+    assert_answers(table, model, asked)
 
 
 @settings(max_examples=examples(60))
@@ -92,43 +91,57 @@ def test_bulk_recall_is_recall(given_predicates):
     assert len(filters) == sum(map(len, model.values()))
 
 
-def across():
+def shorter_table():
     table = ForwardingTable()
     table.subscribe("a", Constraint("area", Relation.INSIDE, BOX), key="wide")
     table.subscribe("a", Filter([Constraint("area", Relation.INSIDE, INNER), Constraint("x", ">", 3)]), key="narrow")
     table.subscribe("b", Constraint("x", ">", 3), key="other")
-    report = table.simplify(across=True)
+    shorter = table.simplified(by="subscriber")
+    report = shorter.report
     assert (report.filters_before, report.filters_after, report.rules["covered"]) == (3, 2, 1)
-    return table
+    return shorter
 
 
 MESSAGE = {"area": Region.box(2.5, 2.5, 3, 3), "x": 5}
 
 
-@pytest.mark.parametrize(
-    "asks",
-    [
-        lambda table: table.match_keys(MESSAGE),
-        lambda table: table.match_many([MESSAGE]),
-        lambda table: table.explain(MESSAGE, "wide"),
-        lambda table: table.unsubscribe("wide"),
-        lambda table: table.subscribe("c", "x > 1"),
-        lambda table: table.subscribe_many(pa.table({"x": [1]}), "x > $x"),
-        lambda table: table.simplify(),
-        lambda table: list(table),
-        lambda table: "wide" in table,
-        lambda table: table.keys_of(table.match(MESSAGE).rows),
-    ],
-)
 @pytest.mark.parametrize("is_saved", [False, True])
-def test_keys_are_gone_and_whoever_asks_is_told(asks, is_saved, tmp_path):
-    table = across()
+def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
+    table = shorter_table()
     if is_saved:
         table.save(tmp_path / "table")
-        table = ForwardingTable.open(tmp_path / "table")
+        table = ct.SubscriberTable.open(tmp_path / "table")
+        with pytest.raises(ct.TableError, match=r"SubscriberTable\.open"):
+            ForwardingTable.open(tmp_path / "table")
     assert set(table.match(MESSAGE)) == {"a", "b"}
-    with pytest.raises(ct.KeysGoneError, match=r"simplify\(across=True\)"):
-        asks(table)
+    assert len(table) == 2
+    answer = table.match_many([MESSAGE, {}])
+    assert answer.to_arrow().to_pydict() == {"message": [0, 0], "subscriber": ["a", "b"]}
+    for asks in (table.match, lambda message, by: table.match_many([message], by)):
+        with pytest.raises(ct.ArgumentError, match="no keys"):
+            asks(MESSAGE, by="subscription")
+    with pytest.raises(ct.ArgumentError, match="no keys"):
+        answer.keys(0)
+    for name in ("subscribe", "subscribe_many", "unsubscribe", "match_keys", "explain", "keys_of"):
+        assert not hasattr(table, name)
+
+
+def test_a_table_with_keys_is_not_opened_as_one_without(tmp_path):
+    table = ForwardingTable()
+    table.subscribe("a", "x > 1")
+    table.save(tmp_path / "table")
+    with pytest.raises(ct.TableError, match=r"ForwardingTable\.open"):
+        ct.SubscriberTable.open(tmp_path / "table")
+
+
+def test_the_table_that_was_simplified_stays_and_goes_its_own_way():
+    table = ForwardingTable()
+    table.subscribe("a", "x > 1", key="k")
+    shorter = table.simplified()
+    table.unsubscribe("k")
+    table.subscribe("b", "x > 1")
+    assert shorter.match({"x": 2}) == {"a"}
+    assert table.match({"x": 2}) == {"b"}
 
 
 def test_a_subscription_that_never_matches_stays_and_can_leave():
@@ -144,12 +157,15 @@ def test_a_subscription_that_never_matches_stays_and_can_leave():
 
 def test_an_empty_table_and_progress():
     assert ForwardingTable().simplify().filters_before == 0
-    assert ForwardingTable().simplify(across=True).filters_after == 0
+    assert ForwardingTable().simplified().report.filters_after == 0
     table, seen = ForwardingTable(), []
     for n in range(5):
         table.subscribe(n % 2, f"x > {n} OR x > {n + 1}")
     table.simplify(progress=lambda done, all_of_them: seen.append((done, all_of_them)))
     assert seen == [(n, 5) for n in range(1, 6)]
+    seen.clear()
+    table.simplified(progress=lambda done, all_of_them: seen.append((done, all_of_them)))
+    assert seen == [(3, 5), (5, 5)]
 
 
 def test_readers_go_on_while_a_table_is_simplified():
@@ -160,16 +176,13 @@ def test_readers_go_on_while_a_table_is_simplified():
 
     def read():
         while not done.is_set():
-            try:
-                if set(table.match({"x": 399})) != set(range(20)) or len(set(table.match_keys({"x": 399}))) != 400:
-                    wrong.append("answers differ")
-            except ct.KeysGoneError:
-                break
+            if set(table.match({"x": 399})) != set(range(20)) or len(set(table.match_keys({"x": 399}))) != 400:
+                wrong.append("answers differ")
 
     reader = threading.Thread(target=read)
     reader.start()
     table.simplify()
-    table.simplify(across=True)
+    table.simplified()
     done.set()
     reader.join()
     assert not wrong

@@ -84,7 +84,7 @@ def check_same(table, other, asked):
     for message in asked:
         assert set(table.match_keys(message)) == set(other.match_keys(message))
         assert set(table.match(message)) == set(other.match(message))
-    ours, theirs = table.match_many(asked), other.match_many(asked)
+    ours, theirs = table.match_many(asked, by="subscription"), other.match_many(asked, by="subscription")
     assert ours.offsets.tolist() == theirs.offsets.tolist()
     assert ours.rows.tolist() == theirs.rows.tolist()
 

@@ -54,7 +54,7 @@ def test_the_district(demo, tmp_path):
         if row["filter"] != "severity >= ":
             table.subscribe(row["subscriber"], row["filter"], row["key"])
     messages = pq.read_table(out / "data" / "messages.parquet")
-    answer = table.match_many(messages.drop_columns("message_id"))
+    answer = table.match_many(messages.drop_columns("message_id"), by="subscription")
     ids = messages["message_id"].to_pylist()
     expected = sorted(
         (ids[k], key)

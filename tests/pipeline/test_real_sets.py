@@ -43,7 +43,7 @@ def test_real_warnings_against_a_real_set(spark, tmp_path, name):
     messages = pa.table({"message_id": np.arange(len(areas)), "area": pa.array(areas.tolist(), pa.binary())})
     table = ct.ForwardingTable()
     table.subscribe_many(plain, TEMPLATE)
-    found = table.match_many(messages)
+    found = table.match_many(messages, by="subscription")
     owners = np.repeat(np.arange(len(areas)), np.diff(found.offsets))
     matched = pipeline.match(
         spark.createDataFrame(messages).repartition(5),

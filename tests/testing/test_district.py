@@ -116,7 +116,7 @@ def test_subscriptions_parse_but_for_the_bad_and_find_messages(district):
         except ct.LanguageError:
             refused.append(row)
     assert refused == district.bad["subscriptions"].tolist()
-    answer = table.match_many(district.messages.drop_columns(["message_id"]))
+    answer = table.match_many(district.messages.drop_columns(["message_id"]), by="subscription")
     assert len(answer.rows) > len(district.messages)
     assert sum(" OR " in text for text in district.subscriptions["filter"].to_pylist()) > 5
 

@@ -61,7 +61,7 @@ def _messages(format: str, data: bytes, **options: Any) -> object:
         except ct.ContradaError:
             continue
     messages = [item.message for item in found if isinstance(item, Read)][: 10 * MATCHED]
-    return count, matched.match_many(messages, threads=1)
+    return count, matched.match_many(messages, by="subscription", threads=1)
 
 
 def _subscriptions(format: str, data: bytes) -> object:

@@ -177,7 +177,7 @@ def _match(case: dict[str, Any]) -> object:
     if isinstance(found[2].truth, bool):
         assert found[2].truth == ("new" in found[1]), "explain and match disagree"
     str(found[2])
-    many = table.match_many([message, {}], threads=1)
+    many = table.match_many([message, {}], by="subscription", threads=1)
     table.pack()
     assert list(table.match(message)) == found[0], "packing changes the answer"
     return many

@@ -155,7 +155,7 @@ def _match(data: bytes, name: str) -> None:
     table = _tables(data, name)
     if table is not None:
         for asked in (_every_filter(), _plain_filter()):
-            repr(asked.match_many(table).rejected)
+            repr(asked.match_many(table, by="subscription").rejected)
 
 
 @cache

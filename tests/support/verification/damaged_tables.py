@@ -123,7 +123,7 @@ def _damage_one(folder: Path, rng: np.random.Generator) -> None:
 def answers(table: ct.ForwardingTable) -> list[Any]:
     """What a table answers to messages of every kind, one by one and as a batch."""
     messages = _messages()
-    found = table.match_many(messages)
+    found = table.match_many(messages, by="subscription")
     one_by_one = [sorted(map(str, table.match_keys(_shapes()[k]))) for k in range(len(_shapes()))]
     return [
         found.offsets.tolist(),
