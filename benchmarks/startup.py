@@ -30,6 +30,7 @@ assert successor(1) == 2
 EVERYTHING = FIRST_RELATION + (
     "many = ct.RegionArray.from_wkb([a.to_wkb(), b.to_wkb()])\n"
     "ct.relate(ct.Point(1, 1), many)\n"
+    "from contrada.papers.spatial import relate_sampled\n"
     "relate_sampled(a, many, density=1.0)\n"
 )
 
