@@ -39,7 +39,7 @@ def reading_calls(shape: Any) -> Calls:
     """Our reading, Shapely's, and whether both accept the shape."""
     data = shapely.to_wkb(shape)
     return (
-        lambda: ct.RegionArray.from_wkb([data], on_invalid="reject"),
+        lambda: ct.read_regions([data]),
         lambda: shapely.is_valid(shapely.from_wkb(data)),
         lambda ours, theirs: (len(ours.regions) == 1) == bool(theirs),
     )

@@ -19,6 +19,7 @@ from contrada.errors import (
 )
 from contrada.formats.messages import message_of
 from contrada.geometry import (
+    FaultCode,
     Point,
     PointArray,
     Region,
@@ -27,6 +28,8 @@ from contrada.geometry import (
     Relation,
     RelationSet,
     compose,
+    read_points,
+    read_regions,
     relate,
 )
 from contrada.matching import (
@@ -52,6 +55,7 @@ __all__ = [
     "CoveringIndex",
     "CrsError",
     "Explanation",
+    "FaultCode",
     "Filter",
     "FilterError",
     "FormatError",
@@ -80,6 +84,8 @@ __all__ = [
     "compose",
     "message_of",
     "parse",
+    "read_points",
+    "read_regions",
     "register_type",
     "relate",
     "simplify",

@@ -83,11 +83,6 @@ def test_bad_rows_are_set_aside_and_the_rest_goes_on(read):
     assert (caught.value.row, caught.value.place) == (1, (2.0, 2.0))
 
 
-def test_on_invalid_must_be_known():
-    with pytest.raises(ValueError, match='"raise" or "reject"'):
-        ct.RegionArray.from_wkt(TEXTS, on_invalid="ignore")
-
-
 def test_rows_slices_masks(column):
     assert column[2].to_wkt() == column[-2].to_wkt() == TEXTS[2]
     assert texts(column[1:3]) == TEXTS[1:3]
@@ -142,7 +137,7 @@ def test_geoarrow_polygons_separated_and_chunked():
     vertex = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("z", pa.float64())])
     ring = [{"x": x, "y": y, "z": 9.0} for x, y in ((0, 0), (4, 0), (4, 4), (0, 4), (0, 0))]
     array = pa.array([[ring], None, [ring]], pa.list_(pa.list_(vertex)))
-    made = ct.RegionArray.from_arrow(array, on_invalid="reject")
+    made = ct.read_regions(array)
     assert made.rows.tolist() == [0, 2]
     assert made.regions == ct.RegionArray.from_wkt([TEXTS[0]] * 2)
     assert ct.RegionArray.from_arrow(pa.chunked_array([array[2:], array[:1]])) == made.regions

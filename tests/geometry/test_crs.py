@@ -55,11 +55,11 @@ def test_what_is_no_system_is_refused_at_every_door(value):
         lambda crs: ct.Region.box(0, 0, 1, 1, crs=crs),
         lambda crs: ct.Region([(0, 0), (1, 0), (1, 1)], crs=crs),
         lambda crs: ct.Region.from_wkb(data, crs=crs),
-        lambda crs: ct.RegionArray.from_wkb([data], crs=crs, on_invalid="reject"),
+        lambda crs: ct.read_regions([data], crs=crs),
         lambda crs: ct.Point(1, 2, crs=crs),
         lambda crs: ct.Point.from_wkb(points, crs=crs),
         lambda crs: ct.PointArray([(1, 2)], crs=crs),
-        lambda crs: ct.PointArray.from_wkb([points], crs=crs, on_invalid="reject"),
+        lambda crs: ct.read_points([points], crs=crs),
     ]
     for door in doors:
         with pytest.raises(ct.CrsError, match="unknown coordinate reference system"):
@@ -293,17 +293,17 @@ def test_a_table_of_mixed_srids_rejects_row_by_row(has_scalars, tmp_path):
 
 def test_rows_in_another_system_are_set_aside_alone():
     rows = [ewkb(SQUARE, srid) for srid in (25832, 4326, 25832, -7)] + [b"rubbish", SQUARE.wkb]
-    sifted = ct.RegionArray.from_wkb(rows, on_invalid="reject")
+    sifted = ct.read_regions(rows)
     assert (sifted.rows.tolist(), sifted.regions.crs) == ([0, 2, 5], UTM)
     assert [bad.row for bad in sifted.rejected] == [1, 3, 4]
     points = [ewkb(SPOT, srid) for srid in (25832, 4326, 25832, -7)] + [b"rubbish", SPOT.wkb]
-    found = ct.PointArray.from_wkb(points, on_invalid="reject")
+    found = ct.read_points(points)
     assert (found.rows.tolist(), found.points.crs) == ([0, 2, 5], UTM)
     assert [bad.row for bad in found.rejected] == [1, 3, 4]
     texts = [f"SRID={srid};{SQUARE.wkt}" for srid in ("25832", "9" * 40, "-5", "x", "4326")]
-    assert [bad.row for bad in ct.RegionArray.from_wkt(texts, on_invalid="reject").rejected] == [1, 2, 3, 4]
+    assert [bad.row for bad in ct.read_regions(texts).rejected] == [1, 2, 3, 4]
     features = [member(SQUARE, name) for name in (UTM, "bananas", "EPSG:4326")] + [{**member(SQUARE), "crs": 7}]
-    assert [bad.row for bad in ct.RegionArray.from_geojson(features, on_invalid="reject").rejected] == [1, 2, 3]
+    assert [bad.row for bad in ct.read_regions(features).rejected] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("metadata", ["[1]", "{", '{"crs": "bananas"}', '{"crs": 3.5}', '{"crs": ' + "[" * 10**5])

@@ -95,7 +95,7 @@ def test_a_column_of_slivers_gets_the_answers_of_single_pairs(name):
     corners = vertices[rng.integers(0, len(vertices) - 1, 300)[:, None] + [[0, 1, 0]]]
     corners[:, 2] = vertices[rng.integers(0, len(vertices), 300)]
     shapes = shapely.polygons(np.concatenate([own, own + np.array([4, -4]), fitted, corners]))
-    column = ct.RegionArray.from_shapely(rng.permutation(shapes), on_invalid="reject").regions
+    column = ct.read_regions(rng.permutation(shapes)).regions
     region = ct.Region.from_shapely(shape)
     expected = [int(ct.relate(region, column[k])) for k in range(len(column))]
     assert ct.relate(region, column, threads=1).tolist() == expected

@@ -45,7 +45,7 @@ def test_disturbed(name):
     rng = np.random.default_rng(5)
     shapes = np.array([HOSTILE[name](int(n)) for n in rng.integers(60, 900, 60)], dtype=object)
     shapes = np.concatenate([shapes, disturbed(rng, shapes)])
-    sifted = ct.RegionArray.from_shapely(shapes, on_invalid="reject")
+    sifted = ct.read_regions(shapes)
     found = np.zeros(len(shapes), bool)
     found[sifted.rows] = True
     for row in np.flatnonzero(found != shapely.is_valid(shapes)):
@@ -71,7 +71,7 @@ def test_repair_leaves_tangles_alone():
     """make_valid would take minutes for a ring of some thousand random vertices; the other rows are repaired."""
     tangle = shapely.Polygon(np.random.default_rng(1).random((3_000, 2)))
     bow_tie = shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)])
-    sifted = ct.RegionArray.from_shapely([bow_tie, tangle], on_invalid="reject", repair=True)
+    sifted = ct.read_regions([bow_tie, tangle], repair=True)
     assert sifted.repaired.tolist() == [0]
     (rejection,) = sifted.rejected
     assert rejection.row == 1
@@ -83,7 +83,7 @@ def test_repair_of_a_long_boundary():
     """Many vertices and one crossing are no tangle."""
     ring = circle(20_000)
     ring[[5, 4_000]] = ring[[4_000, 5]]
-    sifted = ct.RegionArray.from_shapely([shapely.Polygon(ring)], on_invalid="reject", repair=True)
+    sifted = ct.read_regions([shapely.Polygon(ring)], repair=True)
     assert sifted.repaired.tolist() == [0]
 
 
@@ -120,6 +120,6 @@ def test_faults(number):
     """A fault among three hundred rings is found and named."""
     words, shape = FAULTS[number]
     assert not shapely.is_valid(shape)
-    (rejection,) = ct.RegionArray.from_shapely([shape], on_invalid="reject").rejected
+    (rejection,) = ct.read_regions([shape]).rejected
     assert words in rejection.reason
     assert rejection.part is not None

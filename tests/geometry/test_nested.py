@@ -78,7 +78,7 @@ def test_counts_are_checked_against_the_bytes():
     huge = [head(1, kind, 2**32 - 1) + bytes(40) for kind in range(2, 8)]
     huge += [head(1, 3, 1) + struct.pack("<I", 2**32 - 1) + bytes(64), head(1, 7, 2) + POINT, POINT[:-1], b"", b"\1"]
     assert shapes_from_wkb(huge).faults.tolist() == [MALFORMED] * len(huge)
-    regions = ct.RegionArray.from_wkb(huge, on_invalid="reject")
+    regions = ct.read_regions(huge)
     assert len(regions.rejected) == len(huge)
 
 

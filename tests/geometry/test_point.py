@@ -39,7 +39,7 @@ def test_every_way_out_leads_back():
 
 def test_separated_geoarrow_with_nulls():
     array = pa.array([{"x": 1.0, "y": 2.0}, None, {"x": float("inf"), "y": 0.0}])
-    made = ct.PointArray.from_arrow(array, on_invalid="reject")
+    made = ct.read_points(array)
     assert made.points.xy.tolist() == [[1.0, 2.0]]
     assert [bad.row for bad in made.rejected] == [1, 2]
 
@@ -47,7 +47,7 @@ def test_separated_geoarrow_with_nulls():
 def test_bad_rows_are_set_aside_with_reasons():
     rows = [b"\x01", None, *shapely.to_wkb([shapely.Point(1, 2), shapely.Point(), shapely.box(0, 0, 1, 1)])]
     rows.append(shapely.to_wkb(shapely.Point(1e200, 0)))
-    made = ct.PointArray.from_wkb(rows, on_invalid="reject")
+    made = ct.read_points(rows)
     assert made.rows.tolist() == [2]
     assert made.points[0] == ct.Point(1, 2)
     assert [(bad.row, bad.reason.split(";")[0]) for bad in made.rejected] == [

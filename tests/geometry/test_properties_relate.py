@@ -75,7 +75,7 @@ def test_one_region_against_more_than_twenty_thousand():
     """As many as make the kernel prepare the one more finely: the answers are those of single pairs."""
     rng = np.random.default_rng(12)
     lots = [family(name).pairs(rng, 6000) for name in ("mosaics", "coarse grid", "holes at edges", "rotated")]
-    many = ct.RegionArray.from_shapely(np.concatenate([b for _, b in lots]), on_invalid="reject").regions
+    many = ct.read_regions(np.concatenate([b for _, b in lots])).regions
     assert len(many) > 20_000
     for a, _ in lots:
         one = ct.RegionArray.from_shapely(a[:1])

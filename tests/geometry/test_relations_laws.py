@@ -24,7 +24,7 @@ def column(shapes):
 
 
 def sift(shapes):
-    return ct.RegionArray.from_shapely(shapes, on_invalid="reject")
+    return ct.read_regions(shapes)
 
 
 @cache

@@ -114,7 +114,7 @@ FAULTS = [
 
 
 def sift(shapes):
-    return ct.RegionArray.from_shapely(np.asarray(shapes, dtype=object), on_invalid="reject")
+    return ct.read_regions(np.asarray(shapes, dtype=object))
 
 
 def assert_judged_right(shapes):

@@ -124,13 +124,13 @@ def test_texts_of_a_template_that_are_not_utf8(tmp_path):
 
 def test_coordinates_are_taken_by_name_and_nulls_are_no_place():
     swapped = pa.array([{"y": 2.0, "x": 1.0}, {"y": 4.0, "x": None}])
-    found = ct.PointArray.from_arrow(swapped, on_invalid="reject")
+    found = ct.read_points(swapped)
     assert found.points[0] == ct.Point(1, 2)
     assert [item.row for item in found.rejected] == [1]
     ring = [(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 0.0)]
     kind = pa.list_(pa.list_(pa.list_(pa.float64(), 2)))
     polygons = pa.array([[ring], [[*ring[:2], None, ring[0]]]], kind)
-    assert [item.row for item in ct.RegionArray.from_arrow(polygons, on_invalid="reject").rejected] == [1]
+    assert [item.row for item in ct.read_regions(polygons).rejected] == [1]
     with pytest.raises(ct.RegionError, match="no nulls in place of parts or rings"):
         ct.RegionArray.from_arrow(pa.array([[ring, None]], kind))
     with pytest.raises(ct.RegionError, match="not GeoArrow"):

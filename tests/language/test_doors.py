@@ -100,7 +100,7 @@ def test_text_of_geometry_is_refused(text):
     for read in (ct.Region.from_wkt, ct.Point.from_wkt, lambda text: parse(f"inside(area, {text})")):
         with pytest.raises(ct.ContradaError):
             read(text)
-    sifted = ct.RegionArray.from_wkt([text, "POLYGON((0 0,1 0,1 1,0 0))"], on_invalid="reject")
+    sifted = ct.read_regions([text, "POLYGON((0 0,1 0,1 1,0 0))"])
     assert [item.row for item in sifted.rejected] == [0]
 
 

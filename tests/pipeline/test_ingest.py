@@ -427,7 +427,7 @@ def test_real_sets(spark, name):
     path = DATA / f"{name}.parquet"
     found = pipeline.ingest(spark, path)
     counts = summed(found)
-    sifted = ct.RegionArray.from_wkb(pq.read_table(path).column("geometry"), crs="EPSG:4326", on_invalid="reject")
+    sifted = ct.read_regions(pq.read_table(path).column("geometry"), crs="EPSG:4326")
     assert counts == (len(sifted.rows) + len(sifted.rejected), len(sifted.rows), len(sifted.rejected), 0)
     assert sorted(bytes(row[0]) for row in found.rows.select("geometry").collect()) == sorted(
         sifted.regions.to_wkb().to_pylist()

@@ -14,6 +14,7 @@ from contrada.errors import FormatError, RegionError
 from contrada.formats.xml import Element
 from contrada.geometry import Region, RegionArray
 from contrada.geometry.crs import LONGITUDE_LATITUDE
+from contrada.geometry.reading import read_regions
 
 Zones = Mapping[tuple[str, str], Region]
 
@@ -84,7 +85,7 @@ def _read_circles(texts: list[str], known: dict[str, Region]) -> None:
     rings = _around(circles)
     whole = np.flatnonzero((np.abs(rings[:, :, 0]) <= 180).all(axis=1))
     polygons = shapely.polygons(np.concatenate([rings, rings[:, :1]], axis=1)[whole])
-    made = RegionArray.from_shapely(polygons, crs=LONGITUDE_LATITUDE, on_invalid="reject")
+    made = read_regions(polygons, crs=LONGITUDE_LATITUDE)
     if not made.rejected:
         known.update(zip((names[k] for k in whole), made.regions, strict=True))
 

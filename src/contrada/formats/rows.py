@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.arrow_checks import SHOWN, check_column
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
-from contrada.geometry.faults import Rejection
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_by_crs
 
 if TYPE_CHECKING:
@@ -289,4 +289,4 @@ def _value(column: Any, row: int) -> Any:
         reason = f"text that is not UTF-8: {error.reason}"
     except Exception as error:  # of any kind: Arrow has many types
         reason = f"a value that cannot be read: {str(error)[:SHOWN]}"
-    return Rejection(row, reason, None, None, None)
+    return Rejection(row, reason, FaultCode.VALUE)

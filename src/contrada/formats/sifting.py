@@ -11,9 +11,11 @@ from contrada.errors import CrsError
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.crs import Crs, is_geographic
+from contrada.geometry.faults import FaultCode
 from contrada.geometry.mixed import ValueRows, parts_by_crs, sift_mixed
+from contrada.geometry.reading import sift_regions
 
-OTHER_TYPE = "wrong geometry type"
+OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
 _NONE = np.empty(0, np.int64)
 
 
@@ -57,8 +59,8 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
         rejected += bad
         repaired.append(mended)
     if spatial.buffer is not None:
-        widened.append(np.array([bad.row for bad in rejected if bad.reason.startswith(OTHER_TYPE)], np.int64))
-        rejected = [bad for bad in rejected if not bad.reason.startswith(OTHER_TYPE)]
+        widened.append(np.array([bad.row for bad in rejected if bad.fault in OTHER_TYPES], np.int64))
+        rejected = [bad for bad in rejected if bad.fault not in OTHER_TYPES]
         placed, bad = _widened(with_crs(_chunked(column), crs), np.concatenate(widened), spatial)
         done.append(placed)
         rejected += bad
@@ -81,7 +83,7 @@ def _chunked(column: Any) -> Any:
 
 def _told(bad: Rejection) -> Rejection:
     """A rejection that says what would help."""
-    is_other = bad.reason.startswith(OTHER_TYPE)
+    is_other = bad.fault in OTHER_TYPES
     return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
 
 
@@ -111,7 +113,7 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
     if isinstance(column, PointArray):
         return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
-    sifted = RegionArray.from_shapely(geometries, crs=spatial.to_crs, repair=repair, on_invalid="reject")
+    sifted = sift_regions("shapely", geometries, spatial.to_crs, repair)
     bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
     return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
 
@@ -140,4 +142,4 @@ def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[Va
 
 
 def _rejected(row: int, reason: str) -> Rejection:
-    return Rejection(row, reason, None, None, None)
+    return Rejection(row, reason, FaultCode.OFF_THE_GLOBE)

@@ -21,6 +21,7 @@ from contrada.formats.geojson_shapes import (
 )
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs, is_geographic
+from contrada.geometry.faults import FaultCode
 from contrada.geometry.interchange import polygons_to_wkb
 
 NO_CRS = "none"
@@ -110,7 +111,7 @@ class Spatial:
         try:
             return self.changed(value)
         except ContradaError as error:
-            return Rejection(row, str(error), None, None, None)
+            return Rejection(row, str(error), FaultCode.VALUE)
 
     def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
         """A line, a multipoint or a collection of a column."""
@@ -128,7 +129,7 @@ class Spatial:
             named = common_crs(crs_of_type(column.type), srid or None)
             return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
         except ContradaError as error:
-            return Rejection(item.row, str(error), None, None, None)
+            return Rejection(item.row, str(error), item.fault)
 
     def _projected_point(self, point: Point) -> Point:
         if self.to_crs is None:

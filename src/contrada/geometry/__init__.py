@@ -3,14 +3,16 @@
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.composition import compose
 from contrada.geometry.crs import Crs
-from contrada.geometry.faults import Rejection
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.point import Point, PointArray
+from contrada.geometry.reading import read_points, read_regions
 from contrada.geometry.region import Region
 from contrada.geometry.relate import relate, relate_boxes
 from contrada.geometry.relation import Relation, RelationSet
 
 __all__ = [
     "Crs",
+    "FaultCode",
     "Point",
     "PointArray",
     "Region",
@@ -20,6 +22,8 @@ __all__ = [
     "RelationSet",
     "Sifted",
     "compose",
+    "read_points",
+    "read_regions",
     "relate",
     "relate_boxes",
 ]

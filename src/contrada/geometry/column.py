@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_methods
-from contrada.errors import ArgumentError
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
 
 if TYPE_CHECKING:
+    from contrada.geometry.reading import SourceKind
     from contrada.geometry.region import Region
 
 LARGE = 64  # regions with more vertices get an edge index, as in kernels/relate/chains.py
@@ -37,9 +37,6 @@ class Sifted(NamedTuple):
     rows: NDArray[np.int64]
     rejected: tuple[Rejection, ...]
     repaired: NDArray[np.int64]
-
-
-OnInvalid = Literal["raise", "reject"]
 
 
 @checks_methods(
@@ -82,153 +79,49 @@ class RegionArray:
 
     # Reading
 
-    @overload
     @classmethod
-    def from_wkb(
-        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
-    ) -> RegionArray: ...
-    @overload
-    @classmethod
-    def from_wkb(cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]) -> Sifted: ...
-    @classmethod
-    def from_wkb(
-        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
-    ) -> RegionArray | Sifted:
+    def from_wkb(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
         """Regions from WKB or EWKB: an Arrow array, or a sequence of bytes (hex text is read too).
 
-        The first bad row raises a RegionError; `on_invalid="reject"` returns the good rows and, beside them, the
-        rejected ones with reasons. `repair=True` mends what can be mended.
+        The first bad row raises a RegionError that names it; `read_regions` sets bad rows aside instead. With `repair`
+        regions that can be mended are mended.
 
         >>> from contrada import Region
-        >>> made = RegionArray.from_wkb([Region.box(0, 0, 1, 1).to_wkb(), b"rubbish"], on_invalid="reject")
-        >>> len(made.regions), made.rejected[0].row, made.rejected[0].reason
-        (1, 1, 'malformed or truncated geometry')
+        >>> RegionArray.from_wkb([Region.box(0, 0, 1, 1).to_wkb(), b"rubbish"])
+        Traceback (most recent call last):
+        contrada.errors.RegionError: row 1: malformed or truncated geometry
         """
-        from contrada.geometry.sources import raw_from_wkb
-        from contrada.geometry.validation import sift
+        return _read("wkb", values, crs, repair)
 
-        return _finish(sift(raw_from_wkb(values), crs, repair), on_invalid)
-
-    @overload
     @classmethod
-    def from_wkt(
-        cls,
-        values: Iterable[str | None],
-        *,
-        crs: Any = ...,
-        repair: bool = ...,
-        on_invalid: Literal["raise"] = ...,
-    ) -> RegionArray: ...
-    @overload
-    @classmethod
-    def from_wkt(
-        cls,
-        values: Iterable[str | None],
-        *,
-        crs: Any = ...,
-        repair: bool = ...,
-        on_invalid: Literal["reject"],
-    ) -> Sifted: ...
-    @classmethod
-    def from_wkt(
-        cls,
-        values: Iterable[str | None],
-        *,
-        crs: Any = None,
-        repair: bool = False,
-        on_invalid: OnInvalid = "raise",
-    ) -> RegionArray | Sifted:
+    def from_wkt(cls, values: Iterable[str | None], *, crs: Any = None, repair: bool = False) -> RegionArray:
         """Regions from WKT texts; like `from_wkb` otherwise.
 
         >>> RegionArray.from_wkt(["POLYGON((0 0, 2 0, 2 2, 0 0))"])[0].area
         2.0
         """
-        from contrada.geometry.sources import raw_from_wkt
-        from contrada.geometry.validation import sift
+        return _read("wkt", values, crs, repair)
 
-        return _finish(sift(raw_from_wkt(_listed(values)), crs, repair), on_invalid)
-
-    @overload
     @classmethod
-    def from_shapely(
-        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
-    ) -> RegionArray: ...
-    @overload
-    @classmethod
-    def from_shapely(
-        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]
-    ) -> Sifted: ...
-    @classmethod
-    def from_shapely(
-        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
-    ) -> RegionArray | Sifted:
+    def from_shapely(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
         """Regions from Shapely polygons and multipolygons; like `from_wkb` otherwise.
 
         The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
         """
-        from contrada.geometry.sources import raw_from_shapely
-        from contrada.geometry.validation import sift
+        return _read("shapely", values, crs, repair)
 
-        own = common_crs(getattr(values, "crs", None), crs)
-        return _finish(sift(raw_from_shapely(values), own, repair), on_invalid)
-
-    @overload
     @classmethod
-    def from_geojson(
-        cls,
-        values: Iterable[Any],
-        *,
-        crs: Any = ...,
-        repair: bool = ...,
-        on_invalid: Literal["raise"] = ...,
-    ) -> RegionArray: ...
-    @overload
-    @classmethod
-    def from_geojson(
-        cls,
-        values: Iterable[Any],
-        *,
-        crs: Any = ...,
-        repair: bool = ...,
-        on_invalid: Literal["reject"],
-    ) -> Sifted: ...
-    @classmethod
-    def from_geojson(
-        cls,
-        values: Iterable[Any],
-        *,
-        crs: Any = None,
-        repair: bool = False,
-        on_invalid: OnInvalid = "raise",
-    ) -> RegionArray | Sifted:
+    def from_geojson(cls, values: Iterable[Any], *, crs: Any = None, repair: bool = False) -> RegionArray:
         """Regions from GeoJSON geometries or features, as dicts or text; like `from_wkb` otherwise."""
-        from contrada.geometry.sources import raw_from_geojson
-        from contrada.geometry.validation import sift
+        return _read("geojson", values, crs, repair)
 
-        return _finish(sift(raw_from_geojson(_listed(values)), crs, repair), on_invalid)
-
-    @overload
     @classmethod
-    def from_arrow(
-        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["raise"] = ...
-    ) -> RegionArray: ...
-    @overload
-    @classmethod
-    def from_arrow(
-        cls, values: Any, *, crs: Any = ..., repair: bool = ..., on_invalid: Literal["reject"]
-    ) -> Sifted: ...
-    @classmethod
-    def from_arrow(
-        cls, values: Any, *, crs: Any = None, repair: bool = False, on_invalid: OnInvalid = "raise"
-    ) -> RegionArray | Sifted:
+    def from_arrow(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
         """Regions from an Arrow array of GeoArrow polygons or multipolygons, WKB or WKT; like `from_wkb` otherwise.
 
         Anything that offers the Arrow PyCapsule interface will do; the CRS of an extension type is read.
         """
-        from contrada.geometry.arrow import raw_from_arrow
-        from contrada.geometry.validation import sift
-
-        return _finish(sift(raw_from_arrow(values), crs, repair), on_invalid)
+        return _read("arrow", values, crs, repair)
 
     @classmethod
     def from_regions(cls, regions: Sequence[Region]) -> RegionArray:
@@ -401,21 +294,14 @@ def _rebuild(arrays: tuple[Any, ...], crs: Crs | None) -> RegionArray:
     return RegionArray(Arrays(*arrays), crs)
 
 
-def _finish(sifted: Sifted, on_invalid: OnInvalid) -> RegionArray | Sifted:
-    if on_invalid == "reject":
-        return sifted
-    if on_invalid != "raise":
-        raise ValueError(f'on_invalid is "raise" or "reject", not {on_invalid!r}')
+def _read(kind: SourceKind, values: Any, crs: Any, repair: bool) -> RegionArray:
+    """The column of regions that values of one kind are; the first bad row raises."""
+    from contrada.geometry.reading import sift_regions
+
+    sifted = sift_regions(kind, values, crs, repair)
     if sifted.rejected:
         error = sifted.rejected[0].error()
         if len(sifted.rejected) > 1:
             error.args = (f"{error.args[0]} (and {len(sifted.rejected) - 1} more bad rows)",)
         raise error
     return sifted.regions
-
-
-def _listed(values: Iterable[Any]) -> list[Any]:
-    """The values of a column; one text is no column, though Python would take it apart."""
-    if isinstance(values, str | bytes):
-        raise ArgumentError(f"a column is a sequence of values, not one {type(values).__name__}; put it in a list")
-    return list(values)

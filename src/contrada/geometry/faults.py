@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -50,28 +51,65 @@ _SENTENCES = (
     "shares an edge with another part",
     "nested too deeply",
 )
-_OF_CRS = ("coordinate reference systems differ", "SRID ", "unknown coordinate reference system")  # how reasons begin
+
+
+class FaultCode(StrEnum):
+    """What kind of fault a row has: for code that decides by it, which a sentence may not."""
+
+    NULL = "null"
+    EMPTY = "empty"
+    POINT = "point"  # where a region is needed
+    WRONG_TYPE = "wrong-type"
+    CURVED = "curved"
+    MALFORMED = "malformed"
+    BAD_COORDINATE = "bad-coordinate"
+    TOO_FEW_VERTICES = "too-few-vertices"
+    ZERO_AREA = "zero-area"
+    SELF_INTERSECTION = "self-intersection"
+    HOLE_OUTSIDE = "hole-outside"
+    HOLE_CROSSES_SHELL = "hole-crosses-shell"
+    HOLES_OVERLAP = "holes-overlap"
+    NOT_CONNECTED = "not-connected"
+    PARTS_OVERLAP = "parts-overlap"
+    PARTS_SHARE_EDGE = "parts-share-edge"
+    TOO_DEEP = "too-deep"
+    OTHER_CRS = "other-crs"  # than the column is in
+    UNKNOWN_CRS = "unknown-crs"
+    OFF_THE_GLOBE = "off-the-globe"
+    VALUE = "value"  # of a message: an attribute that cannot be matched
+
+
+OF_CRS = (FaultCode.OTHER_CRS, FaultCode.UNKNOWN_CRS)
+# By the codes of kernels/read/faults.py, like the sentences.
+_CODES = (
+    FaultCode.VALUE, FaultCode.NULL, FaultCode.EMPTY, FaultCode.WRONG_TYPE, FaultCode.MALFORMED,
+    FaultCode.BAD_COORDINATE, FaultCode.BAD_COORDINATE, FaultCode.TOO_FEW_VERTICES, FaultCode.ZERO_AREA,
+    FaultCode.SELF_INTERSECTION, FaultCode.HOLE_OUTSIDE, FaultCode.HOLE_CROSSES_SHELL, FaultCode.HOLES_OVERLAP,
+    FaultCode.NOT_CONNECTED, FaultCode.PARTS_OVERLAP, FaultCode.PARTS_SHARE_EDGE, FaultCode.TOO_DEEP,
+)  # fmt: skip
 _PLACED = frozenset(range(5, 16))
 _MENDABLE = frozenset(range(9, 16))  # the faults that make_valid can mend
 
 
 class Rejection(NamedTuple):
-    """A row that is no region: the row of the input, the reason, and where."""
+    """A row that is not taken: the row of the input, the reason in words and as a code, and where in the geometry.
+
+    >>> from contrada import read_regions
+    >>> (bad,) = read_regions(["POLYGON((0 0, 1 0, 0 1, 0 0))", "POINT(1 2)"]).rejected
+    >>> bad.row, bad.fault.value, bad.reason
+    (1, 'point', 'wrong geometry type Point; a region is a Polygon or MultiPolygon')
+    """
 
     row: int
     reason: str
-    part: int | None
-    ring: int | None
-    place: tuple[float, float] | None
-
-    @property
-    def is_of_crs(self) -> bool:
-        """True if the row is in another coordinate reference system than its column, or in none that exists."""
-        return self.reason.startswith(_OF_CRS)
+    fault: FaultCode
+    part: int | None = None
+    ring: int | None = None
+    place: tuple[float, float] | None = None
 
     def error(self) -> RegionError | CrsError:
         """The same as an error that names the row."""
-        if self.is_of_crs:
+        if self.fault in OF_CRS:
             return CrsError(f"row {self.row}: {self.reason}")
         return RegionError(
             f"row {self.row}: {self.reason}", row=self.row, part=self.part, ring=self.ring, place=self.place
@@ -99,12 +137,13 @@ def rejection(row: int, report: ArrayLike, spot: ArrayLike, kind: int) -> Reject
     if fault == 16:
         reason += f" (more than {limit('nesting')} levels; {variable('nesting')})"
     if fault == 3 and kind < 0:
-        return Rejection(row, "curves, surfaces and triangles are not read", None, None, None)
+        return Rejection(row, "curves, surfaces and triangles are not read", FaultCode.CURVED)
     if fault == 3:
         reason += f" {_KINDS.get(kind, f'code {kind}')}; a region is a Polygon or MultiPolygon"
+    code = FaultCode.POINT if fault == 3 and kind == 1 else _CODES[fault]
     if fault not in _PLACED:
-        return Rejection(row, reason, None, None, None)
+        return Rejection(row, reason, code)
     where = [f"part {part}"] if part else []
     where += [f"hole {ring}"] if ring else []
     prefix = ", ".join(where) + ": " if where else ""
-    return Rejection(row, f"{prefix}{reason} near ({x!r}, {y!r})", part, ring, (x, y))
+    return Rejection(row, f"{prefix}{reason} near ({x!r}, {y!r})", code, part, ring, (x, y))

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.column import RegionArray
-from contrada.geometry.crs import DIFFER, Crs, common_crs
-from contrada.geometry.faults import Rejection
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.named import wkb_srids
 from contrada.geometry.point import PointArray, plain_points, sift_coordinates
+from contrada.geometry.reading import sift_point_rows, sift_regions
 
-NOT_A_REGION = "wrong geometry type Point"
 POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 
 
@@ -84,7 +84,7 @@ def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
     """
     mixed = sift_mixed(values)
     for bad in mixed.rejected:
-        if bad.reason.startswith(DIFFER):
+        if bad.fault is FaultCode.OTHER_CRS:
             raise bad.error()
     return mixed.parts, mixed.rejected
 
@@ -122,19 +122,19 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
     if not is_geometry(values):
         return Mixed([], [], none)
     if is_vertex(storage_type(values.type)):
-        sifted = PointArray.from_arrow(values, crs=crs, on_invalid="reject")
+        sifted = sift_point_rows("arrow", values, crs)
         return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), none)
     xy = plain_points(values)
     if xy is not None:
         plain = sift_coordinates(xy, common_crs(crs_of_type(values.type), crs))
         return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), none)
-    regions = RegionArray.from_arrow(values, crs=crs, repair=repair, on_invalid="reject")
+    regions = sift_regions("arrow", values, crs, repair)
     parts = [ValueRows(regions.regions, regions.rows)]
-    rejected = [bad for bad in regions.rejected if not bad.reason.startswith(NOT_A_REGION)]
-    others = np.array([bad.row for bad in regions.rejected if bad.reason.startswith(NOT_A_REGION)], np.int64)
+    rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]
+    others = np.array([bad.row for bad in regions.rejected if bad.fault is FaultCode.POINT], np.int64)
     if others.size:
         own = regions.regions.crs if crs is None else crs
-        points = PointArray.from_arrow(values.take(others), crs=own, on_invalid="reject")
+        points = sift_point_rows("arrow", values.take(others), own)
         parts.append(ValueRows(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
     return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)
@@ -142,4 +142,4 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
 
 def is_null(rejected: Rejection) -> bool:
     """True if there was nothing to read: an absent value, which is no fault."""
-    return rejected.reason == "no geometry (null)"
+    return rejected.fault is FaultCode.NULL

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import CrsError
 from contrada.geometry.crs import Crs, differing, is_same_crs
-from contrada.geometry.faults import Rejection
+from contrada.geometry.faults import FaultCode, Rejection
 
 LARGEST_SRID = (1 << 32) - 1
 _SRID_FLAG = 0x20  # in the highest byte of a geometry's type
@@ -107,7 +107,11 @@ def resolved(named: Named | None, crs: Crs | None) -> Resolved:
     reasons = [_reason(system, crs) for system in named.systems]
     is_bad = np.array([reason is not None for reason in reasons])
     rows = np.flatnonzero((named.codes >= 0) & is_bad[named.codes])
-    rejected = {row: Rejection(row, str(reasons[named.codes[row]]), None, None, None) for row in rows.tolist()}
+    rejected = {}
+    for row in rows.tolist():
+        system = named.codes[row]
+        code = FaultCode.OTHER_CRS if is_good[system] else FaultCode.UNKNOWN_CRS
+        rejected[row] = Rejection(row, str(reasons[system]), code)
     return Resolved(crs, rejected)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from contrada.arguments import checks_methods
 from contrada.errors import ArgumentError, CrsError, RegionError
-from contrada.geometry.crs import Crs, common_crs, srid_of
-from contrada.geometry.faults import Rejection
+from contrada.geometry.crs import Crs, srid_of
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.interchange import number_text, with_srid
 from contrada.geometry.named import crs_member, named_by_srids, named_by_values, resolved
 
+if TYPE_CHECKING:
+    from contrada.geometry.reading import SourceKind
+
 SMALLEST, LARGEST = 1e-120, 1e120
-OnInvalid = Literal["raise", "reject"]
 
 
 class SiftedPoints(NamedTuple):
@@ -48,7 +50,8 @@ def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
     for row in np.flatnonzero(~good):
         empty = bool(np.isnan(xy[row]).all())
         place = f"{xy[row].tolist()}: need finite coordinates within 1e-120..1e120 in magnitude"
-        rejected.append(Rejection(int(row), "empty geometry" if empty else place, None, None, None))
+        code = FaultCode.EMPTY if empty else FaultCode.BAD_COORDINATE
+        rejected.append(Rejection(int(row), "empty geometry" if empty else place, code))
     return SiftedPoints(PointArray(xy[good], crs=crs), np.flatnonzero(good), tuple(rejected))
 
 
@@ -59,7 +62,7 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
     """
     import shapely
 
-    from contrada.geometry.wellknown import fault_text
+    from contrada.geometry.wellknown import fault_code, fault_text
 
     crs, foreign = resolved(named_by_srids(shapely_srids(array)), crs)
     kinds = shapely.get_type_id(array)
@@ -67,9 +70,13 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
     sifted = sift_coordinates(shapely.get_coordinates(_filled(array, is_point)).reshape(-1, 2), crs)
     rejected = {bad.row: bad for bad in sifted.rejected}
     for row in np.flatnonzero(~is_point):
-        reason = "no geometry (null)" if kinds[row] < 0 else f"wrong geometry type {array[row].geom_type}; need a Point"
-        reason = fault_text(int(faults[row])) if faults[row] else reason
-        rejected[int(row)] = Rejection(int(row), reason, None, None, None)
+        if faults[row]:
+            reason, code = fault_text(int(faults[row])), fault_code(int(faults[row]))
+        elif kinds[row] < 0:
+            reason, code = "no geometry (null)", FaultCode.NULL
+        else:
+            reason, code = f"wrong geometry type {array[row].geom_type}; need a Point", FaultCode.WRONG_TYPE
+        rejected[int(row)] = Rejection(int(row), reason, code)
     if foreign:
         stays = ~np.isin(sifted.rows, list(foreign))
         sifted = sifted._replace(points=sifted.points[stays], rows=sifted.rows[stays])
@@ -116,10 +123,11 @@ def plain_points(values: Any) -> NDArray[np.float64] | None:
     return np.ascontiguousarray(records[:, 5:]).view("<f8").astype(np.float64, copy=False)
 
 
-def finish(sifted: SiftedPoints, on_invalid: OnInvalid) -> PointArray | SiftedPoints:
-    """What the caller asked for: the column, or the column and the rejected rows."""
-    if on_invalid == "reject":
-        return sifted
+def _read(kind: SourceKind, values: Any, crs: Any) -> PointArray:
+    """The column of points that values of one kind are; the first bad row raises."""
+    from contrada.geometry.reading import sift_point_rows
+
+    sifted = sift_point_rows(kind, values, crs)
     if sifted.rejected:
         raise sifted.rejected[0].error()
     return sifted.points
@@ -163,66 +171,27 @@ class PointArray:
         object.__setattr__(made, "_crs", Crs.of(crs))
         return made
 
-    @overload
     @classmethod
-    def from_shapely(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
-    @overload
-    @classmethod
-    def from_shapely(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
-    @classmethod
-    def from_shapely(
-        cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise"
-    ) -> PointArray | SiftedPoints:
-        """Points from Shapely points; a bad row raises, or is set aside with `on_invalid="reject"`.
+    def from_shapely(cls, values: Any, *, crs: Any = None) -> PointArray:
+        """Points from Shapely points; the first bad row raises, and `read_points` sets bad rows aside instead.
 
         The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
         """
-        own = common_crs(getattr(values, "crs", None), crs)
-        array = np.atleast_1d(np.asarray(values, dtype=object))
-        return finish(sift_points(array, np.zeros(len(array), np.int64), own), on_invalid)
+        return _read("shapely", values, crs)
 
-    @overload
     @classmethod
-    def from_wkb(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
-    @overload
-    @classmethod
-    def from_wkb(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
-    @classmethod
-    def from_wkb(cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise") -> PointArray | SiftedPoints:
+    def from_wkb(cls, values: Any, *, crs: Any = None) -> PointArray:
         """Points from WKB or EWKB, an Arrow array or a sequence of bytes.
 
         >>> PointArray.from_wkb(PointArray([(1, 2)]).to_wkb())[0]
         Point(1.0, 2.0)
         """
+        return _read("wkb", values, crs)
 
-        from contrada.geometry.wellknown import shapes_from_wkb
-
-        plain = plain_points(values)
-        if plain is not None:
-            return finish(sift_coordinates(plain, crs), on_invalid)
-        array, faults = shapes_from_wkb(values)
-        return finish(sift_points(array, faults, Crs.of(crs)), on_invalid)
-
-    @overload
     @classmethod
-    def from_arrow(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["raise"] = ...) -> PointArray: ...
-    @overload
-    @classmethod
-    def from_arrow(cls, values: Any, *, crs: Any = ..., on_invalid: Literal["reject"]) -> SiftedPoints: ...
-    @classmethod
-    def from_arrow(cls, values: Any, *, crs: Any = None, on_invalid: OnInvalid = "raise") -> PointArray | SiftedPoints:
+    def from_arrow(cls, values: Any, *, crs: Any = None) -> PointArray:
         """Points from an Arrow array of GeoArrow points or WKB; the CRS of an extension type is read."""
-        from contrada.geometry.arrow import points_from_arrow
-
-        found, named = points_from_arrow(values)
-        crs = common_crs(named, crs)
-        if not isinstance(found, np.ndarray):
-            return (
-                cls.from_wkb(found, crs=crs, on_invalid="reject")
-                if on_invalid == "reject"
-                else cls.from_wkb(found, crs=crs)
-            )
-        return finish(sift_coordinates(found, crs), on_invalid)
+        return _read("arrow", values, crs)
 
     def to_shapely(self) -> NDArray[np.object_]:
         """Shapely points; an EPSG code of the CRS becomes their SRID."""

@@ -16,6 +16,7 @@ from contrada.errors import CrsError, RegionError
 from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of
+from contrada.geometry.faults import OF_CRS
 from contrada.geometry.sources import (
     RawRegions,
     raw_from_coordinates,
@@ -239,7 +240,7 @@ def _only(sifted: Sifted) -> RegionArray:
     """The column of one region, or the error that says what is wrong with it."""
     if sifted.rejected:
         bad = sifted.rejected[0]
-        if bad.is_of_crs:
+        if bad.fault in OF_CRS:
             raise CrsError(bad.reason)
         raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
     return sifted.regions

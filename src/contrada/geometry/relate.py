@@ -12,13 +12,12 @@ from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
+from contrada.geometry.foreign import Many, One, geometry_of
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.pool import run_sliced
 from contrada.geometry.region import Region
 from contrada.geometry.relation import Relation
 
-One = Region | Point
-Many = RegionArray | PointArray
 Codes = NDArray[np.uint8]
 
 INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
@@ -51,18 +50,22 @@ def relate(a: One, b: One, *, threads: int | None = None) -> Relation: ...
 def relate(a: Many, b: One | Many, *, threads: int | None = None) -> Codes: ...
 @overload
 def relate(a: One, b: Many, *, threads: int | None = None) -> Codes: ...
-def relate(a: One | Many, b: One | Many, *, threads: int | None = None) -> Relation | Codes:
+@overload
+def relate(a: Any, b: Any, *, threads: int | None = None) -> Any: ...
+def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
     """The relation of a to b, exact: exactly one of the eight holds.
 
     Two single values give a Relation; columns broadcast like NumPy arrays and give an array of relation codes. A point
     is inside, meets or is disjoint from a region; two points are equal or disjoint. Columns run on all cores unless
-    `threads` says otherwise. Two regions with n vertices together take O(n log n), whatever their shape.
+    `threads` says otherwise. Two regions with n vertices together take O(n log n), whatever their shape. Geometry of
+    Shapely, GeoPandas and GeoArrow, and objects with `__geo_interface__`, are taken as they are.
 
     >>> relate(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6))
     <Relation.OVERLAPS: 2>
     >>> relate(Point(4, 2), Region.box(0, 0, 4, 4))
     <Relation.MEETS: 1>
     """
+    a, b = geometry_of(a), geometry_of(b)
     first, second = _column(a), _column(b)
     common_crs(first.crs, second.crs)
     codes = _relate_columns(first, second, threads)
@@ -70,12 +73,8 @@ def relate(a: One | Many, b: One | Many, *, threads: int | None = None) -> Relat
     return Relation(int(codes[0])) if single else codes
 
 
-def _column(value: object) -> Many:
-    if isinstance(value, (Region, Point)):
-        return value.column
-    if isinstance(value, (RegionArray, PointArray)):
-        return value
-    raise ArgumentError(f"relate takes a Region, Point, RegionArray or PointArray, not {type(value).__name__}")
+def _column(value: One | Many) -> Many:
+    return value.column if isinstance(value, (Region, Point)) else value
 
 
 def broadcast_length(a: Many, b: Many) -> int:

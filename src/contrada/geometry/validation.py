@@ -12,7 +12,7 @@ from contrada import kernels
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 from contrada.geometry.column import LARGE, NO_CHAINS, KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs, is_geographic
-from contrada.geometry.faults import Rejection, is_mendable, rejection
+from contrada.geometry.faults import FaultCode, Rejection, is_mendable, rejection
 from contrada.geometry.named import resolved
 from contrada.geometry.sources import GOOD, RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
@@ -198,7 +198,7 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
             int(sifted.rows[k]),
             f"box {column.bounds[k].tolist()} leaves longitude -180..180, latitude -90..90; a region that crosses the "
             "antimeridian comes as a MultiPolygon cut there (RFC 7946, 3.1.9)",
-            None, None, None,
+            FaultCode.OFF_THE_GLOBE,
         )
         for k in np.flatnonzero(outside)
     ]  # fmt: skip

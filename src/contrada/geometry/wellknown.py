@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.geometry.faults import rejection
+from contrada.geometry.faults import FaultCode, rejection
 from contrada.geometry.sources import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE, wkb_buffers
 from contrada.limits import limit
 
@@ -82,6 +82,11 @@ def fault_text(fault: int) -> str:
     'nested too deeply (more than 64 levels; CONTRADA_MAX_NESTING)'
     """
     return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).reason
+
+
+def fault_code(fault: int) -> FaultCode:
+    """What kind of fault a fault of a row is."""
+    return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).fault
 
 
 def _read(

@@ -9,6 +9,7 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.rows import attributes_of, rows_of, table_of
 from contrada.geometry import Rejection
 from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.faults import FaultCode
 from contrada.geometry.mixed import ValueRows, is_null, parts_by_crs
 from contrada.matching.together import Checked
 
@@ -33,7 +34,7 @@ def messages_of(messages: Any, read: Reader, asked: Collection[str]) -> tuple[li
         try:
             good.append(read(message))
         except ContradaError as error:
-            bad[row] = Rejection(row, str(error), None, None, None)
+            bad[row] = Rejection(row, str(error), FaultCode.VALUE)
             good.append(None)
     return good, [bad[row] for row in sorted(bad)]
 
@@ -63,5 +64,5 @@ def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRo
             common_crs(crs, part.column.crs)
             good.append(part)
         except CrsError as error:
-            bad += [Rejection(row, f"{MEET}: {error}", None, None, None) for row in part.rows.tolist()]
+            bad += [Rejection(row, f"{MEET}: {error}", FaultCode.OTHER_CRS) for row in part.rows.tolist()]
     return good, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad]

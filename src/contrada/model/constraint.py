@@ -10,6 +10,7 @@ from contrada.arguments import checks_methods
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.geometry.foreign import one_geometry_of
 from contrada.limits import check_limit
 from contrada.model.forms import Place, Test
 from contrada.model.operators import (
@@ -167,7 +168,7 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
     """The operator and the operand that are kept."""
     if isinstance(operator, Relation | RelationSet):
         if not isinstance(value, Region | Point | Column):
-            raise FilterError(f"relations need a Region or Point, not {type(value).__name__}")
+            value = one_geometry_of(value)
         if is_folded:
             raise FilterError("casei and accenti are for text")
         return RelationSet(operator), value

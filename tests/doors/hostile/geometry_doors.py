@@ -31,7 +31,8 @@ def geometry_doors() -> Iterator[Door]:
 def _wkb_doors() -> Iterator[Door]:
     def rejected(kind: Any, repair: bool, data: bytes) -> object:
         options = {"repair": True} if repair else {}
-        return use(kind.from_wkb([data, None, data], on_invalid="reject", **options))
+        read: Any = ct.read_points if kind is ct.PointArray else ct.read_regions
+        return use(read([data, None, data], **options))
 
     for kind in (ct.Region, ct.Point):
         name = f"{kind.__name__}.from_wkb"
@@ -55,7 +56,7 @@ def _wkt_doors() -> Iterator[Door]:
     yield Door("Region.from_wkt", ("Region.from_wkt",), lambda text: use(ct.Region.from_wkt(text)), wkt_corpus, 3)
     yield Door("Point.from_wkt", ("Point.from_wkt",), lambda text: use(ct.Point.from_wkt(text)), wkt_corpus, 2)
     yield Door("RegionArray.from_wkt", ("RegionArray.from_wkt",),
-               lambda text: use(ct.RegionArray.from_wkt([text, None], on_invalid="reject")), wkt_corpus, 2)  # fmt: skip
+               lambda text: use(ct.read_regions([text, None])), wkt_corpus, 2)  # fmt: skip
     yield Door("Region.from_wkt, repair", ("Region.from_wkt",), lambda text: use(ct.Region.from_wkt(text, repair=True)),
                wkt_corpus, 1)  # fmt: skip
 
@@ -74,7 +75,7 @@ def _geojson_doors() -> Iterator[Door]:
     yield Door("Region.from_geojson, text", ("Region.from_geojson",), lambda text: use(ct.Region.from_geojson(text)),
                geojson_corpus, 2)  # fmt: skip
     yield Door("RegionArray.from_geojson", ("RegionArray.from_geojson",),
-               lambda text: use(ct.RegionArray.from_geojson([text, None], on_invalid="reject")),
+               lambda text: use(ct.read_regions([text, None])),
                geojson_corpus, 2)  # fmt: skip
 
 
@@ -92,8 +93,8 @@ def _shapely(text: str) -> object:
             found.append(use(call(geometry)))
         except ct.ContradaError as error:
             found.append(error)
-    found.append(use(ct.PointArray.from_shapely([geometry, None], on_invalid="reject")))
-    return found, use(ct.RegionArray.from_shapely([geometry, None], on_invalid="reject"))
+    found.append(use(ct.read_points([geometry, None])))
+    return found, use(ct.read_regions([geometry, None]))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import shapely
 
+from contrada.geometry.reading import read_regions
 from generators.rings import Floats, Geometries, Ints, redescribe
 from oracles.relations import (
     INVERSE,
@@ -49,9 +50,8 @@ class Product:
 
     def read(self, regions: Geometries) -> tuple[Any, dict[int, str]]:
         """Return a column of the regions it accepts, and the reason for each row that it rejects."""
-        from contrada.geometry import RegionArray
 
-        sifted = RegionArray.from_shapely(regions, on_invalid="reject")
+        sifted = read_regions(regions)
         return sifted.regions, {rejection.row: rejection.reason for rejection in sifted.rejected}
 
     def relate(self, a: Any, b: Any) -> Codes:

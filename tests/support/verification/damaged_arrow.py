@@ -188,8 +188,8 @@ def _bind(data: bytes, name: str) -> None:
 def _columns(data: bytes, name: str) -> None:
     table = _tables(data, name)
     for column in () if table is None else table.columns:
-        for read in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
+        for read in (ct.read_regions, ct.read_points, ct.RegionArray.from_wkb):
             try:
-                repr(read(column, on_invalid="reject").rejected)
+                repr(read(column))
             except ct.ContradaError:
                 continue

@@ -1,0 +1,98 @@
+"""Geometry of other libraries as regions and points: Shapely, GeoPandas, GeoArrow, `__geo_interface__`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from contrada.errors import ArgumentError
+from contrada.geometry.column import RegionArray
+from contrada.geometry.faults import FaultCode
+from contrada.geometry.point import Point, PointArray
+from contrada.geometry.reading import read_regions
+from contrada.geometry.region import Region
+
+One = Region | Point
+Many = RegionArray | PointArray
+NEEDED = "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
+
+
+def geometry_of(value: Any) -> One | Many:
+    """One region or point, or a column of either, from whatever holds one.
+
+    >>> import shapely
+    >>> geometry_of(shapely.Point(1, 2)), geometry_of(shapely.box(0, 0, 1, 1)).area
+    (Point(1.0, 2.0), 1.0)
+    >>> len(geometry_of([shapely.box(0, 0, 1, 1), shapely.box(1, 1, 2, 2)]))
+    2
+    """
+    if isinstance(value, (Region, Point, RegionArray, PointArray)):
+        return value
+    if _is_shapely(value):
+        read: Any = Point.from_shapely if value.geom_type == "Point" else Region.from_shapely
+        made: One = read(value)
+        return made
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    if _is_array_of_shapely(value):
+        return _of_shapely_array(value)
+    if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
+        return _of_arrow(value)
+    if hasattr(value, "__geo_interface__"):
+        return _of_mapping(value.__geo_interface__)
+    raise ArgumentError(f"need {NEEDED}, not {type(value).__name__}")
+
+
+def one_geometry_of(value: Any) -> One:
+    """The same for a single region or point."""
+    made = geometry_of(value)
+    if isinstance(made, (RegionArray, PointArray)):
+        raise ArgumentError(f"need one region or point, not a column of {len(made)}")
+    return made
+
+
+def _is_shapely(value: Any) -> bool:
+    return hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely"
+
+
+def _is_array_of_shapely(value: Any) -> bool:
+    """True for sequences and arrays of Shapely geometries, such as a GeoSeries; null is no geometry of any kind."""
+    if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence | np.ndarray) or hasattr(value, "geom_type")):
+        return False
+    return any(_is_shapely(item) for item in np.asarray(value, dtype=object).ravel())
+
+
+def _of_shapely_array(values: Any) -> Many:
+    import shapely
+
+    array = np.asarray(values, dtype=object)
+    kinds = shapely.get_type_id(array)
+    if (kinds == shapely.GeometryType.POINT).all():
+        return PointArray.from_shapely(values)
+    return RegionArray.from_shapely(values)
+
+
+def _of_arrow(values: Any) -> Many:
+    from contrada.geometry.arrow import storage_of
+    from contrada.geometry.mixed import is_vertex
+
+    array, _ = storage_of(values)
+    if is_vertex(array.type):
+        return PointArray.from_arrow(values)
+    read = read_regions(values)
+    if not read.rejected:
+        return read.regions
+    if not len(read.regions) and all(bad.fault is FaultCode.POINT for bad in read.rejected):
+        return PointArray.from_arrow(values)
+    raise read.rejected[0].error()
+
+
+def _of_mapping(value: Any) -> One:
+    if not isinstance(value, Mapping) or "type" not in value:
+        raise ArgumentError(f"need a GeoJSON geometry, not {str(value)[:60]}")
+    if value["type"] == "Feature":
+        value = value.get("geometry")
+        return _of_mapping(value)
+    return Point.from_geojson(value) if value["type"] == "Point" else Region.from_geojson(value)
