@@ -45,25 +45,27 @@ def as_wkb(rows):
 
 
 @pytest.mark.parametrize(
-    "read",
+    ("read", "values"),
     [
-        lambda **options: ct.RegionArray.from_wkt(mixed(), **options),
-        lambda **options: ct.RegionArray.from_wkb(as_wkb(mixed()), **options),
-        lambda **options: ct.RegionArray.from_wkb(pa.array(as_wkb(mixed())), **options),
-        lambda **options: ct.RegionArray.from_wkb(pa.array(as_wkb(mixed()), pa.large_binary()), **options),
-        lambda **options: ct.RegionArray.from_wkb(
-            pa.chunked_array([as_wkb(mixed())[:3], as_wkb(mixed())[3:]]), **options
-        ),
-        lambda **options: ct.RegionArray.from_shapely(as_shapely(mixed()), **options),
-        lambda **options: ct.RegionArray.from_arrow(pa.array(mixed()), **options),
-        lambda **options: ct.RegionArray.from_arrow(pa.array(as_wkb(mixed()), pa.binary_view()), **options),
-        lambda **options: ct.RegionArray.from_geojson(
-            [None if g is None else shapely.to_geojson(g) for g in as_shapely(mixed())], **options
+        (ct.RegionArray.from_wkt, mixed()),
+        (ct.RegionArray.from_wkb, as_wkb(mixed())),
+        (ct.RegionArray.from_wkb, [None if data is None else data.hex() for data in as_wkb(mixed())]),
+        (ct.RegionArray.from_wkb, pa.array(as_wkb(mixed()))),
+        (ct.RegionArray.from_wkb, pa.array(as_wkb(mixed()), pa.large_binary())),
+        (ct.RegionArray.from_wkb, pa.chunked_array([as_wkb(mixed())[:3], as_wkb(mixed())[3:]])),
+        (ct.RegionArray.from_shapely, as_shapely(mixed())),
+        (ct.RegionArray.from_shapely, np.array(as_shapely(mixed()))),
+        (ct.RegionArray.from_arrow, pa.array(mixed())),
+        (ct.RegionArray.from_arrow, pa.array(as_wkb(mixed()), pa.binary_view())),
+        (ct.RegionArray.from_geojson, [None if g is None else shapely.to_geojson(g) for g in as_shapely(mixed())]),
+        (
+            ct.RegionArray.from_geojson,
+            [None if g is None else shapely.geometry.mapping(g) for g in as_shapely(mixed())],
         ),
     ],
 )
-def test_bad_rows_are_set_aside_and_the_rest_goes_on(read):
-    made = read(on_invalid="reject")
+def test_bad_rows_are_set_aside_and_the_rest_goes_on(read, values):
+    made = ct.read_regions(values)
     assert texts(made.regions) == TEXTS
     assert made.rows.tolist() == [0, 2, 5, 6]
     assert [(bad.row, bad.reason.split(";")[0]) for bad in made.rejected] == [
@@ -72,14 +74,15 @@ def test_bad_rows_are_set_aside_and_the_rest_goes_on(read):
         (4, "wrong geometry type Point"),
     ]
     assert made.repaired.size == 0
-    mended = read(on_invalid="reject", repair=True)
+    assert [bad.fault.value for bad in made.rejected] == ["self-intersection", "null", "point"]
+    mended = ct.read_regions(values, repair=True)
     assert mended.rows.tolist() == [0, 1, 2, 5, 6]
     assert mended.repaired.tolist() == [1]
     assert mended.regions[1].area == 8
     with pytest.raises(
         ct.RegionError, match=r"row 1: self-intersection near \(2.0, 2.0\) \(and 2 more bad rows\)"
     ) as caught:
-        read()
+        read(values)
     assert (caught.value.row, caught.value.place) == (1, (2.0, 2.0))
 
 

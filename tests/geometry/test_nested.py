@@ -48,7 +48,7 @@ refuse(ct.Region.from_wkb, deep)
 refuse(ct.Point.from_wkt, text)
 refuse(ct.Region.from_wkt, text)
 refuse(ct.RegionArray.from_wkt, [text])
-assert [bad.row for bad in ct.PointArray.from_arrow(rows, on_invalid="reject").rejected] == [0]
+assert [bad.row for bad in ct.read_points(rows).rejected] == [0]
 target = io.BytesIO()
 with pa.ipc.new_stream(target, pa.schema([("area", pa.binary())])) as writer:
     writer.write_table(pa.table({"area": rows}))

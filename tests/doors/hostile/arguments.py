@@ -59,7 +59,6 @@ GOOD: dict[str, Callable[[], Any]] = {
     "holes": tuple,
     "crs": lambda: None,
     "repair": lambda: False,
-    "on_invalid": lambda: "raise",
     "text": lambda: "POLYGON((0 0, 4 0, 4 4, 0 0))",
     "Point.from_wkt.text": lambda: "POINT(1 2)",
     "data": lambda: WKB,

@@ -119,9 +119,9 @@ def _arrow(data: bytes) -> object:
         return None
     found: list[object] = []
     for column in columns:
-        for call in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
+        for call in (ct.read_regions, ct.read_points, ct.RegionArray.from_arrow, ct.RegionArray.from_wkb):
             try:
-                found.append(use(call(column, on_invalid="reject")))
+                found.append(use(call(column)))
             except ct.ContradaError as error:
                 found.append(str(error))
     return found
