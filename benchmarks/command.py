@@ -20,7 +20,7 @@ def parser_of(description: str, sections: Collection[str]) -> argparse.ArgumentP
     parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
     parser.add_argument("--only", default=",".join(sections), help="some of %(default)s")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/results")
     return parser
 
 
@@ -32,7 +32,7 @@ def parsed(
     chosen = set(arguments.only.split(","))
     if unknown := chosen - set(sections):
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
-    if arguments.write_docs and chosen != set(sections) and not result_of(name).exists():
+    if arguments.write and chosen != set(sections) and not result_of(name).exists():
         parser.error(
             f"the docs have all sections, and there is no {result_of(name).relative_to(ROOT)} to take the others from"
         )
@@ -49,7 +49,7 @@ def run_sections(
         for section, run in sections.items():
             if section in chosen:
                 report.rows.extend(run(report))
-    finish(report, name, arguments.write_docs, chosen == set(sections))
+    finish(report, name, arguments.write, chosen == set(sections))
 
 
 def result_of(name: str) -> Path:
@@ -76,5 +76,5 @@ def finish(report: Report, name: str, to_docs: bool, is_whole: bool) -> None:
     report.save(result)
     say(f"wrote {result.relative_to(ROOT)}")
     if to_docs:
-        write_docs(report, ROOT / "docs" / "performance.md", name)
-        say("wrote docs/performance.md")
+        write_docs(report, ROOT / "benchmarks" / "results" / f"{name}.md", name)
+        say(f"wrote benchmarks/results/{name}.md")

@@ -1,6 +1,6 @@
 """How fast covers are found while subscriptions come and go: k-d tree and Z-curve against scans; mixed filters.
 
-    python benchmarks/cover.py [--quick] [--only scan,numpy,mixed] [--seed 7] [--write-docs]
+    python benchmarks/cover.py [--quick] [--only scan,numpy,mixed] [--seed 7] [--write]
 
 Whole sequences of commands on the relation graph G_1 are run, as [COVER] draws them: 15 % unsubscriptions, 16 point
 dimensions (eight attributes). The scan is compiled: row by row with an exit at the first dimension that fails, or block

@@ -1,6 +1,6 @@
 """How reading and relating grow with the vertices of shapes made to be slow, beside Shapely in the same run.
 
-    python benchmarks/growth.py [--quick] [--only reading,relating,column,points] [--seed 7] [--write-docs]
+    python benchmarks/growth.py [--quick] [--only reading,relating,column,points] [--seed 7] [--write]
 
 Shapes are those of generators.families.shapes: fans, stars, spirals, slivers, combs. Each is measured at n, 2n,
 4n and 8n vertices; the exponent e of the fitted time c * n ** e is what the bar speaks of. Columns grow with the shape:

@@ -1,10 +1,10 @@
 """How fast messages find their subscriptions, against Shapely, DuckDB, PostGIS and Koncorde, in one run.
 
-    python benchmarks/match.py [--quick] [--only large,small] [--seed 7] [--write-docs]
+    python benchmarks/match.py [--quick] [--only large,small] [--seed 7] [--write]
 
 Both sides are timed from WKB in to an array of integers out, and answers are compared. Writes
-build/bench/match.json. Real polygons are read from the directory that CONTRADA_DATA names. With --write-docs the
-tables replace those of docs/performance.md, so that no number is typed by hand.
+build/bench/match.json. Real polygons are read from the directory that CONTRADA_DATA names. With --write the
+tables replace those of benchmarks/results, so that no number is typed by hand.
 """
 
 from __future__ import annotations

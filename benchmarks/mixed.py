@@ -1,10 +1,10 @@
 """How fast messages find filters on scalars and regions, against counting, DuckDB, Python, Koncorde and a-tree.
 
-    python benchmarks/mixed.py [--quick] [--only mixed,scalars] [--seed 7] [--write-docs]
+    python benchmarks/mixed.py [--quick] [--only mixed,scalars] [--seed 7] [--write]
 
 All sides are timed from a message with WKB to an array of integers, and answers are compared. Writes
-build/bench/mixed.json. Regions are read from the directory that CONTRADA_DATA names. With --write-docs the tables
-replace those of docs/performance.md, so that no number is typed by hand.
+build/bench/mixed.json. Regions are read from the directory that CONTRADA_DATA names. With --write the tables
+replace those of benchmarks/results, so that no number is typed by hand.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
         for name, run in SECTIONS.items():
             if name in chosen:
                 report.rows.extend(run(report, arguments.largest) if run is mixed_scalars.run else run(report))
-    finish(report, "mixed", arguments.write_docs, chosen == set(SECTIONS))
+    finish(report, "mixed", arguments.write, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

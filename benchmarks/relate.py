@@ -1,9 +1,9 @@
 """How fast we relate regions, against GEOS and against Algorithm 1, in one run; answers are compared as well.
 
-    python benchmarks/relate.py [--quick] [--only scans,accuracy] [--seed 7] [--write-docs]
+    python benchmarks/relate.py [--quick] [--only scans,accuracy] [--seed 7] [--write]
 
 Writes build/bench/relate.json. Real footprints are read from the directory that CONTRADA_DATA names. With
---write-docs the tables replace those of docs/performance.md, so that no number is typed by hand.
+--write the tables replace those of benchmarks/results, so that no number is typed by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
     report = Report(arguments.seed, arguments.quick)
     with shown_at_least(report):
         measure(report, chosen)
-    finish(report, "relate", arguments.write_docs, chosen == set(SECTIONS))
+    finish(report, "relate", arguments.write, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Our matching on Spark against Apache Sedona's spatial join, over the same files, and what Sedona plans where.
 
-`python benchmarks/sedona.py` runs everything, `--quick` a small version; `--write-docs` puts the tables into
-docs/performance.md. Sedona runs in a process and an environment of its own, build/peers/sedona, which the first run
+`python benchmarks/sedona.py` runs everything, `--quick` a small version; `--write` puts the tables into
+benchmarks/results. Sedona runs in a process and an environment of its own, build/peers/sedona, which the first run
 makes (mvn and pip fetch it). Starting the sessions is not part of any number.
 """
 
@@ -236,7 +236,7 @@ def main() -> None:
         peer.close()
         spark.stop()
         shutil.rmtree(directory, ignore_errors=True)
-    finish(report, "sedona", arguments.write_docs, chosen == set(SECTIONS))
+    finish(report, "sedona", arguments.write, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

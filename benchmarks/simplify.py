@@ -1,11 +1,11 @@
 """What simplification gains: figure 4b and scenario 2 of Table 3 of [SPATIAL], with and without it, in one run.
 
-    python benchmarks/simplify.py [--quick] [--only figure,sets] [--seed 7] [--write-docs]
+    python benchmarks/simplify.py [--quick] [--only figure,sets] [--seed 7] [--write]
 
 Every message is answered by the table and by the counting matcher, before simplification and after, in turns and on one
 thread, from a ready-made region to the subscribers; all four answers are compared. Writes build/bench/simplify.json.
-Real polygons are read from the directory that CONTRADA_DATA names. With --write-docs the tables replace those of
-docs/performance.md, so that no number is typed by hand.
+Real polygons are read from the directory that CONTRADA_DATA names. With --write the tables replace those of
+benchmarks/results, so that no number is typed by hand.
 """
 
 from __future__ import annotations

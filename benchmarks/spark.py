@@ -1,7 +1,7 @@
 """Matching and ingest on Spark against what PySpark users write with Shapely, and against one process.
 
-`python benchmarks/spark.py` runs everything (a quarter of an hour), `--quick` a small version; `--write-docs` puts the
-tables into docs/performance.md. Starting the session is not part of any number.
+`python benchmarks/spark.py` runs everything (a quarter of an hour), `--quick` a small version; `--write` puts the
+tables into benchmarks/results. Starting the session is not part of any number.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def main() -> None:
                         report.rows.extend(run(Bench(spark, directory, report)))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    finish(report, "spark", arguments.write_docs, chosen == set(SECTIONS))
+    finish(report, "spark", arguments.write, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Three million subscriptions on a cluster of two workers whose Python processes could not hold them: the proof.
 
-`python benchmarks/spark_scale.py` runs it, `--quick` a small version; `--write-docs` puts the tables, and a billion
+`python benchmarks/spark_scale.py` runs it, `--quick` a small version; `--write` puts the tables, and a billion
 reckoned from them, into docs/scale.md. The Los Angeles buildings are shifted twice, so that three towns lie side by
 side; messages fall on all three. Workers are limited by `spark.executor.pyspark.memory`: the plan "broadcast" must
 fail, the plan "partitioned" must not.
@@ -203,7 +203,7 @@ def main() -> None:
         show(report)
         report.save(result_of("spark_scale"))
         print(billion(run))
-        if arguments.write_docs:
+        if arguments.write:
             write_docs(report, PAGE, "scale")
             put_between(PAGE, "billion", billion(run))
             say("wrote docs/scale.md")

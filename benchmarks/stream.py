@@ -1,7 +1,7 @@
 """Streams of files against subscriptions that change: rates, latencies, and what a change of version costs.
 
-`python benchmarks/stream.py` runs everything (about ten minutes), `--quick` a small version (two); `--write-docs` puts
-the tables into docs/performance.md. Starting the session and the first batches are not part of any number.
+`python benchmarks/stream.py` runs everything (about ten minutes), `--quick` a small version (two); `--write` puts
+the tables into benchmarks/results. Starting the session and the first batches are not part of any number.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def main() -> None:
     finally:
         spark.stop()
         shutil.rmtree(directory, ignore_errors=True)
-    finish(report, "stream", arguments.write_docs, chosen == set(SECTIONS))
+    finish(report, "stream", arguments.write, chosen == set(SECTIONS))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How fast subscriptions come in as text: templates bound to columns, and texts that are parsed.
 
-    python benchmarks/templates.py [--quick] [--only templates,parsing] [--seed 7] [--write-docs]
+    python benchmarks/templates.py [--quick] [--only templates,parsing] [--seed 7] [--write]
 
 A template is parsed once and bound to the rows of an Arrow table; beside the time of `subscribe_many` stands what of it
 goes into reading and validating regions, and the rows a second are counted without that. Writes

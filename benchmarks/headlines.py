@@ -1,0 +1,79 @@
+"""The headline table of docs/performance.md, taken from the full tables in benchmarks/results.
+
+    python benchmarks/headlines.py
+
+A row names a file, a section and how its work and its peer begin; a row that is not there is an error, so that the page
+cannot quote a number that no run wrote.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from report import ROOT, put_between
+
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "performance.md"
+LARGE = "Random operators, messages of 1 to 25 % of the universe ("
+# What readers ask, and the row that answers: file, section, work, peer.
+ROWS = (
+    ("Relate one message to 10,000 regions", "relate", "One message against", "message of 20 points", "shapely.relate"),
+    ("Which of 85,550 regions stand in their relation to a message", "match", LARGE,
+     "SoCal, 85,550 polygons, kinds A, B, C", "Shapely"),
+    ("The same for 1,000,000 regions", "match", LARGE, "LA, 1,000,000 polygons, kinds A, B, C", "Shapely"),
+    ("S_INTERSECTS, 100 of 1,000,000 subscriptions match", "match", "S_INTERSECTS, messages that", "N = 1,000,000", ""),
+    ("A point against 10,000 polygons, one by one", "match", "Points against", "match_keys", "Koncorde"),
+    ("1,000,000 filters on regions and scalars", "mixed", "Mixed filters, about 100 answers: against",
+     "1,000,000 filters", "DuckDB"),
+    ("The same, the quickest plan in Python", "mixed", "Mixed filters, about 100 answers: against", "1,000,000 filters",
+     "Python: STRtree of boxes"),
+    ("1,000,000 filters on scalars", "mixed", "Scalar filters alone", "equality-heavy, 1,000,000 filters, match_keys",
+     "a-tree"),
+    ("100,000 commands of covering, 16 dimensions", "cover", "Covering: indexes", "k-d tree: 100,000 commands, 16", ""),
+    ("20,000 messages on Spark, 85,550 regions", "spark", "Spark: matching", "20,000 messages, SoCal", "mapInArrow"),
+    ("A stream against 100,000 subscriptions", "stream", "Streams: the highest rate", "100,000 subscriptions", ""),
+    ("10,000 messages, 1,000,000 regions, join on Spark", "sedona", "Sedona: S_INTERSECTS as a join",
+     "10,000 messages, LA (1,000,000), prepared: count and hash, broadcast", "Sedona"),
+    ("The same with 500 messages, from files", "sedona", "Sedona: S_INTERSECTS as a join, few messages",
+     "500 messages, LA (1,000,000), from files", "Sedona"),
+)  # fmt: skip
+
+
+def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
+    """The tables of a file of results, by section: rows by their headings."""
+    found: dict[str, list[dict[str, str]]] = {}
+    section, headings = "", list[str]()
+    for line in path.read_text().splitlines():
+        if line.startswith("### "):
+            section, headings = line[4:], []
+            found[section] = []
+        elif line.startswith("| ") and section:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if headings:
+                found[section].append(dict(zip(headings, cells, strict=True)))
+            else:
+                headings = cells
+    return found
+
+
+def row_of(file: str, section: str, work: str, peer: str) -> dict[str, str]:
+    """The only row, or the first, of a section that begins as named."""
+    for title, rows in tables_of(RESULTS / f"{file}.md").items():
+        for row in rows:
+            if title.startswith(section) and row["work"].startswith(work) and row["against"].startswith(peer):
+                return row
+    raise SystemExit(f"{file}.md has no row {work!r} against {peer!r} in a section {section!r}")
+
+
+def main() -> None:
+    """Write the table."""
+    lines = ["| what | peer | ours | peer's | ours is | differ | table |", "|---|---|---:|---:|---|---|---|"]
+    for title, file, section, work, peer in ROWS:
+        row = row_of(file, section, work, peer)
+        cells = (row["against"], row["ours"], row["peer"], row["ours is"], row.get("answers that differ", ""))
+        lines.append("| " + " | ".join((title, *cells, f"`{file}.md`")) + " |")
+    put_between(PAGE, "headlines", "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
