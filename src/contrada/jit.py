@@ -154,12 +154,12 @@ def kernel(function: F) -> F:
 
 
 def allocating_kernel(function: F) -> F:
-    """The same for functions that make arrays: to be called rarely, outside hot loops."""
+    """Mark a kernel that allocates arrays: call it rarely, outside hot loops."""
     return _compile_helper(function, allocates=True)
 
 
 def inlined_kernel(function: F) -> F:
-    """The same as `kernel` for the hot step of a loop: put in place of its call, which would copy every array."""
+    """Mark a kernel for the hot step of a loop: it is inlined, since a call would copy every array argument."""
     return _compile_helper(function, allocates=False, forceinline=True)
 
 

@@ -39,7 +39,7 @@ def message_of(
 
 
 def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
-    """The same, for many messages that are read alike."""
+    """Read one of many messages that share their options."""
     if type(value) is not dict and not isinstance(value, Mapping):
         raise FormatError(not_an_object(value))
     if not value:

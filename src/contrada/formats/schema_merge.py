@@ -50,7 +50,7 @@ def plain_type(kind: Any) -> Any:
 
 
 def settled_type(kind: Any) -> Any:
-    """The same type, with text where there were no values to tell.
+    """Return the type with text in place of null types, which no value decided.
 
     >>> settled_type(pa.list_(pa.null()))
     ListType(list<item: string>)

@@ -44,7 +44,7 @@ def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
 
 
 def compact(arrays: Arrays) -> Arrays:
-    """The same regions in arrays that hold nothing else; vertices are shared, not copied."""
+    """Return arrays that hold these regions and no others; vertices are shared, not copied."""
     if is_compact(arrays):
         return arrays
     first, last = arrays.region_offsets[0], arrays.region_offsets[-1]

@@ -83,7 +83,7 @@ def covering_relations() -> NDArray[np.uint8]:
 
 @cache
 def conflicting_relations() -> NDArray[np.uint8]:
-    """The same for conflict: no x satisfies both where b is in one of these relations to a.
+    """Relations of b to a for which no x satisfies both constraints.
 
     >>> within = RelationSet.S_WITHIN.mask
     >>> RelationSet.from_mask(int(conflicting_relations()[within, within]))

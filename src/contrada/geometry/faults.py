@@ -108,7 +108,7 @@ class Rejection(NamedTuple):
     place: tuple[float, float] | None = None
 
     def error(self) -> RegionError | CrsError:
-        """The same as an error that names the row."""
+        """Return the rejection as an error that names the row."""
         if self.fault in OF_CRS:
             return CrsError(f"row {self.row}: {self.reason}")
         return RegionError(

@@ -46,7 +46,7 @@ def geometry_of(value: Any) -> One | Many:
 
 
 def one_geometry_of(value: Any) -> One:
-    """The same for a single region or point."""
+    """Return one region or point from whatever holds one; a column is an ArgumentError."""
     made = geometry_of(value)
     if isinstance(made, (RegionArray, PointArray)):
         raise ArgumentError(f"need one region or point, not a column of {len(made)}")

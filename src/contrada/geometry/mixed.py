@@ -90,7 +90,7 @@ def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
 
 
 def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
-    """The same for rows that are not compared with each other: rows of WKB with other SRIDs are parts of their own.
+    """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form parts of their own.
 
     `crs` is what rows are in that name no system, and with repair, regions that can be mended are mended.
     """
@@ -115,7 +115,7 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
 
 
 def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
-    """The same; `crs` is what the column is in: a row that names another system by its SRID is rejected."""
+    """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
     from contrada.geometry.arrow import crs_of_type
 
     none = np.empty(0, np.int64)

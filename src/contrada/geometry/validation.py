@@ -206,7 +206,7 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
 
 
 def _without(sifted: Sifted, unwanted: NDArray[np.bool_], rejected: list[Rejection]) -> Sifted:
-    """The same without some regions, which are rejected instead."""
+    """Return `sifted` with the regions in `unwanted` moved to the rejections."""
     return Sifted(
         sifted.regions[~unwanted],
         sifted.rows[~unwanted],

@@ -22,7 +22,7 @@ class Scalars(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """The same for text."""
+    """The distinct constants of text, slot by slot, and for each operand the number of its constant."""
 
     offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]

@@ -123,7 +123,7 @@ class PackedTree:
     def match_many(
         self, column: RegionArray | PointArray, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64]]:
-        """The same for chosen rows of a column: how many rows each satisfies, and these one message after another.
+        """Match chosen rows of a column: how many items each satisfies, and the items one message after another.
 
         They are sorted within each message if there is a disjoint_map, and otherwise in no order.
         """

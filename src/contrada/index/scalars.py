@@ -136,7 +136,7 @@ class ScalarIndex:
         return marks
 
     def renumbered(self, filters: NDArray[np.int64]) -> ScalarIndex:
-        """The same index with filter filters[k] called k; those that are not listed have no records."""
+        """Return the index with filter filters[k] renumbered to k; filters that are not listed have no records."""
         first, stop = np.searchsorted(filters, (self.first, self.first + len(self.arrays.local_of))).tolist()
         local_of = self.arrays.local_of[filters[first:stop] - self.first]
         numbers = np.full(len(self.arrays.numbers), -1, np.int32)
@@ -184,7 +184,7 @@ class ScalarIndex:
     def match_many(
         self, messages: EncodedMessages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The same for many messages: how many filters each satisfies, and these one after another, in no order."""
+        """Match many messages: how many filters each satisfies, and the filters message by message, unordered."""
         scratch = self._scratch()  # of this thread
         most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)

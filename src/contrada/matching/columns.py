@@ -56,7 +56,7 @@ def is_direct(snapshot: Snapshot) -> bool:
 
 
 def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int | None) -> Counted:
-    """The same for a tree that gives large answers: each is sorted already, so they are only put in order."""
+    """Count pairs of a tree with large answers: each answer is sorted already and only put in its place."""
     order = z_order(part.column)
     slices = np.array_split(order, slice_count(len(order), threads, 2))
     found = map_threaded(partial(tree.match_many, part.column), slices, threads)

@@ -35,7 +35,7 @@ class OwnConstraints(NamedTuple):
         return OwnIndex(self)
 
     def checks(self) -> OwnChecks:
-        """The same, to be asked filter by filter."""
+        """Return these constraints in a form that is tested filter by filter."""
         return OwnChecks(self)
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:

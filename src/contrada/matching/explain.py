@@ -51,7 +51,7 @@ class ConstraintExplained(NamedTuple):
         return text if self.truth is not None else f"{text}, not {_kind_asked(self.constraint)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it: the constraint is CQL2 text, a region GeoJSON, a time ISO 8601 text."""
+        """Return the explanation of a constraint as JSON: CQL2 text, regions as GeoJSON, times as ISO 8601 text."""
         return {
             "attribute": self.constraint.attribute,
             "asked": str(self.constraint),
@@ -80,7 +80,7 @@ class FilterExplained(NamedTuple):
         return sum(part.truth is not True for part in self.constraints)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Return the filter's explanation as JSON."""
         return {"truth": self.truth, "constraints": [part.to_dict() for part in self.constraints]}
 
 
@@ -113,7 +113,7 @@ class Explanation(NamedTuple):
         return failing.index(min(failing))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it; null is an unknown truth."""
+        """Return the whole explanation as JSON; null is an unknown truth."""
         return {
             "key": self.key,
             "subscriber": self.subscriber,

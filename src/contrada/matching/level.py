@@ -208,7 +208,7 @@ def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalar
 def _packed_mixed(
     reached: Mapping[Place, Part], further: Mapping[Place, Part], raw: RawRecords, places: Places, seen: Seen
 ) -> Level:
-    """The same with scalar constraints: each filter is reached through whatever fewest messages satisfy."""
+    """Pack filters with scalar constraints, each reached through the constraint that the fewest messages satisfy."""
     numbers = [part.filters for group in (reached, further) for part in group.values()]
     whole = np.concatenate([*numbers, raw.records[:, FILTER]])
     first, stop = int(whole.min()), int(whole.max()) + 1
@@ -265,7 +265,7 @@ def _alive(part: Part, is_alive: Alive) -> Part:
 
 
 def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
-    """The same level with filter filters[k] called k."""
+    """Return the level with filter filters[k] renumbered to k."""
     if np.array_equal(filters, np.arange(len(filters))):
         return level
 

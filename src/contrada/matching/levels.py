@@ -270,7 +270,7 @@ def extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> ND
 
 
 def _with_entry(array: NDArray[Any] | None, at: int, value: int) -> NDArray[Any] | None:
-    """The same for one entry."""
+    """Return `array` with one entry set, as `extended` does for many."""
     if array is None and value == at:
         return None
     array = _with_room(array, at, at + 1)

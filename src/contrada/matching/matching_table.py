@@ -170,7 +170,7 @@ class MatchingTable:
         return self._noted(*self._read(message))
 
     def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
-        """The same, given what is not scalar; packing learns from it."""
+        """Encode a message whose regions, points and added types are in `objects`; packing learns from it."""
         places = self._store.places
         checked = Message(objects, places.encode((message,)) if places.asked else None)
         self._store.sample.note(checked.scalars, checked.objects)

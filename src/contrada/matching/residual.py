@@ -48,7 +48,7 @@ class Constraints(NamedTuple):
         return PackedTree(self.column, self.masks, self.filters)
 
     def checks(self) -> Residual:
-        """The same, to be asked filter by filter."""
+        """Return these constraints in a form that is tested filter by filter."""
         order = np.argsort(self.filters, kind="stable")
         masks, column = settled(self.masks[order]), reordered(self.column, order)
         return Residual.of(Constraints(self.filters[order], masks, column))

@@ -219,7 +219,7 @@ def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tu
 
 
 def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawRecords:
-    """The same constraint for every row."""
+    """Repeat one constraint for every row."""
     if exact_operands(constraint.value):
         long.append(constraint)
     one = raw_of_tests([constraint.test])
@@ -229,7 +229,7 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawR
 
 
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
-    """The same row by row, for operands that must be looked at one by one."""
+    """Bind operands row by row, for kinds that no column operation covers."""
     columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
     tests = []
     for row in range(table.num_rows):

@@ -72,7 +72,7 @@ def _common(first: list[Piece], second: list[Piece]) -> Iterator[Piece]:
 
 
 def union(pieces: list[Piece]) -> list[Piece]:
-    """The same with pieces that overlap or touch made one, in order."""
+    """Pieces in order, those that overlap or touch joined into one."""
     united: list[Piece] = []
     for low, high in sorted(pieces):
         if united and low <= united[-1][1]:

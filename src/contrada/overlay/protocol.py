@@ -47,7 +47,7 @@ class Join(Note, frozen=True):
 
 
 class Place(Note, frozen=True):
-    """The same on its way down: choose a child of your node of this level, or take the node in."""
+    """A join on its way down: choose a child of your node at this level, or take the node in."""
 
     join: Join
     at: int

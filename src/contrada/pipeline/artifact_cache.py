@@ -79,7 +79,7 @@ def opened(artifact: Artifact) -> OpenTable:
 
 
 def opened_part(artifact: Artifact) -> OpenTable:
-    """The same for a partition: others stay open while they are small, and none where addresses are limited.
+    """Open a partition's table: others stay open while they are small, and none where address space is limited.
 
     A partition may be as large as the memory of a worker, and Spark limits that by limiting its addresses.
     """

@@ -183,7 +183,7 @@ def count_filters(index, listed, stretches, counters, out):
 
 @kernel
 def count_subscribers(index, listed, stretches, counters, decided, out):
-    """The same for subscribers: the filters of one that is decided are skipped. Also returns how far it got.
+    """Count for subscribers: filters of a subscriber that is decided are skipped. Also returns how far it got.
 
     To look whether it is costs more than to count where few are, so that is left out until half of the subscribers are
     decided. When all are, the rest of the stretches is not looked at.
@@ -271,7 +271,7 @@ def count_integers(
     scalars, table, m_offsets, m_values, m_blob, m_boxes, regions,
     needs, counters, decided, ranks, satisfied, found, listed, out, gate,
 ):  # fmt: skip
-    """The same where some filter has more constraints than a byte can count."""
+    """Count where some filter has more constraints than a byte holds."""
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     count = count_message(
         level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,

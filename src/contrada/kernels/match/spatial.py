@@ -140,7 +140,7 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, 
 def large_candidate_bits(
     m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, trees, grid, edge_tree, stops, work
 ):
-    """The same for an item that is larger than the message; the comparisons are counted, and may build its tree."""
+    """Relate an item that is larger than the message; enough comparisons make it build the item's tree."""
     number = number_of(items, item)
     c0 = np.int64(items.regions[item])
     c1 = np.int64(items.regions[item + 1])
@@ -203,7 +203,7 @@ def evaluate(
 
 @kernel
 def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found, left, sink, count, work):
-    """The same where the items are points; returns the number of rows and the first candidate not looked at."""
+    """Match candidates that are points; returns the number of rows and the first candidate not looked at."""
     work.found[SPENT, 0] = 0
     for k in range(start, found):
         item = np.int64(candidates[k])
@@ -348,7 +348,7 @@ def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
 def match_points(
     points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate
 ):
-    """The same for messages that are points."""
+    """Match messages that are points."""
     items = items_at(table)
     c = items.column
     tree = tree_at(table)

@@ -183,7 +183,7 @@ def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
 
 @kernel
 def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
-    """The same for every input: a sweep takes over where comparing would take too long."""
+    """Relate two regions of any shape: a sweep line takes over where comparing edges would take too long."""
     bits = compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
     if is_spent(work.found) and not is_decided(bits, stops):
         return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)

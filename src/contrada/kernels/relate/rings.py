@@ -63,7 +63,7 @@ def locate_scanned(x, y, xy, rings, r0, r1):
 
 @kernel
 def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
-    """The same through the edge index: only edges that the ray to the right can meet are looked at."""
+    """Locate a point through the edge index: only edges that the ray to the right can meet are tested."""
     inside = False
     first = rings[r0]
     slots = rings[r1] - first - 1

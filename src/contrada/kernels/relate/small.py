@@ -66,7 +66,7 @@ def is_beside(px, py, qx, qy, boxes, k):
 
 @kernel
 def first_contact_blocks(j, first, last, a, b, boxes):
-    """The same as first_contact, leaving out the blocks of edges of a (chains.py) that lie beside edge j of b."""
+    """Like `first_contact`, but skips blocks of edges of a (chains.py) that lie beside edge j of b."""
     touched = NOTHING
     for block in range((last - first + FANOUT - 1) >> SHIFT):
         if is_beside(b[j, 0], b[j, 1], b[j + 1, 0], b[j + 1, 1], boxes, block):

@@ -152,7 +152,7 @@ class Simulator:
         return self.send_out(publication, source, wanted)
 
     def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> MessageSpread:
-        """The same, for those who know who wants it: asking every peer takes longer than routing."""
+        """Publish a message whose wanting peers are known: asking every peer takes longer than routing."""
         spread = MessageSpread(publication, {source: 0}, wanted)
         self._spreads[publication.key] = spread
         self._send(source, self._peer(source).publish(publication), 1)

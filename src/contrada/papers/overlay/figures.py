@@ -52,7 +52,7 @@ def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
 
 
 def scaled(setting: Setting, scale: float) -> Setting:
-    """The same setting with fewer subscriptions and messages.
+    """Return the setting with fewer subscriptions and messages.
 
     >>> scaled(Setting(), 0.1).subscriptions
     1000

@@ -52,7 +52,7 @@ def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
 
 
 def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxes, Boxes]:
-    """The same for a tree of the same shape in which every peer got a random leaf.
+    """Measure a tree of the same shape in which every peer got a random leaf.
 
     Who holds a node is decided as in the tree itself: the child whose node has the largest box.
     """

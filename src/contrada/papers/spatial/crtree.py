@@ -301,7 +301,7 @@ class RegionStore:
         return Arrays(*self._views()[:5])
 
     def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The same as relation kernels take them, with the edge indexes."""
+        """Return the regions as relation kernels take them, with edge indexes."""
         *arrays, boxes, chains = self._views()
         return (*map(frozen, arrays), boxes, frozen(chains))
 

@@ -17,7 +17,7 @@ SHOWN = 3  # files of each CRS in an error
 
 
 def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
-    """The same with the CRS that each is in: what it names, or what `spatial` says of its format."""
+    """Return the columns with the CRS of each: the one it names, or the one `spatial` gives its format."""
     named: dict[tuple[str, str | None], Crs] = {}
     for item in found:  # ranges of one file have one CRS
         if (crs := Crs.of(item.crs)) is not None:

@@ -56,7 +56,7 @@ class StreamProgress(NamedTuple):
         return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"
 
     def metrics(self) -> str:
-        """The same for Prometheus, as its text format has it.
+        """Return the progress in Prometheus' text format.
 
         >>> print(StreamProgress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, None, "", 0, 0, 0).metrics().splitlines()[1])
         contrada_stream_batch 3
