@@ -243,7 +243,7 @@ def may_dominate(bounds, node, query):
 
 @kernel
 def may_be_dominated(bounds, node, query):
-    """True if a point below `node` may be dominated by `query`: `bounds` holds the smallest coordinates below the node."""
+    """True if a point below `node` may be dominated by `query`; `bounds` are the smallest coordinates of nodes."""
     for i in range(len(query)):
         if bounds[node, i] > query[i]:
             return False
