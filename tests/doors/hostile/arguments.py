@@ -40,6 +40,9 @@ def index() -> ct.CoveringIndex:
 # An object of each class whose methods are called.
 SUBJECTS: dict[str, Callable[[], Any]] = {
     "ForwardingTable": table,
+    "SubscriberTable": lambda: table().simplified(),
+    "Matches": lambda: table().match({"severity": 4}),
+    "ManyMatches": lambda: table().match_many([{"severity": 4}, {}], by="subscription"),
     "CoveringIndex": index,
     "Region": lambda: ct.Region.box(0, 0, 4, 4),
     "RegionArray": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, k, k) for k in (1, 2, 3)]),
@@ -109,7 +112,13 @@ GOOD: dict[str, Callable[[], Any]] = {
     "ForwardingTable.keys_of.rows": lambda: [0],
     "ForwardingTable.subscribers_of.rows": lambda: [0],
     "template": lambda: "overlaps(area, $geometry)",
-    "across": lambda: False, "progress": lambda: None,
+    "progress": lambda: None,
+    "ForwardingTable.simplified.by": lambda: "subscriber",
+    "SubscriberTable.match.by": lambda: "subscriber",
+    "SubscriberTable.match_many.by": lambda: "subscriber",
+    "index": lambda: 0,
+    "source": lambda: [WKB],
+    "read_points.source": lambda: [POINT_WKB],
     "message": lambda: {"severity": 4, "area": ct.Region.box(2, 2, 6, 6)},
     "messages": lambda: [{"severity": 4}],
     "by": lambda: "subscription",
@@ -124,16 +133,42 @@ GOOD: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 # Parameters whose values hold others: lists of awkward values are tried as well.
 SEQUENCES = frozenset(
-    ("shell", "holes", "values", "regions", "constraints", "filters", "rows", "messages", "xy", "item", "relations")
+    (
+        "shell",
+        "holes",
+        "values",
+        "regions",
+        "constraints",
+        "filters",
+        "rows",
+        "messages",
+        "xy",
+        "item",
+        "relations",
+        "source",
+    )
 )
 # An Arrow array whose offsets are wrong kills Python when it is printed: only what takes Arrow must survive it.
 BROKEN = "arrow broken binary"
-TAKES_ARROW = ("RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow", "PointArray.from_wkb")
+TAKES_ARROW = (
+    "read_regions",
+    "read_points",
+    "RegionArray.from_arrow",
+    "RegionArray.from_wkb",
+    "PointArray.from_arrow",
+    "PointArray.from_wkb",
+)
 # Why entry points take nothing from outside.
 REASONS = {
     "Column": "a name and nothing more; Constraint checks it",
     "Explanation": "made by the package alone",
     "Simplification": "made by the package alone",
+    "SubscriberTable": "made by ForwardingTable.simplified",
+    "Matches": "made by the package alone",
+    "ManyMatches": "made by the package alone",
+    "Rejection": "made by the package alone",
+    "Stats": "made by the package alone",
+    "FaultCode": "an enumeration of codes",
     "ValueType": "users derive from it; their methods are their own",
     "register_type": "users derive the type that it takes",
     "RegionArray": "wraps arrays that the package has checked; users call the from_ methods",
@@ -203,7 +238,9 @@ def corpus(entry: str, value: Any) -> dict[str, dict[str, Any]]:
     """Good values, then every awkward value for every parameter."""
     found: dict[str, dict[str, Any]] = {"good": {}}
     for parameter in parameters(entry, value):
-        names = [name for name in VALUES if name != BROKEN or (entry in TAKES_ARROW and parameter == "values")]
+        names = [
+            name for name in VALUES if name != BROKEN or (entry in TAKES_ARROW and parameter in ("values", "source"))
+        ]
         found.update({f"{parameter}: {name}": {parameter: name} for name in names})
         if parameter in SEQUENCES:
             found.update({f"{parameter}: list of {name}": {parameter: [name]} for name in names if name != BROKEN})
@@ -228,7 +265,7 @@ def argument_doors() -> dict[str, Door]:
 
 def refusals(entry: str) -> tuple[type[BaseException], ...]:
     """Errors that the documentation of an entry point names beside ContradaError: those of Python's own protocols."""
-    if entry == "ForwardingTable.simplify":
+    if entry in ("ForwardingTable.simplify", "ForwardingTable.simplified"):
         return (TypeError,)  # what `progress`, a function of the caller, raises
     if entry.rpartition(".")[2].startswith("__") or entry.startswith("Relation"):
         return (
