@@ -26,17 +26,17 @@ from contrada.matching.snapshot import Snapshot
 from contrada.model import Predicate
 
 ALIVE = np.iinfo(np.int64).max
-LEVELS = 6
+LEVEL_COUNT = 6
 FROZEN, MIDDLE, SEALED = 1, 2, 4
 # The buffer and the small level hold so many filters before they are packed, the middle one this share of the base.
 BUFFER_FILTERS, SMALL_FILTERS = 1024, 8192
-SHARE = 8
+BASE_TO_MIDDLE_RATIO = 8
 # So many messages after another, and each time after twice as many, those seen are held against what was expected of
 # them: the base is packed anew if they reach so many times as many filters, and so many at least.
-LOOK_AFTER, FACTOR, WORTH_IT = 2048, 3, 1000
+RELEARN_AFTER_MESSAGES, REPACK_REACH_FACTOR, REPACK_MIN_REACH = 2048, 3, 1000
 # Writers wait for readers until there was no question for so many updates: they look so many times, at least and at
 # most (60 and 300 microseconds); or sleep for so many seconds, if a thread that packs needs the processor.
-PATIENCE, LOOKS, PAUSE = 16, (72_000, 360_000), 3e-4
+MAX_WAITING_UPDATES, GATE_POLLS, PACKING_SLEEP_SECONDS = 16, (72_000, 360_000), 3e-4
 
 
 class Packed(NamedTuple):
@@ -52,12 +52,12 @@ class Store:
 
     def __init__(self, snapshot: Snapshot | None = None, places: Places | None = None) -> None:
         self.lock = forking.make_lock(forking.UPDATING)  # for all who publish
-        self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
+        self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVEL_COUNT, 0, 0, None, None, None, False)
         self.places = places or Places()
         self.sample = MessageSample()
         self._buffer = Buffer(self.places)
         self._patience = 0
-        self._next_look = LOOK_AFTER  # by the number of messages
+        self._next_look = RELEARN_AFTER_MESSAGES  # by the number of messages
         self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
         forking.tell_child(self)
 
@@ -70,7 +70,7 @@ class Store:
 
     def asked(self) -> Snapshot:
         """The snapshot for a question."""
-        self._patience = PATIENCE
+        self._patience = MAX_WAITING_UPDATES
         if self.sample.turn >= self._next_look:
             self._look_again()
         return self.snapshot
@@ -99,9 +99,9 @@ class Store:
             if waits and self._patience > 0:
                 self._patience -= 1
                 if self._threads:
-                    time.sleep(PAUSE)
+                    time.sleep(PACKING_SLEEP_SECONDS)
                 else:
-                    kernels.shut_gate(GATE, *LOOKS)
+                    kernels.shut_gate(GATE, *GATE_POLLS)
             GATE[0] = 1
             try:
                 yield
@@ -153,7 +153,7 @@ class Store:
         size = count + small.filters + sum(level.filters for level in young)
         if size <= SMALL_FILTERS:
             small = self._merged([small, *young], alive, added)
-        elif (size + middle.filters) * SHARE <= base.filters:
+        elif (size + middle.filters) * BASE_TO_MIDDLE_RATIO <= base.filters:
             middle, small = self._merged([middle, small, *young], alive, added), EMPTY
         else:
             base, frozen, middle, small = self._merged(draft.levels, alive, added), EMPTY, EMPTY, EMPTY
@@ -162,7 +162,7 @@ class Store:
     def _publish_packed(self, draft: Snapshot, *levels: Level) -> None:
         """Publish a draft with these levels, and a new buffer after them."""
         self._buffer = Buffer(self.places)
-        self._publish(draft, (*levels, *(EMPTY,) * (LEVELS - len(levels))))
+        self._publish(draft, (*levels, *(EMPTY,) * (LEVEL_COUNT - len(levels))))
 
     def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
         self.snapshot = draft._replace(version=self.snapshot.version + 1, levels=levels)
@@ -231,7 +231,11 @@ class Store:
         if not isinstance(scalars, ScalarIndex) or seen.messages is None:
             return None
         reach = scalars.reach(seen.messages)
-        return self._pack_frozen(snapshot) if reach > max(FACTOR * scalars.expected, WORTH_IT) else None
+        return (
+            self._pack_frozen(snapshot)
+            if reach > max(REPACK_REACH_FACTOR * scalars.expected, REPACK_MIN_REACH)
+            else None
+        )
 
     def _replace(self, packed: Packed) -> None:
         """Publish packed levels in place of the old ones, unless a batch has packed these meanwhile."""
@@ -240,7 +244,10 @@ class Store:
         if any(a is not b for a, b in zip(now[packed.first : end], packed.old, strict=True)):
             return
         base, frozen, middle, *young = (*now[: packed.first], *packed.new, *now[end:])
-        if middle.filters * SHARE > max(base.filters, SMALL_FILTERS * SHARE) and not frozen.filters:
+        if (
+            middle.filters * BASE_TO_MIDDLE_RATIO > max(base.filters, SMALL_FILTERS * BASE_TO_MIDDLE_RATIO)
+            and not frozen.filters
+        ):
             frozen, middle = middle, EMPTY
         self._publish(self.snapshot, (base, frozen, middle, *young))
         self._start_packing()

@@ -15,7 +15,7 @@ from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.mixed import ValueRows
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.batch import CRS_ERROR_PREFIX, as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.level import Message, Place
@@ -26,7 +26,7 @@ from contrada.matching.snapshot import Snapshot
 from contrada.matching.together import Checked, match_together
 from contrada.model.types import has_types, types_accepting
 
-NOTED = 16  # messages of a batch that packing learns from
+SAMPLED_PER_BATCH = 16  # messages of a batch that packing learns from
 
 
 class Stats(NamedTuple):
@@ -81,7 +81,7 @@ class MatchingTable:
         if is_arrow(messages) and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
         good, rejected = messages_of(messages, self._read, {*self._crs, *self._store.places.asked})
-        for message in good[:: max(1, len(good) // NOTED)]:
+        for message in good[:: max(1, len(good) // SAMPLED_PER_BATCH)]:
             if message is not None:
                 self._noted(*message)
         counted = match_together(snapshot, self._store.places, good, threads)
@@ -201,4 +201,4 @@ class MatchingTable:
         try:
             common_crs(self._crs.get(attribute), crs)
         except CrsError as error:
-            raise CrsError(f"attribute {attribute!r}: {MEET}: {error}") from error
+            raise CrsError(f"attribute {attribute!r}: {CRS_ERROR_PREFIX}: {error}") from error

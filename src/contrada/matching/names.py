@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from contrada.errors import FilterError
 
 Name = str | int
-FEW = 1024  # names that are listed one by one, even if they come at once
+MIN_COLUMN_NAMES = 1024  # names that are listed one by one, even if they come at once
 NAME_BITS = 128  # of a name that is a number: longer ones are not printed by Python, and fit in no column
-LIMIT = 1 << 62  # numbers from here on are never given by default
+DEFAULT_NUMBER_LIMIT = 1 << 62  # numbers from here on are never given by default
 
 
 class Names:
@@ -47,14 +47,14 @@ class Names:
         self._segments[-1].append(name)
         self._rows[name] = row
         self._count += 1
-        if isinstance(name, int) and self.free <= name < LIMIT:
+        if isinstance(name, int) and self.free <= name < DEFAULT_NUMBER_LIMIT:
             self.free = name + 1
         return row
 
     def extend(self, names: Any) -> int:
         """Add the distinct names of an Arrow array or a range; returns the first row."""
         row = self._count
-        if len(names) < FEW:
+        if len(names) < MIN_COLUMN_NAMES:
             for name in names_in(names):
                 self.append(name)
             return row
@@ -195,8 +195,8 @@ def _last_number(names: Any) -> int:
     if not pa.types.is_integer(names.type):
         return -1
     last: int | None = pc.max(names).as_py()
-    if last is not None and last >= LIMIT:
-        last = pc.max(names.filter(pc.less(names, pa.scalar(LIMIT, names.type)))).as_py()
+    if last is not None and last >= DEFAULT_NUMBER_LIMIT:
+        last = pc.max(names.filter(pc.less(names, pa.scalar(DEFAULT_NUMBER_LIMIT, names.type)))).as_py()
     return -1 if last is None else last
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contrada.geometry import Crs
 from contrada.matching.encoding import Places
 from contrada.matching.level import EMPTY, renumbered
-from contrada.matching.levels import LEVELS, Store
+from contrada.matching.levels import LEVEL_COUNT, Store
 from contrada.matching.names import Names, as_arrow
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved
@@ -41,7 +41,7 @@ def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscri
 def store_of(saved: Saved) -> Store:
     """The store of a saved table, which can be updated further."""
     owners = (saved.filter_subscription, saved.subscription_subscriber)
-    levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
+    levels = (saved.level, *(EMPTY,) * (LEVEL_COUNT - 1))
     snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
     return Store(snapshot, Places.of_saved(saved.places))
 

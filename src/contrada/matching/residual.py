@@ -15,7 +15,7 @@ from contrada.index.constants import runs
 from contrada.index.hugepages import settled
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, item_arrays, joined, reordered
 
-UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
+DEFAULT_REGION_SIDE = 0.05  # of the extent, the size of a message's region while none was seen
 
 
 class Constraints(NamedTuple):
@@ -57,7 +57,7 @@ class Constraints(NamedTuple):
         """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
         boxes = boxes_of(self.column)
         extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
-        reach = boxes[:, 2:] - boxes[:, :2] + (UNSEEN * extent if size is None else np.asarray(size))
+        reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))
         sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
         share: NDArray[np.float64] = np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1])
         return share

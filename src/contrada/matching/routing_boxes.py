@@ -14,7 +14,7 @@ from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
 
-NOWHERE = (np.nan,) * 4
+NO_BOX = (np.nan,) * 4
 
 
 class Heads(NamedTuple):
@@ -44,7 +44,7 @@ def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
         for part in () if predicate is None else predicate:
             head = _head(part)
             attributes.append(-1 if head is None else numbers.setdefault(head[0], len(numbers)))
-            boxes.append(NOWHERE if head is None else head[1])
+            boxes.append(NO_BOX if head is None else head[1])
         offsets.append(len(boxes))
     return Heads(
         np.array(offsets, np.int32),

@@ -16,12 +16,12 @@ from contrada.matching.level import Level, Message, merge_levels
 from contrada.matching.levels import Store
 from contrada.matching.snapshot import Snapshot
 
-MANY = 1024  # filters worth the trouble
-CROWD = 32  # filters for a subscriber, on average
-LEARN_FROM = 64  # messages
-EACH = 8  # filters of a subscriber at most
-WORTH_IT = 0.5  # share of messages that must be decided
-SETTLED = 64  # messages without an update, until it is looked at who is there
+MIN_FILTERS = 1024  # filters worth the trouble
+MIN_FILTERS_PER_SUBSCRIBER = 32  # filters for a subscriber, on average
+LEARN_FROM_MESSAGES = 64  # messages
+MAX_FILTERS_PER_SUBSCRIBER = 8  # filters of a subscriber at most
+MIN_DECIDED_SHARE = 0.5  # share of messages that must be decided
+REFRESH_SUBSCRIBERS_AFTER = 64  # messages without an update, until it is looked at who is there
 
 
 class Front:
@@ -41,7 +41,7 @@ class Front:
     def subscribers(self, snapshot: Snapshot, message: Message) -> NDArray[np.int64]:
         """Rows of the subscribers that a message goes to, sorted."""
         base = snapshot.levels[0]
-        if base.filters < MANY or (not snapshot.several_filters and snapshot.subscription_subscriber is None):
+        if base.filters < MIN_FILTERS or (not snapshot.several_filters and snapshot.subscription_subscriber is None):
             return snapshot.subscribers(message)
         if base is not self._base:
             self._begin(base)
@@ -57,7 +57,7 @@ class Front:
             if len(np.unique(decided)) == len(everybody):
                 self._hits += 1
                 return everybody
-            if self._tries >= 256 and self._hits < WORTH_IT * self._tries / 2:
+            if self._tries >= 256 and self._hits < MIN_DECIDED_SHARE * self._tries / 2:
                 self._level, self._samples = None, None
         return snapshot.subscribers(message)
 
@@ -74,7 +74,7 @@ class Front:
         if snapshot.version == self._version:
             return self._everybody
         self._quiet += 1
-        if self._quiet < SETTLED and self._version >= 0:
+        if self._quiet < REFRESH_SUBSCRIBERS_AFTER and self._version >= 0:
             return None
         rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
         owners = snapshot.subscription_subscriber
@@ -89,7 +89,7 @@ class Front:
             samples = self._samples
             if samples is not None and self._base is snapshot.levels[0]:
                 samples.append(self._base.match(message))
-                if len(samples) >= LEARN_FROM:
+                if len(samples) >= LEARN_FROM_MESSAGES:
                     self._choose(snapshot, samples)
         return snapshot.subscribers(message)
 
@@ -98,13 +98,13 @@ class Front:
         self._samples = None
         everybody = self._those_there(snapshot)
         assert self._base is not None
-        if everybody is None or len(everybody) * CROWD > self._base.filters:
+        if everybody is None or len(everybody) * MIN_FILTERS_PER_SUBSCRIBER > self._base.filters:
             return
         whose = np.repeat(np.arange(len(samples)), [len(found) for found in samples])
         filters = np.concatenate(samples)
         owners, alive = _owners(snapshot, filters)
         chosen, decided = chosen_filters(filters[alive], whose[alive], owners, len(samples))
-        if decided.get(len(everybody), 0) < WORTH_IT * len(samples):
+        if decided.get(len(everybody), 0) < MIN_DECIDED_SHARE * len(samples):
             return
         places, sample = self._store.places, self._store.sample
         self._level = merge_levels([self._base], lambda those: np.isin(those, chosen), places, sample.seen(places))
@@ -136,7 +136,7 @@ def chosen_filters(
         mine = subscribers == subscriber
         left_filters, left_messages = filters[mine], messages[mine]
         done = np.zeros(count, bool)
-        for _ in range(EACH):
+        for _ in range(MAX_FILTERS_PER_SUBSCRIBER):
             if not len(left_filters):
                 break
             numbers, often = np.unique(left_filters, return_counts=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from contrada.matching.level import Level, Message, merged
 
-DENSE = 64  # of so many subscribers one is found: then marking them all beats sorting
+MAX_MARKS_PER_ROW = 64  # of so many subscribers one is found: then marking them all beats sorting
 
 
 class Snapshot(NamedTuple):
@@ -64,7 +64,7 @@ class Snapshot(NamedTuple):
             return rows
         subscribers = self.subscription_subscriber[rows]
         most = int(subscribers.max(initial=0))
-        if len(rows) * DENSE < most:
+        if len(rows) * MAX_MARKS_PER_ROW < most:
             return np.unique(subscribers).astype(np.int64)
         marks = np.zeros(most + 1, bool)
         marks[subscribers] = True

@@ -30,7 +30,7 @@ from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
 from contrada.matching.residual import Constraints, Residual
 
-KIND = Format("contrada.ForwardingTable", 8, "saved table", TableError)
+TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
 
@@ -65,7 +65,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Residual)],
         "own": _own_parts(saved.level),
     }
-    save_directory(KIND, directory, _arrays_of(saved), header, replace)
+    save_directory(TABLE_FORMAT, directory, _arrays_of(saved), header, replace)
 
 
 def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
@@ -74,7 +74,7 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
     With `verify` all of it is read against its checksums. Whatever kernels index with is within range either way.
     """
     source = Path(directory)
-    header, arrays = read_directory(KIND, source, verify)
+    header, arrays = read_directory(TABLE_FORMAT, source, verify)
     try:
         level = _level_of(header, arrays, verify)
         keys, subscribers = _names_of("keys", arrays), _names_of("subscribers", arrays)
@@ -152,7 +152,7 @@ def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
     """The names of a saved table as columns, for whoever turns whole answers into names; checksums are not read."""
     source = Path(directory)
     wanted = ("keys-", "subscribers-", "subscription_subscriber")
-    header, arrays = read_directory(KIND, source, False, lambda name: name.startswith(wanted))
+    header, arrays = read_directory(TABLE_FORMAT, source, False, lambda name: name.startswith(wanted))
     owners = _first(arrays, "subscription_subscriber", header["rows"])
     return SavedNames(_names_of("keys", arrays), _names_of("subscribers", arrays), owners)
 
@@ -164,7 +164,7 @@ def verify_table(directory: str | os.PathLike[str]) -> None:
 
 def read_header(source: Path) -> dict[str, Any]:
     """What `header.json` of a saved table says; a foreign or damaged one is a TableError."""
-    return read_kind_header(KIND, source)
+    return read_kind_header(TABLE_FORMAT, source)
 
 
 def _place(pair: list[Any]) -> Place:

@@ -18,7 +18,7 @@ from contrada.model import Filter, Predicate
 from contrada.simplify.simplification import Simplification, simplified_groups
 
 Progress = Callable[[int, int], None]  # so many subscriptions are done, of so many
-AT_ONCE = 20_000  # filters that are recalled together, about
+RECALLED_FILTERS_PER_CHUNK = 20_000  # filters that are recalled together, about
 
 
 def simplify_table(
@@ -73,7 +73,7 @@ def _recalled(
     for group in groups:
         chunk.append(np.concatenate([_filters_of(snapshot, row) for row in group.tolist()]))
         size += len(chunk[-1])
-        if size >= AT_ONCE:
+        if size >= RECALLED_FILTERS_PER_CHUNK:
             yield from _together(recollection, chunk)
             chunk, size = [], 0
     yield from _together(recollection, chunk)

@@ -31,11 +31,11 @@ from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
 
 # How the ends of the interval are that a comparison asks for: the lower, the upper.
-ENDS = {
+INTERVAL_ENDS = {
     "=": (CLOSED, CLOSED), "!=": (CLOSED, CLOSED), "<": (0, OPEN), "<=": (0, CLOSED), ">": (OPEN, 0), ">=": (CLOSED, 0),
     "between": (CLOSED, CLOSED), "not between": (CLOSED, CLOSED),
 }  # fmt: skip
-SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+ALL_BUT_SIGN_BIT = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 class OperandColumn(NamedTuple):
@@ -116,7 +116,7 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn |
     if np.isnan(numbers).any():
         return None
     bits = numbers.view(np.int64)
-    return OperandColumn(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
+    return OperandColumn(NUMBER, np.where(bits >= 0, bits, bits ^ ALL_BUT_SIGN_BIT), none, no_text)
 
 
 def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | None:
@@ -148,7 +148,7 @@ def _texts(constraint: Constraint, array: Any) -> OperandColumn:
 
 def _records(operator: str, low: OperandColumn, high: OperandColumn) -> RawRecords:
     """Records that ask for an interval, by the operands of its ends."""
-    low_end, high_end = ENDS[operator]
+    low_end, high_end = INTERVAL_ENDS[operator]
     negated = NOT if operator in ("!=", "not between") else 0
     records = np.zeros((len(low.first), 7), np.int64)
     records[:, FILTER] = np.arange(len(records))

@@ -17,7 +17,7 @@ from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Message, Place
 from contrada.matching.snapshot import Snapshot
 
-LEAST = 16  # messages in a slice
+MIN_MESSAGES_PER_SLICE = 16  # messages in a slice
 
 
 class Checked(NamedTuple):
@@ -41,7 +41,7 @@ def match_together(
         ]
         return [(rows[owners], filters) for owners, filters in parts]
 
-    slices = np.array_split(good, slice_count(len(good), threads, LEAST)) if len(good) else []
+    slices = np.array_split(good, slice_count(len(good), threads, MIN_MESSAGES_PER_SLICE)) if len(good) else []
     found = [pair for part in map_threaded(match, slices, threads) for pair in part]
     owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
     filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int64)])
