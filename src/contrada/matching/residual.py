@@ -54,7 +54,7 @@ class Constraints(NamedTuple):
         return Residual.of(Constraints(self.filters[order], masks, column))
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
-        """Estimate the share of messages that reaches each: those whose box of size `size` meets its box."""
+        """Estimate per constraint the share of messages, with boxes of size `size`, that meet its box."""
         boxes = boxes_of(self.column)
         extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
         reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))

@@ -94,7 +94,7 @@ class Front:
         return snapshot.subscribers(message)
 
     def _choose(self, snapshot: Snapshot, samples: list[NDArray[np.int64]]) -> None:
-        """Choose the filters of each subscriber that decide the most messages; keep them if these are enough."""
+        """Choose the filters of each subscriber that decide the most messages, if they decide enough."""
         self._samples = None
         everybody = self._those_there(snapshot)
         assert self._base is not None

@@ -186,7 +186,7 @@ def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
 
 
 def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawRecords]] | None:
-    """Return the records of LIKE, prefix, suffix or contains with a text column, None for other columns."""
+    """Return the records of LIKE and its kin for a text column, each distinct text checked once; None otherwise."""
     import pyarrow as pa
 
     array = column_of(constraint, constraint.value.name, table)

@@ -1,4 +1,4 @@
-"""The children of a node as arrays, to find quickly those that a message goes to."""
+"""The children of a node as arrays, to find quickly which children a message goes to."""
 
 from __future__ import annotations
 

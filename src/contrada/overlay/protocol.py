@@ -17,7 +17,7 @@ MAX_HOPS = 64  # for a note that is passed on; no tree is that high, so more hop
 
 
 class ChildEntry(NamedTuple):
-    """What a parent knows of a child: the box of the child's node, and the box of the child's own subscriptions.
+    """A parent's entry for a child: the box of the child's node, and the box of the child's own subscriptions.
 
     With sketches, `parts` holds a few boxes that together cover everything below the node; empty means `box`.
     """

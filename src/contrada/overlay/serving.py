@@ -153,7 +153,7 @@ class PeerServer:
         return key
 
     async def leave(self) -> None:
-        """Leave the overlay; neighbours have been told when this returns, if they listen."""
+        """Leave the overlay; return when reachable neighbours have been notified, or after LEAVING_SECONDS."""
         self._ticking.cancel()
         self._send(self.peer.leave())
         waiting = [asyncio.create_task(link.frames.join()) for link in self._links.values() if link.task is not None]

@@ -109,7 +109,7 @@ class Space:
         return None if any(low > high for low, high in sides) else _box(sides)
 
     def _opened(self, part: Filter, sides: list[Side]) -> list[Side]:
-        """Return the sides, with those of a region that must meet separate boxes replaced by the box around them."""
+        """Return the sides; a region that must meet separate boxes gets the sides of the box around them."""
         opened, at = list(sides), 0
         for name, kind in self.attributes:
             if kind == "region":

@@ -10,7 +10,7 @@ from contrada.model import Constraint
 from contrada.model.merging import folded, intersected, is_mergeable
 from contrada.simplify.interning import OTHER, Ground, Term, Terms
 
-MAX_PAIRWISE_CONSTRAINTS = 32  # of one filter, on one attribute if it has more in all
+MAX_PAIRWISE_CONSTRAINTS = 32  # of a filter, or on one attribute of a filter with more
 
 
 class Reduced(NamedTuple):
@@ -110,7 +110,7 @@ def _intersected(ground: Ground, terms: Terms) -> Terms:
 
 
 def _together(ground: Ground, others: list[int]) -> Iterator[int]:
-    """Yield constraints, those whose intersection one constraint can express replaced by it."""
+    """Intersect constraints in pairs where one constraint can express the result; yield the rest unchanged."""
     todo = list(others)
     while todo:
         one = ground.others[todo.pop(0)]

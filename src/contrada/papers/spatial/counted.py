@@ -1,4 +1,4 @@
-"""Distinct scalar constraints of many filters, for the counting algorithm: find those that a value satisfies.
+"""Distinct scalar constraints of many filters, for the counting algorithm: find the constraints that a value satisfies.
 
 A search finds leaves. A leaf is a constraint, but a negated interval has two leaves, one below and one above it.
 Leaves are numbered by slot (index/scalars.py), then by how they are found, then so that leaves found together have
