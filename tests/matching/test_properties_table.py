@@ -278,9 +278,9 @@ def _small_levels(monkeypatch):
     """Levels so small that updates pass through all of them."""
     monkeypatch.setattr(store, "BUFFER_FILTERS", 3)
     monkeypatch.setattr(store, "SMALL_FILTERS", 7)
-    monkeypatch.setattr(buffer, "ROOM", 2)
-    monkeypatch.setattr(buffer, "VERTICES", 1)
-    monkeypatch.setattr(names, "FEW", 3)
+    monkeypatch.setattr(buffer, "INITIAL_CAPACITY", 2)
+    monkeypatch.setattr(buffer, "INITIAL_VERTICES_PER_REGION", 1)
+    monkeypatch.setattr(names, "MIN_COLUMN_NAMES", 3)
 
 
 TestTable = TableMachine.TestCase

@@ -14,10 +14,10 @@ SIDE = 100
 
 @pytest.fixture(autouse=True)
 def _sooner(monkeypatch):
-    monkeypatch.setattr(front, "MANY", 200)
-    monkeypatch.setattr(front, "CROWD", 8)
-    monkeypatch.setattr(front, "LEARN_FROM", 16)
-    monkeypatch.setattr(front, "SETTLED", 4)
+    monkeypatch.setattr(front, "MIN_FILTERS", 200)
+    monkeypatch.setattr(front, "MIN_FILTERS_PER_SUBSCRIBER", 8)
+    monkeypatch.setattr(front, "LEARN_FROM_MESSAGES", 16)
+    monkeypatch.setattr(front, "REFRESH_SUBSCRIBERS_AFTER", 4)
 
 
 def region(rng, size):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from contrada.limits import limit
-from contrada.overlay.complaints import EVERY, MOST_KINDS, Complaints
+from contrada.overlay.complaints import COMPLAINT_INTERVAL_SECONDS, MAX_KINDS, Complaints
 from contrada.overlay.outlet import Outlet, writer_to
 
 
@@ -105,8 +105,8 @@ def test_complaints_of_many_kinds_are_bounded():
     complain = Complaints(shown.append, lambda: now[0])
     for k in range(26 * 26):
         complain(f"{chr(97 + k // 26)}{chr(97 + k % 26)} is wrong")
-    assert len(shown) == MOST_KINDS + 1, "kinds beyond the limit are one"
-    now[0] = EVERY
+    assert len(shown) == MAX_KINDS + 1, "kinds beyond the limit are one"
+    now[0] = COMPLAINT_INTERVAL_SECONDS
     complain("something new")
     assert shown[-1] == "something new"
 

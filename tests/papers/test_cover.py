@@ -45,7 +45,7 @@ def test_tables_from_the_command_line(tmp_path):
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     assert printed["settings"] == {"seed": 7, "commands": 300, "attributes": 5}
-    assert len(printed["rows"]) == 2 * len(cover_tables.LIMITS) * 6
+    assert len(printed["rows"]) == 2 * len(cover_tables.BUCKET_LIMITS) * 6
     assert printed["rows"][0]["paper"]["pc"] == 6_147_000
     assert result_file.load(tmp_path / "cover_tables.json", cover_tables.NAME)["rows"] == printed["rows"]
     shown = run(app, ["experiment", "cover-tables", "--commands", "300", "--output", str(tmp_path)])

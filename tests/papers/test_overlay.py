@@ -13,7 +13,7 @@ from contrada.papers.overlay import tables as overlay_tables
 from contrada.papers.overlay.run import Setting, build, measure, send
 from contrada.papers.overlay.tree import degree_of, false_share, reach_of, received, shuffled_reach
 from contrada.papers.overlay.workload import (
-    HIGHEST,
+    MAX_COORDINATE,
     count_uncontained,
     distribution_of,
     draw_messages,
@@ -34,15 +34,15 @@ def test_subscriptions_are_what_the_paper_says(name):
     lows, highs = boxes[:, :3], boxes[:, 3:]
     assert (lows >= 0).all()
     assert (lows <= highs).all()
-    assert (highs <= HIGHEST).all()
+    assert (highs <= MAX_COORDINATE).all()
     assert (boxes == boxes.round()).all()
     assert (lows == highs).any(), "a range may be a single value"
     share = distribution_of(name).free
     assert count_uncontained(boxes) <= share * 2000
     if name == "zipf":
-        assert (lows == 0).mean() == pytest.approx(1 / (1 / np.arange(1, HIGHEST + 2)).sum(), rel=0.1)
+        assert (lows == 0).mean() == pytest.approx(1 / (1 / np.arange(1, MAX_COORDINATE + 2)).sum(), rel=0.1)
     if name == "uniform":
-        assert lows.mean() == pytest.approx(HIGHEST / 2, rel=0.05)
+        assert lows.mean() == pytest.approx(MAX_COORDINATE / 2, rel=0.05)
 
 
 def test_uncontained_against_all_pairs():

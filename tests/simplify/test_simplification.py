@@ -86,8 +86,8 @@ def test_filters_too_long_to_be_compared_say_what_they_said(drawn, messages):
     predicate = Predicate(Filter([constraint for part in parts for constraint in part]) for parts in drawn)
     edges = [{**message, name: value} for name, value in operands_of(predicate) for message in (*messages[:2], {})]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conjunctions, "MOST_COMPARED", 2)
-        patch.setattr(merges, "MOST_COMPARED", 2)
+        patch.setattr(conjunctions, "MAX_PAIRWISE_CONSTRAINTS", 2)
+        patch.setattr(merges, "MAX_PAIRWISE_CONSTRAINTS", 2)
         patch.setattr(redundancy, "MOST_PAIRS", 2)
         simpler = simplify(predicate)
     assert_same(predicate, simpler, [*messages, *edges])
@@ -359,8 +359,8 @@ def test_regions_that_all_overlap_are_looked_at_so_often_and_no_more(monkeypatch
     asked = parse(" OR ".join(boxes))
     whole = simplify(asked)
     assert len(whole.filters) == 20
-    monkeypatch.setattr(redundancy, "MOST", 1)
-    monkeypatch.setattr(redundancy, "AT_ONCE", 40)
+    monkeypatch.setattr(redundancy, "MAX_NEAR_PAIRS", 1)
+    monkeypatch.setattr(redundancy, "BOX_PAIRS_PER_CHUNK", 40)
     some = simplify(asked)
     assert len(whole.filters) < len(some.filters)
     for k in range(160):

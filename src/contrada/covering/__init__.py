@@ -1,4 +1,4 @@
-"""Which subscriptions are covered by others, live, as subscriptions come and go."""
+"""Find out which subscriptions others cover, while subscriptions are added and removed."""
 
 from contrada.covering.covering_index import CoveringIndex
 from contrada.covering.members import Subscribed, Unsubscribed

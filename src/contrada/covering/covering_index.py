@@ -1,4 +1,4 @@
-"""CoveringIndex: which subscriptions need not be forwarded because another one covers them, live."""
+"""CoveringIndex: which live subscriptions need not be forwarded, because another one covers them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = Name
 
 
 class _Member:
-    """A subscription: its filters, its edges, and whether neighbours know of it."""
+    """A subscription: its filters, its edges in the graph, and whether it was forwarded to neighbours."""
 
     __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
 
@@ -31,7 +31,7 @@ class _Member:
         self.forwarded = False
 
     def covers(self, parts: tuple[Filter, ...]) -> bool:
-        """True if each of some filters is covered by one of this subscription's; of very many, if it is one of them."""
+        """Return True if each of `parts` is covered by a filter of this one; very many are compared by equality."""
         if len(self.parts) * len(parts) > MOST_PAIRS:
             return set(self.parts).issuperset(parts)
         return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
@@ -41,9 +41,9 @@ class _Member:
 class CoveringIndex:
     """The relation graph G_k of [COVER] over predicates of mixed filters: numbers, times, text, presence, regions.
 
-    A predicate covers another if each filter of the other is covered by one of its own: sound always, and complete as
-    far as `contrada.model.implication` is. Of subscriptions that cover each other only the earlier covers the later, so
-    that one of them is always forwarded. With `withdraw` a new subscription takes back the forwarded ones it covers.
+    A predicate covers another if each filter of the other is covered by one of its own filters: always sound, and as
+    complete as `contrada.model.implication`. Of subscriptions that cover each other only the earlier covers the later,
+    so one of them is always forwarded. With `withdraw` a new subscription withdraws the forwarded ones that it covers.
 
     >>> index = CoveringIndex()
     >>> index.subscribe("wide", "severity >= 3")
@@ -55,13 +55,13 @@ class CoveringIndex:
     """
 
     def __init__(self, k: int = 1, withdraw: bool = False) -> None:
-        """An empty index; up to k covers are kept for each subscription."""
+        """Make an empty index that keeps up to `k` covers for each subscription."""
         if k < 1:
             raise ArgumentError(f"k is 1 or more, not {k}")
         self.k = k
         self._withdraws = withdraw
         self._members: dict[Key, _Member] = {}
-        self._owners: dict[int, _Member] = {}  # of filters
+        self._owners: dict[int, _Member] = {}  # by filter number
         self._index = FilterIndex()
         self._arrivals = 0
         self._numbers = 0
@@ -74,7 +74,7 @@ class CoveringIndex:
 
     @property
     def forwarded(self) -> set[Key]:
-        """The keys that neighbours know of."""
+        """The keys of subscriptions that were forwarded to neighbours."""
         return {key for key, member in self._members.items() if member.forwarded}
 
     @property
@@ -83,7 +83,7 @@ class CoveringIndex:
         return self._index.work
 
     def subscribe(self, key: Key, what: Asked) -> Subscribed:
-        """Add a subscription; a key in use is an error."""
+        """Add a subscription; raise KeyInUseError if the key is in use."""
         check_name("key", key)
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} exists already")
@@ -96,7 +96,7 @@ class CoveringIndex:
         return Subscribed(not covers, _keys(covers), _keys(withdrawn))
 
     def unsubscribe(self, key: Key) -> Unsubscribed:
-        """Remove a subscription; what it alone covered is looked at again, and forwarded if nothing covers it now."""
+        """Remove a subscription; those that only it covered get new covers or are forwarded."""
         member = self._members.get(key)
         if member is None:
             raise UnknownKeyError(f"no subscription has the key {key!r}")
@@ -130,17 +130,17 @@ class CoveringIndex:
 
     @staticmethod
     def _link(member: _Member, covers: list[_Member]) -> None:
-        """Add edges into a subscription; without any it is forwarded."""
+        """Add edges from `covers` to `member`; without covers it is forwarded."""
         for cover in covers:
             member.parents[cover] = None
             cover.children[member] = None
         member.forwarded = not covers
 
     def _settle(self, orphan: _Member, orphans: dict[_Member, None], waiting: set[_Member]) -> None:
-        """Find new covers for a subscription that lost all of them, or forward it.
+        """Find new covers for a subscription that lost all its covers, or forward it.
 
-        What stands under one that waits for this one to be settled is no cover: otherwise some could be left that only
-        cover each other in turn.
+        A subscription below one that waits for this call is no valid cover: otherwise a cycle could remain in which
+        subscriptions cover only each other, and none is forwarded.
         """
         waiting.add(orphan)
         covers: list[_Member] = []
@@ -159,9 +159,9 @@ class CoveringIndex:
         self._link(orphan, covers)
 
     def _covers_of(self, member: _Member, without: set[_Member], profiles: list[Profile]) -> Iterator[_Member]:
-        """The subscriptions that cover one; of those that it covers as well, only earlier ones."""
+        """Yield the subscriptions that cover `member`; of those that it covers too, only earlier ones."""
         pivot = profiles[0]
-        if len(profiles) > 1:  # of the fewest constraints: hardest to cover
+        if len(profiles) > 1:  # the filter with the fewest constraints is the hardest to cover
             pivot = min(profiles, key=lambda profile: len(profile.part))
         seen = {member, *without}
         for number in self._index.covering(pivot):
@@ -175,7 +175,7 @@ class CoveringIndex:
                 yield owner
 
     def _withdraw_under(self, member: _Member) -> list[_Member]:
-        """Forwarded subscriptions that a new one covers: from now on its children."""
+        """Withdraw the forwarded subscriptions that `member`, a new one, covers; they become its children."""
         found: dict[_Member, None] = {}
         seen = {member}
         for part in member.parts:
@@ -193,7 +193,7 @@ class CoveringIndex:
 
 
 def _ancestors(member: _Member) -> set[_Member]:
-    """A subscription and all that stand above it."""
+    """Return a subscription and all above it in the graph."""
     found, todo = {member}, [member]
     while todo:
         for parent in todo.pop().parents:
@@ -204,7 +204,7 @@ def _ancestors(member: _Member) -> set[_Member]:
 
 
 def _filed(what: Asked) -> tuple[Filter, ...]:
-    """The filters of what is asked as they are filed: simplified unless there is nothing to simplify."""
+    """Return the filters of a query, simplified unless it is one filter with one constraint per attribute."""
     if isinstance(what, Filter) and _is_plain(what):
         return (what,)
     predicate = bound_predicate(what)
@@ -214,7 +214,7 @@ def _filed(what: Asked) -> tuple[Filter, ...]:
 
 
 def _is_plain(part: Filter) -> bool:
-    """True if each attribute of a filter has one constraint."""
+    """Return True if a filter has one constraint per attribute."""
     constraints = part.constraints
     return len({constraint.attribute for constraint in constraints}) == len(constraints)
 

@@ -1,4 +1,4 @@
-"""FilterIndex: which filters of a live set cover one, and which does it cover, found through attributes and values."""
+"""FilterIndex: find, in a live set of filters, those that cover a given filter and those that it covers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from contrada.covering.slots import (
     EQUAL,
     FAR,
     NEAR,
-    NOWHERE,
+    NO_BOX,
     OTHER,
     RANGE,
-    SEVERAL,
+    SEVERAL_REGIONS,
     Box,
     FiledFilter,
     Profile,
@@ -29,14 +29,14 @@ from contrada.model import Filter
 from contrada.model.implication import MOST_PAIRS, covers
 
 LEAF_ROWS = 32
-FIRST_OUT = 8  # candidates that are asked for first; then eight times as many
-ANYTHING = np.inf
+FIRST_CANDIDATES = 8  # in the first search; each further search asks for eight times as many
+ANY_VALUE = np.inf
 
 
 def filter_covers(first: Filter, second: Filter) -> bool:
-    """True if every message that satisfies the second filter satisfies the first: each constraint covers one of its.
+    """Return True if every message that satisfies `second` satisfies `first`: each constraint covers one of `second`.
 
-    Of filters with very many constraints only equal ones are known to cover each other.
+    Filters with very many constraints are compared by equality of constraints only.
 
     >>> from contrada import Constraint
     >>> few = Filter([Constraint("x", ">", 3), Constraint("kind", "=", "flood")])
@@ -55,10 +55,10 @@ def filter_covers(first: Filter, second: Filter) -> bool:
 
 
 class CandidateTree:
-    """The filters of one signature as points, in arrays that grow.
+    """The filters of one signature as points in a tree, in arrays that grow.
 
-    A leaf is split when it is full. One with room for all filters makes the tree a compiled scan, row by row with an
-    exit at the first coordinate that fails: what benchmarks compare with.
+    A full leaf is split. With `leaf_rows` for all filters the tree is a compiled scan, row by row, which skips a row at
+    its first coordinate that fails; benchmarks compare with it.
     """
 
     def __init__(self, signature: Signature, leaf_rows: int = LEAF_ROWS) -> None:
@@ -87,7 +87,7 @@ class CandidateTree:
         )  # fmt: skip
 
     def add(self, number: int, what: FiledFilter) -> None:
-        """Add a filter under its number."""
+        """Add a filter under `number`."""
         box = np.array(what.box, np.float64)
         for point in what.points:
             place = np.array(point, np.float64)
@@ -113,28 +113,28 @@ class CandidateTree:
     def find(
         self, query: list[float], admitted: NDArray[np.uint8], box: Box, reverse: bool, counters: NDArray[np.int64]
     ) -> Iterator[int]:
-        """The numbers of filters that may cover, or be covered, as many as are asked for; some may come again."""
-        wanted, said = FIRST_OUT, 0
+        """Yield the numbers of filters that may cover, or be covered by, the query; numbers may repeat."""
+        wanted, said = FIRST_CANDIDATES, 0
         point, corners = np.array(query, np.float64), np.array(box, np.float64)
         while True:
             out = np.empty(wanted, np.int64)
             count = kernels.find_candidates(
                 *self._arrays, point, reverse, self.has_region, admitted, corners, BOX_MASKS, self._stack, out, counters
             )
-            yield from out[said:count].tolist()  # the same come first again
+            yield from out[said:count].tolist()  # a repeated search finds the same candidates first
             if count < wanted:
                 return
             wanted, said = 8 * wanted, count
 
 
 class FilterIndex:
-    """A live set of filters under numbers; leaves with room for all of them make it a scan (see CandidateTree)."""
+    """A live set of filters by number; with `leaf_rows` for all filters it is a scan (see CandidateTree)."""
 
     def __init__(self, leaf_rows: int = LEAF_ROWS) -> None:
         self._leaf_rows = leaf_rows
         self._filters: dict[int, Filter] = {}
         self._trees: dict[Signature, CandidateTree] = {}
-        self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of their first slot
+        self._led_by: dict[str, list[CandidateTree]] = {}  # by the attribute of the first slot
         self._counters = np.zeros(2, np.int64)
 
     def __len__(self) -> int:
@@ -147,7 +147,7 @@ class FilterIndex:
         return visited, compared
 
     def add(self, number: int, profile: Profile) -> None:
-        """Add a filter."""
+        """Add a filter under `number`."""
         what = profile.described
         tree = self._trees.get(what.signature)
         if tree is None:
@@ -157,7 +157,7 @@ class FilterIndex:
         self._filters[number] = profile.part
 
     def remove(self, number: int) -> None:
-        """Remove a filter."""
+        """Remove the filter with `number`."""
         what = Profile(self._filters.pop(number)).described
         tree = self._trees[what.signature]
         tree.remove(number, what)
@@ -166,7 +166,7 @@ class FilterIndex:
             self._led_by[what.signature[0][1]].remove(tree)
 
     def covering(self, profile: Profile) -> Iterator[int]:
-        """The numbers of the filters that cover one."""
+        """Yield the numbers of the filters that cover the filter of `profile`."""
         seen = set[int]()
         for attribute in sorted(profile.attributes):
             for tree in list(self._led_by.get(attribute, ())):
@@ -177,7 +177,7 @@ class FilterIndex:
 
     def _may_cover(self, tree: CandidateTree, profile: Profile) -> Iterator[int]:
         query: list[float] = []
-        regions: list[tuple[int, Box]] = [(0, NOWHERE)]
+        regions: list[tuple[int, Box]] = [(0, NO_BOX)]
         is_near = False
         for slot in tree.signature:
             kind, attribute, _ = slot
@@ -192,10 +192,10 @@ class FilterIndex:
                 regions, is_near = profile.regions.get(attribute, []), kind == NEAR
         for mask, box in regions:
             corners = (-box[2], -box[3], box[0], box[1]) if is_near else ()
-            yield from tree.find([*query, *corners], COVERS[mask], box, False, self._counters)
+            yield from tree.find([*query, *corners], COVERING_BY_MASK[mask], box, False, self._counters)
 
     def covered(self, profile: Profile) -> Iterator[int]:
-        """The numbers of the filters that one covers."""
+        """Yield the numbers of the filters that the filter of `profile` covers."""
         what, seen = profile.described, set[int]()
         needed = {attribute for _, attribute, _ in what.signature}
         for tree in list(self._trees.values()):
@@ -206,7 +206,7 @@ class FilterIndex:
                         yield number
 
     def _may_be_covered(self, tree: CandidateTree, what: FiledFilter) -> Iterator[int]:
-        """Filters of a tree that lie below a point of another: whatever that does not speak of may be anything."""
+        """Yield filters of a tree below a point of `what`; slots that `what` does not have may hold anything."""
         at, asked = 0, dict[tuple[int, str, int], int]()
         for slot in what.signature:
             if slot[0] in (EQUAL, RANGE):
@@ -214,21 +214,22 @@ class FilterIndex:
                 at += 2
         region = next((slot[1] for slot in what.signature if slot[0] in (NEAR, FAR)), None)
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (NEAR, FAR)), None)
-        is_same = region is not None and region == theirs and (OTHER, theirs, SEVERAL) not in tree.signature
-        admitted = COVERED[what.mask] if is_same else EVERYTHING
+        is_same = region is not None and region == theirs and (OTHER, theirs, SEVERAL_REGIONS) not in tree.signature
+        admitted = COVERED_BY_MASK[what.mask] if is_same else ALL_RELATIONS
         named = Counter(attribute for _, attribute, _ in tree.signature)
         for point in what.points:
             query: list[float] = []
             for slot in tree.signature:
                 if slot[0] in (EQUAL, RANGE):
-                    # A filter that says more of the attribute may be covered by that, and be wider in this slot.
+                    # Further constraints on the attribute may be the covered ones: then this slot may be wider.
                     is_asked = slot in asked and named[slot[1]] == 1
-                    query += point[asked[slot] : asked[slot] + 2] if is_asked else (ANYTHING, ANYTHING)
-            query += [ANYTHING] * (tree.dimensions - len(query))
-            box = what.box if is_same else NOWHERE
+                    query += point[asked[slot] : asked[slot] + 2] if is_asked else (ANY_VALUE, ANY_VALUE)
+            query += [ANY_VALUE] * (tree.dimensions - len(query))
+            box = what.box if is_same else NO_BOX
             yield from tree.find(query, admitted, box, True, self._counters)
 
 
-COVERS = [covering_relations()[:, mask].copy() for mask in range(256)]  # of a region with this mask, by the other's
-COVERED = [covering_relations()[mask].copy() for mask in range(256)]  # by a region with this mask, of the other's
-EVERYTHING = np.full(256, 255, np.uint8)
+# Relations of two regions under which one constraint covers the other, by the mask of one and of the other.
+COVERING_BY_MASK = [covering_relations()[:, mask].copy() for mask in range(256)]
+COVERED_BY_MASK = [covering_relations()[mask].copy() for mask in range(256)]
+ALL_RELATIONS = np.full(256, 255, np.uint8)

@@ -1,4 +1,4 @@
-"""The subscriptions of a graph: keys outside, rows inside, arrivals in order."""
+"""Base of subscription graphs: keys of subscriptions, their rows, and their order of arrival."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = Hashable
 
 
 class Subscribed(NamedTuple):
-    """What a new subscription leads to: whether to forward it, what was found to cover it, what to withdraw for it."""
+    """Result of `subscribe`: whether to forward the subscription, the keys that cover it, the keys to withdraw."""
 
     forward: bool
     covered_by: tuple[Key, ...] = ()
@@ -19,14 +19,14 @@ class Subscribed(NamedTuple):
 
 
 class Unsubscribed(NamedTuple):
-    """What a leaving subscription leads to: first those are forwarded that nothing covers now, then it is withdrawn."""
+    """Result of `unsubscribe`: first forward the keys that nothing covers now, then withdraw if `withdraw`."""
 
     forward: tuple[Key, ...]
     withdraw: bool
 
 
 class Member(NamedTuple):
-    """One subscription."""
+    """One subscription: its key, its item, and its number in order of arrival."""
 
     key: Key
     item: Any
@@ -34,7 +34,7 @@ class Member(NamedTuple):
 
 
 class Members:
-    """Live subscriptions by key and by row; rows of those that left are used again."""
+    """Live subscriptions by key and by row; rows of removed ones are reused."""
 
     def __init__(self) -> None:
         self._rows: dict[Key, int] = {}
@@ -59,16 +59,16 @@ class Members:
 
     @property
     def next_arrival(self) -> int:
-        """The arrival of the next one."""
+        """The arrival number that the next subscription gets."""
         return self._arrivals
 
     def require_new(self, key: Key) -> None:
-        """Raise KeyInUseError if there is such a key."""
+        """Raise KeyInUseError if the key is in use."""
         if key in self._rows:
             raise KeyInUseError(f"a subscription with key {key!r} exists already")
 
     def add(self, key: Key, item: Any) -> int:
-        """The row of a new subscription."""
+        """Add a subscription; return its row."""
         member = Member(key, item, self._arrivals)
         self._arrivals += 1
         if self._free:
@@ -81,14 +81,14 @@ class Members:
         return row
 
     def row(self, key: Key) -> int:
-        """The row of a key; raises UnknownKeyError if there is none."""
+        """Return the row of a key; raise UnknownKeyError if unknown."""
         try:
             return self._rows[key]
         except KeyError:
             raise UnknownKeyError(f"no subscription has the key {key!r}") from None
 
     def remove(self, row: int) -> bool:
-        """Forget a row; returns whether it was forwarded."""
+        """Remove a row; return whether it was forwarded."""
         del self._rows[self[row].key]
         self._members[row] = None
         self._free.append(row)
@@ -97,12 +97,12 @@ class Members:
         return was_forwarded
 
     def keys(self, rows: Iterator[int] | list[int] | tuple[int, ...] | set[int]) -> tuple[Key, ...]:
-        """The keys of some rows."""
+        """Return the keys of `rows`."""
         return tuple(self[row].key for row in rows)
 
 
 class SubscriptionGraph:
-    """What all graphs of subscriptions tell: who is there, who is forwarded, and which edges are known."""
+    """Common part of subscription graphs: members, forwarded keys, and known edges."""
 
     _children: Mapping[int, Iterable[int]]
 
@@ -117,11 +117,11 @@ class SubscriptionGraph:
 
     @property
     def forwarded(self) -> set[Key]:
-        """The keys that neighbours know of."""
+        """The keys of subscriptions that were forwarded to neighbours."""
         return set(self._members.keys(self._members.forwarded))
 
     def edges(self) -> Iterator[tuple[Key, Key]]:
-        """All pairs of a key and one that it covers, as far as the graph knows them."""
+        """Yield all known pairs of a key and a key that it covers."""
         for row, children in self._children.items():
             for child in children:
                 yield self._members[row].key, self._members[child].key

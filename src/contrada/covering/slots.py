@@ -1,9 +1,9 @@
-"""Slots: what a filter says of each attribute, as an index of covering filters looks for it.
+"""Slots: the constraints of a filter on each attribute, in the form that the index of covering filters searches.
 
-A filter that covers another names only attributes that the other names. What it says of one is kept in a slot: values
-that must be among those named (EQUAL), an interval that must contain the other's (RANGE), a region (NEAR where it
-holds of nothing far apart, so that boxes must meet, FAR otherwise), or anything else (OTHER), which is left to the
-exact comparison. What is kept of an interval are two doubles that keep the order of its ends, so that nothing is lost.
+A filter that covers another has constraints only on attributes of the other. A slot keeps the constraint on one
+attribute: values, one of which the other must name (EQUAL); an interval that must contain the other's (RANGE); a region
+(NEAR if it does not accept `disjoint`, so boxes must meet, else FAR); or anything else (OTHER), which only the exact
+comparison decides. Ends of intervals are kept as doubles in the same order, so no covering filter is missed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, NUMBER, number_of_bits
 
 EQUAL, RANGE, NEAR, FAR, OTHER = range(5)
-SEVERAL = 1  # the form of an OTHER slot: there are more regions of the attribute than the one it is filed under
-APART = 1 << Relation.DISJOINT
-MOST_VALUES = 16  # that a filter is filed under; one with more is looked for by the smallest and the largest
-KEPT_BYTES = 6  # of a text: as many as a double holds exactly
+SEVERAL_REGIONS = 1  # form of an OTHER slot: the attribute has more regions than the indexed one
+DISJOINT_BIT = 1 << Relation.DISJOINT
+MAX_FILED_VALUES = 16  # a filter with more values is indexed by its smallest and largest
+TEXT_PREFIX_BYTES = 6  # of a text; a double holds 6 bytes exactly
 Box = tuple[float, float, float, float]
-Slot = tuple[int, str, int]  # what it is, of which attribute, in which form
-Signature = tuple[Slot, ...]  # sorted: values first
+Slot = tuple[int, str, int]  # kind, attribute, form
+Signature = tuple[Slot, ...]  # sorted: EQUAL slots first
 Place = tuple[str, int]
-Pair = tuple[float, float]  # the coordinates of a slot: less its smallest value, and its largest one
-NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
+Pair = tuple[float, float]  # coordinates of a slot: minus its smallest value, and its largest value
+NO_BOX: Box = (0.0, 0.0, 0.0, 0.0)
 
 
 class FiledFilter(NamedTuple):
-    """A filter as an index files it: its slots, a point for each choice of its values, and its first region."""
+    """A filter as the index stores it: its slots, a point for each choice of values, and its first region."""
 
     signature: Signature
     points: list[list[float]]
@@ -45,7 +45,7 @@ class FiledFilter(NamedTuple):
 
 
 class Profile:
-    """What a filter says, as one that may cover others and as one that others may cover."""
+    """The constraints of a filter by attribute, for both searches: as a covering and as a covered filter."""
 
     __slots__ = ("_described", "_inexact", "_pairs", "_patterns", "_pieces", "attributes", "part", "regions")
 
@@ -53,10 +53,10 @@ class Profile:
         self.part = part
         self.regions: dict[str, list[tuple[int, Box]]] = {}
         self.attributes: set[str] = set()
-        self._pieces: dict[Place, list[Piece] | None] = {}  # None: no pieces of an order, left to the comparison
-        self._inexact: set[Place] = set()  # where some constraints have numbers too long for pieces
+        self._pieces: dict[Place, list[Piece] | None] = {}  # None: without order, left to the exact comparison
+        self._inexact: set[Place] = set()  # slots in which some numbers are too long for pieces
         self._patterns: dict[Place, list[Test]] = {}
-        self._pairs: dict[Slot, Pair | None] = {}  # that were asked for: several trees ask for the same
+        self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
         self._described: FiledFilter | None = None
         for constraint in part.constraints:
             self._take(constraint)
@@ -75,7 +75,7 @@ class Profile:
         if test.form >= PATTERN:
             self._patterns.setdefault(place, []).append(test)
             self._pieces[place] = None
-        elif constraint.long_numbers:  # covered by equal ones alone; what the others say of the attribute still holds
+        elif constraint.long_numbers:  # covered by equal ones only; other constraints on the attribute still count
             self._inexact.add(place)
             self._pieces.setdefault(place, None)
         else:
@@ -98,11 +98,11 @@ class Profile:
                 others.add((OTHER, attribute, 0))
                 continue
             values = _values(pieces) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
-            if values is not None and len(values) <= MOST_VALUES:
+            if values is not None and len(values) <= MAX_FILED_VALUES:
                 equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))
             elif pieces and form != BOOLEAN and (pieces[0][0], pieces[-1][1]) != (BEGIN, END):
                 slot = RANGE, attribute, form
-                # Of a number no other form tells more: what others are asked for is what is filed.
+                # Numbers have one form, so the pair of a search equals the pair that is stored.
                 pair = self.pair(slot) if form < TEXT else None
                 ranges.append((slot, pair or _ends(form, pieces)))
             else:
@@ -113,29 +113,29 @@ class Profile:
             slots.append(region[0])
             others |= {(OTHER, attribute, 0) for attribute in self.regions if attribute != region[0][1]}
             if len(self.regions[region[0][1]]) > 1:
-                others.add((OTHER, region[0][1], SEVERAL))
+                others.add((OTHER, region[0][1], SEVERAL_REGIONS))
         slots += others
-        _, mask, box = region or (None, 0, NOWHERE)
+        _, mask, box = region or (None, 0, NO_BOX)
         return FiledFilter(tuple(sorted(slots)), _points(equal, ranges, region), mask, box)
 
     def _first_region(self) -> tuple[Slot, int, Box] | None:
-        """The region that a filter is filed under: one that holds of nothing far apart, if there is one."""
+        """Return the region under which the filter is stored, NEAR if there is one."""
         slots = [
-            ((FAR if mask & APART else NEAR, attribute, 0), mask, box)
+            ((FAR if mask & DISJOINT_BIT else NEAR, attribute, 0), mask, box)
             for attribute, regions in self.regions.items()
             for mask, box in regions
         ]
         return min(slots) if slots else None
 
     def pair(self, slot: Slot) -> Pair | None:
-        """What a point of filters that cover this one reaches in the two dimensions of a slot; None: none cover it."""
+        """Return the coordinates that points of covering filters must reach in a slot; None if no filter covers it."""
         if slot not in self._pairs:
             kind, attribute, form = slot
             self._pairs[slot] = self._value(attribute, form) if kind == EQUAL else self._ends(attribute, form)
         return self._pairs[slot]
 
     def _value(self, attribute: str, form: int) -> Pair | None:
-        """A value that the filter allows, one of few that it names."""
+        """Return the coordinates of a value that the filter names; None if it names none."""
         own = _values(self._pieces.get((attribute, form)))
         named = [values for values in (own, *self._derived(attribute, form)) if values]
         if not named:
@@ -145,7 +145,7 @@ class Profile:
         return -code, code
 
     def _ends(self, attribute: str, form: int) -> Pair | None:
-        """Between what the values that the filter allows lie, by all that it says of them."""
+        """Return bounds of the values that the filter allows, from all its constraints."""
         pieces = self._pieces.get((attribute, form))
         if form < TEXT:
             return _ends(form, pieces) if pieces else None
@@ -158,7 +158,7 @@ class Profile:
         return (min(low for low, _ in pairs), min(high for _, high in pairs)) if pairs else None
 
     def _derived(self, attribute: str, form: int) -> list[list[bytes]]:
-        """The texts that the filter names in another form, as this one has them: folded, or read backwards."""
+        """Return the texts that the filter names in another form, converted to `form`: folded, or reversed."""
         found = []
         if form > TEXT:
             texts = [decode_text(value) for value in self._texts(attribute, TEXT)]
@@ -170,7 +170,7 @@ class Profile:
         return [codes for codes in found if codes]
 
     def _texts(self, attribute: str, form: int) -> list[bytes]:
-        """The texts that the filter names in a form, none if it does not."""
+        """Return the texts that the filter names in `form`; none if it names none."""
         return [value for value in _values(self._pieces.get((attribute, form))) or () if isinstance(value, bytes)]
 
 
@@ -179,7 +179,7 @@ def _points(
     ranges: list[tuple[Slot, Pair]],
     region: tuple[Slot, int, Box] | None,
 ) -> list[list[float]]:
-    """The points of a filter: for each choice of its values; the larger, the more it covers."""
+    """Return the points of a filter, one per choice of values; larger coordinates cover more."""
     tail = [coordinate for _, pair in sorted(ranges) for coordinate in pair]
     if region is not None and region[0][0] == NEAR:
         xmin, ymin, xmax, ymax = region[2]
@@ -189,7 +189,7 @@ def _points(
 
 
 def _pattern_ends(test: Test, form: int) -> Pair | None:
-    """Between what all texts of a pattern lie, read forwards or backwards, by what they begin with."""
+    """Return bounds of the texts that match a pattern, forwards or reversed, from its literal start."""
     if test.asks & NOT or form >= PATTERN:
         return None
     head = re.split(b"[\xfe\xff]", test.pattern[::-1] if form >= BACKWARDS else test.pattern, maxsplit=1)[0]
@@ -197,7 +197,7 @@ def _pattern_ends(test: Test, form: int) -> Pair | None:
 
 
 def _values(pieces: list[Piece] | None) -> list[Operand] | None:
-    """The values that pieces are made of; None if one of them is more than a value."""
+    """Return the values that `pieces` consist of; None if a piece is longer than one value."""
     if not pieces:
         return None
     values: list[Operand] = []
@@ -209,7 +209,7 @@ def _values(pieces: list[Piece] | None) -> list[Operand] | None:
 
 
 def _code(form: int, value: Operand) -> float:
-    """A number for a value: equal for equal ones, and hardly ever for others."""
+    """Return a number for a value: equal values have equal numbers, others rarely."""
     return float(hash((form, value)) & 0xFFFFFFFFFFFF)
 
 
@@ -218,7 +218,7 @@ def _ends(form: int, pieces: list[Piece]) -> Pair:
 
 
 def _height(form: int, cut: Cut) -> float:
-    """A double for a cut: never smaller for a later one."""
+    """Return a double for a cut; it does not decrease from a cut to a later one."""
     if len(cut) == 1:
         return -math.inf if cut == BEGIN else math.inf
     _, operand, above = cut
@@ -232,7 +232,7 @@ def _height(form: int, cut: Cut) -> float:
 
 
 def _text_height(text: bytes) -> float:
-    return float(int.from_bytes(text[:KEPT_BYTES].ljust(KEPT_BYTES, b"\0"), "big"))
+    return float(int.from_bytes(text[:TEXT_PREFIX_BYTES].ljust(TEXT_PREFIX_BYTES, b"\0"), "big"))
 
 
 def _box(constraint: Constraint) -> Box:

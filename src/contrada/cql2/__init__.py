@@ -1,6 +1,6 @@
-"""CQL2 (OGC 21-065), text and JSON, parsed to predicates, which print as text themselves; and the formats of messages.
+"""Parse CQL2 (OGC 21-065), text and JSON, into predicates; write predicates as CQL2 JSON.
 
-Messages and subscriptions are read from the formats that people have in `messages`, `reading` and `subscriptions`.
+`str(predicate)` writes CQL2 text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from contrada.model import Predicate
 
 __all__ = ["LanguageError", "parse", "parse_json", "parse_text", "to_json"]
 
-SHOWN = 60  # characters of the source that are shown on each side of a fault
+SHOWN_CHARACTERS = 60  # of the source, on each side of a fault
 
 
 @door(LanguageError)
 def parse(what: str | Mapping[str, Any]) -> Predicate:
-    """The predicate of CQL2 text, or of CQL2 JSON: a dict, or text that begins with `{`.
+    """Parse CQL2 text, or CQL2 JSON (a dict, or text that begins with `{`), into a predicate.
 
     >>> print(parse("overlaps(cloud, POLYGON((10 5, 7 12, 1 1, 10 5))) AND NOT pressure >= 1000"))
     S_OVERLAPS(cloud, POLYGON ((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000
@@ -40,7 +40,7 @@ def parse(what: str | Mapping[str, Any]) -> Predicate:
 
 @door(LanguageError)
 def parse_text(text: str) -> Predicate:
-    """The predicate of CQL2 text; a LanguageError says what is wrong, and where.
+    """Parse CQL2 text into a predicate; a LanguageError says what is wrong, and where.
 
     >>> print(parse_text("5 < x OR is_open"))
     x > 5 OR is_open = TRUE
@@ -62,7 +62,7 @@ def parse_text(text: str) -> Predicate:
 
 @door(LanguageError)
 def parse_json(value: Mapping[str, Any]) -> Predicate:
-    """The predicate of CQL2 JSON; a LanguageError says what is wrong, and where.
+    """Parse CQL2 JSON into a predicate; a LanguageError says what is wrong, and where.
 
     >>> parse_json({"op": "and", "args": [{"property": "a"}, {"op": "s_crosses", "args": []}]})
     Traceback (most recent call last):
@@ -80,7 +80,7 @@ def parse_json(value: Mapping[str, Any]) -> Predicate:
 
 
 def _parse_json_text(text: str) -> Predicate:
-    """JSON text; keys that stand twice and numbers that JSON has not are refused."""
+    """Parse CQL2 JSON as text; repeated keys, NaN and Infinity raise LanguageError."""
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -106,21 +106,21 @@ def _parse_json_text(text: str) -> Predicate:
 
 
 def _with_hint(text: str, fault: Fault) -> Fault:
-    """A fault that says what to write instead, if that is known."""
+    """Return the fault with a hint what to write instead, if one is known."""
     assert isinstance(fault.at, tuple)
     hint = hint_at(text, *fault.at, fault.message)
     return Fault(fault.at, f"{fault.message}; {hint}", fault.expected) if hint else fault
 
 
 def _shown(text: str, fault: Fault) -> LanguageError:
-    """The error of a fault in a text, with the line and a mark below the place."""
+    """Return the error for a fault in a text, with the source line and a mark below the position."""
     assert isinstance(fault.at, tuple)
     place = min(fault.at[0], len(text))
     start = text.rfind("\n", 0, place) + 1
     end = text.find("\n", place)
     end = len(text) if end < 0 else end
     line, column = text.count("\n", 0, place) + 1, place - start + 1
-    left, right = max(start, place - SHOWN), min(end, place + SHOWN)
+    left, right = max(start, place - SHOWN_CHARACTERS), min(end, place + SHOWN_CHARACTERS)
     before = "..." * (left > start) + _plain(text[left:place])
     source = before + _plain(text[place:right]) + "..." * (right < end)
     mark = "^" + "~" * (min(fault.at[1], right) - place - 1)
@@ -129,5 +129,5 @@ def _shown(text: str, fault: Fault) -> LanguageError:
 
 
 def _plain(text: str) -> str:
-    """Text on one line, each character as wide as one."""
+    """Replace unprintable characters by spaces, so that the mark stays aligned."""
     return "".join(each if each.isprintable() else " " for each in text)

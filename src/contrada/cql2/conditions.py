@@ -1,4 +1,4 @@
-"""Conditions: one operation of CQL2 to one constraint, or a Fault at the part that does not fit."""
+"""Turn one CQL2 operation into one constraint; raise a Fault at the part that does not fit."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items
 
 
 class Operand(NamedTuple):
-    """An attribute or a value, and the foldings around it."""
+    """An attribute or a value, and the foldings (CASEI, ACCENTI) around it."""
 
     node: Attribute | Value
     folds: frozenset[str]
 
     @property
     def is_attribute(self) -> bool:
-        """True for an attribute."""
+        """True if the operand is an attribute."""
         return isinstance(self.node, Attribute)
 
 
 def constraint_of(node: Node) -> Constraint | bool:
-    """The constraint that a condition asks for; TRUE and FALSE are no constraints but themselves.
+    """Return the constraint of a condition; TRUE and FALSE are returned as booleans.
 
     >>> at = (0, 0)
     >>> print(constraint_of(Operation("<", (Value(5, at), Attribute("x", at)), at, at)))
@@ -68,7 +68,7 @@ def constraint_of(node: Node) -> Constraint | bool:
 def _made(
     at: Place, attribute: str, operator: Any, value: Any = None, folds: frozenset[str] = frozenset()
 ) -> Constraint:
-    """A constraint; what is wrong with it is wrong at a place."""
+    """Make a constraint; its errors become a Fault at `at`."""
     try:
         return Constraint(attribute, operator, value, casei="casei" in folds, accenti="accenti" in folds)
     except ContradaError as error:
@@ -88,7 +88,7 @@ def _comparison(node: Operation) -> Constraint:
 
 
 def _test(node: Operation) -> Constraint:
-    """LIKE, BETWEEN, IN and the operators on text: the attribute comes first."""
+    """Return the constraint of LIKE, BETWEEN, IN and the text operators; the attribute comes first."""
     first, *rest = _arguments(node, 3 if node.name == "between" else 2)
     if node.name == "in":
         if not isinstance(rest[0], Operation) or rest[0].name != "array":
@@ -104,7 +104,7 @@ def _test(node: Operation) -> Constraint:
 
 
 def _compared(attribute: Operand, operator: str, operands: Sequence[Operand], at: Place) -> Constraint:
-    """An attribute compared with values, all folded alike."""
+    """Return the constraint that compares an attribute with values; both sides have the same foldings."""
     assert isinstance(attribute.node, Attribute)
     values = [_folded_alike(attribute, operator, operand) for operand in operands]
     value = tuple(values) if operator in ("between", "in") else values[0]
@@ -112,7 +112,7 @@ def _compared(attribute: Operand, operator: str, operands: Sequence[Operand], at
 
 
 def _folded_alike(attribute: Operand, operator: str, operand: Operand) -> Any:
-    """The value of an operand. Both sides have to be folded, unless folding would not change the value."""
+    """Return the value of an operand. Both sides must be folded, unless folding would not change the value."""
     assert isinstance(operand.node, Value)
     value, at = operand.node.value, operand.node.at
     if value is None:
@@ -145,11 +145,11 @@ def _null(node: Operation) -> Constraint:
     (operand,) = (_operand(argument) for argument in _arguments(node, 1))
     if not isinstance(operand.node, Attribute):
         raise Fault(operand.node.at, "IS NULL asks about an attribute; a value is there")
-    return _made(node.at, operand.node.name, "is null")  # folding changes nothing about being there
+    return _made(node.at, operand.node.name, "is null")  # folding does not change whether a value is present
 
 
 def _spatial(node: Operation) -> Constraint:
-    """A relation of an attribute to a geometry; the other way round it is the inverse that is asked for."""
+    """Return the spatial constraint of an attribute and a geometry; with the geometry first, the inverse relations."""
     if node.name == "relation":
         if len(node.arguments) < 2:
             raise Fault(node.at, "relation takes an attribute, a geometry, and the names of relations")
@@ -190,7 +190,7 @@ def _arguments(node: Operation, count: int) -> tuple[Node, ...]:
 
 
 def _operand(node: Node) -> Operand:
-    """An attribute or a value, out of the foldings around it."""
+    """Return an attribute or a value, and the foldings around it."""
     folds = set()
     while isinstance(node, Operation) and node.name in FOLDINGS:
         folds.add(node.name)
@@ -201,7 +201,7 @@ def _operand(node: Node) -> Operand:
 
 
 def _value(node: Operation) -> Value:
-    """A value that is written as a function: DATE, TIMESTAMP, DECIMAL, BBOX."""
+    """Return the value of a literal function: DATE, TIMESTAMP, DECIMAL, BBOX."""
     if node.name in LITERALS:
         (argument,) = _arguments(node, 1)
         if not isinstance(argument, Value) or not isinstance(argument.value, str):

@@ -1,7 +1,8 @@
-"""The grammar of CQL2 text, for Lark's LALR(1) parser, and what its rules are read into.
+"""Parse CQL2 text into a syntax tree, with Lark's LALR(1) parser.
 
-It takes more than can be asked: arithmetic (whose precedence does not matter then) and arrays are read, so that what
-refuses them can say where and why. Every level of the grammar costs time at every operand, so there are few.
+The grammar accepts more than constraints can express: arithmetic (whose precedence then does not matter) and arrays are
+parsed, so that a later error can say where and why they are not supported. Every level of the grammar costs time at
+every operand, so there are few levels.
 """
 
 from __future__ import annotations
@@ -55,144 +56,144 @@ items: LITERALS -> literals | LPAR sum (COMMA sum)* RPAR -> array
 %declare OR AND NOT COMPARE LIKE TEXTUAL BETWEEN IN IS NULL NAME LITERALS LPAR RPAR COMMA
 %declare ARITHMETIC SIGN NUMBER STRING TRUE FALSE GEOMETRY COLUMN
 """
-# What could stand at a place, in the words of those who write it; arithmetic and NULL lead nowhere.
-WORDS = {
+# Terminals as error messages name them. UNLISTED_TERMINALS are never suggested, because they lead to another error.
+EXPECTED_WORDS = {
     "NAME": "an attribute or function", "NUMBER": "a number", "STRING": "text in '...'", "GEOMETRY": "a geometry",
     "COLUMN": "a $column", "LPAR": "(", "RPAR": ")", "COMMA": ",", "COMPARE": "a comparison", "LITERALS": "(",
     "$END": "the end",
 }  # fmt: skip
-NAMES = {"!=": "<>", "CONTAINS": "contains text", "PREFIX": "prefix text", "SUFFIX": "suffix text"}
-UNTOLD = {"ARITHMETIC", "SIGN", "TEXTUAL"}
+OPERATOR_NAMES = {"!=": "<>", "CONTAINS": "contains text", "PREFIX": "prefix text", "SUFFIX": "suffix text"}
+UNLISTED_TERMINALS = {"ARITHMETIC", "SIGN", "TEXTUAL"}
 _PLAIN_POINT = re.compile(rf"POINT\s*+\(\s*+([+-]?{NUMBER})\s++([+-]?{NUMBER})\s*+\)\Z", re.IGNORECASE)
-Child: TypeAlias = Any  # a Scanned token, a Node, or a list of nodes
+Child: TypeAlias = Any  # a token, a node, or a list of nodes
 
 
 def span(children: list[Child]) -> tuple[int, int]:
-    """From where the first child begins to where the last one ends."""
+    """Return the span from the start of the first child to the end of the last."""
     first, last = children[0], children[-1]
     start = first.start if isinstance(first, Token) else first.at[0]
     return start, last.end if isinstance(last, Token) else last.at[1]
 
 
 def place(token: Token) -> tuple[int, int]:
-    """Where a token stands."""
+    """Return the start and end of a token."""
     return token.start, token.end
 
 
 class Builder:
-    """A method for each rule, which Lark calls while it parses: its children, tokens too, become a node."""
+    """A method for each grammar rule, called by Lark while it parses; children are tokens and nodes."""
 
     def any_of(self, children: list[Child]) -> Node:
-        """Conditions joined by OR."""
+        """Build conditions joined by OR."""
         return Operation("or", tuple(children[::2]), span(children), place(children[1]))
 
     def all_of(self, children: list[Child]) -> Node:
-        """Conditions joined by AND."""
+        """Build conditions joined by AND."""
         return Operation("and", tuple(children[::2]), span(children), place(children[1]))
 
     def negate(self, children: list[Child]) -> Node:
-        """The negation of a condition."""
+        """Build the negation of a condition."""
         return Operation("not", (children[1],), span(children), place(children[0]))
 
     def binary(self, children: list[Child]) -> Operation:
-        """Two operands with an operator between them."""
+        """Build an operation with an operator between two operands."""
         left, sign, right = children
-        name = NAMES.get(sign.text.upper(), sign.text.lower())
+        name = OPERATOR_NAMES.get(sign.text.upper(), sign.text.lower())
         return Operation(name, (left, right), span(children), place(sign))
 
     def between(self, children: list[Child]) -> Operation:
-        """An operand between two."""
+        """Build BETWEEN."""
         value, sign, low, _, high = children
         return Operation("between", (value, low, high), span(children), place(sign))
 
     def among(self, children: list[Child]) -> Operation:
-        """An operand in a list."""
+        """Build IN."""
         value, sign, items = children
         return Operation("in", (value, items), span(children), place(sign))
 
     def is_null(self, children: list[Child]) -> Node:
-        """An operand that is absent."""
+        """Build IS NULL."""
         return Operation("isnull", (children[0],), span(children), place(children[1]))
 
     def is_not_null(self, children: list[Child]) -> Node:
-        """An operand that is there."""
+        """Build IS NOT NULL."""
         value, sign, *_ = children
         return _contrary(Operation("isnull", (value,), span(children), place(sign)))
 
     def not_binary(self, children: list[Child]) -> Node:
-        """An operator after NOT."""
+        """Build an operation with NOT before its operator."""
         return _contrary(self.binary(_without_not(children)))
 
     def not_between(self, children: list[Child]) -> Node:
-        """BETWEEN after NOT."""
+        """Build NOT BETWEEN."""
         return _contrary(self.between(_without_not(children)))
 
     def not_among(self, children: list[Child]) -> Node:
-        """IN after NOT."""
+        """Build NOT IN."""
         return _contrary(self.among(_without_not(children)))
 
     def literals(self, children: list[Child]) -> Node:
-        """A list of plain literals, which are one token."""
+        """Build a list of plain literals, which are one token."""
         (token,) = children
         values = [_literal(match.group().strip(), match.start() + token.start, match.end() + token.start)
                   for match in LITERAL.finditer(token.text, 1)]  # fmt: skip
         return Operation("array", tuple(values), place(token), place(token))
 
     def array(self, children: list[Child]) -> Node:
-        """A list of operands."""
+        """Build a list of operands."""
         return Operation("array", tuple(children[1::2]), span(children), span(children))
 
     def group(self, children: list[Child]) -> Node:
-        """What stands in brackets."""
+        """Return the expression in brackets."""
         inside: Node = children[1]
         return inside
 
     def call(self, children: list[Child]) -> Node:
-        """A function of operands."""
+        """Build a function call."""
         name, _, *arguments, _ = children
         return Operation(_name(name.text).lower(), tuple(arguments[::2]), span(children), place(name))
 
     def sign(self, children: list[Child]) -> Node:
-        """A number with a sign; of anything else it is arithmetic."""
+        """Build a signed number; a sign before anything else is arithmetic."""
         sign, operand = children
         if isinstance(operand, Value) and type(operand.value) in (int, float):
             return Value(-operand.value if sign.text == "-" else operand.value, span(children))
         return Operation(sign.text, (operand,), span(children), place(sign))
 
     def number(self, children: list[Child]) -> Node:
-        """A number."""
+        """Build a number or text."""
         (token,) = children
         return _literal(token.text, token.start, token.end)
 
     text = number
 
     def true(self, children: list[Child]) -> Node:
-        """TRUE."""
+        """Build TRUE."""
         return Value(True, place(children[0]))
 
     def false(self, children: list[Child]) -> Node:
-        """FALSE."""
+        """Build FALSE."""
         return Value(False, place(children[0]))
 
     def null(self, children: list[Child]) -> Node:
-        """NULL."""
+        """Build NULL."""
         return Value(None, place(children[0]))
 
     def column(self, children: list[Child]) -> Node:
-        """A column of a template."""
+        """Build a column of a template."""
         (token,) = children
         return Value(Column(_name(token.text[1:])), place(token))
 
     def attribute(self, children: list[Child]) -> Node:
-        """An attribute of messages."""
+        """Build an attribute of messages."""
         (token,) = children
         return Attribute(_name(token.text), place(token))
 
     def geometry(self, children: list[Child]) -> Node:
-        """A geometry in well-known text."""
+        """Build a geometry from well-known text or BBOX."""
         (token,) = children
         try:
-            if point := _PLAIN_POINT.match(token.text):  # quicker than by Shapely
+            if point := _PLAIN_POINT.match(token.text):  # faster than Shapely
                 return Value(Point(float(point[1]), float(point[2])), place(token))
             if token.text[:4].upper() == "BBOX":
                 corners = token.text[token.text.index("(") + 1 : -1].split(",")
@@ -213,12 +214,12 @@ def _without_not(children: list[Child]) -> list[Child]:
 
 
 def _name(text: str) -> str:
-    """A name without its quotes."""
+    """Return a name without its quotes."""
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
 def _literal(text: str, start: int, end: int) -> Value:
-    """Text or a number."""
+    """Return the value of a text or number literal."""
     if text.startswith("'"):
         return Value(text[1:-1].replace("''", "'"), (start, end))
     try:
@@ -227,7 +228,8 @@ def _literal(text: str, start: int, end: int) -> Value:
         raise Fault((start, end), str(error)) from error
 
 
-# A parser that meets what it does not expect has gone on a little: a copy reads again what came since it was made.
+# After an unexpected token the parser has already changed its state. A copy, made every 1,000 tokens, reads the tokens
+# since then again, to list what could stand there.
 TOKENS_BETWEEN_COPIES = 1000
 
 
@@ -235,13 +237,13 @@ TOKENS_BETWEEN_COPIES = 1000
 def _parser() -> Lark:
     from lark import Lark
 
-    made: Any = Lark  # whose transformers need not be what it says
+    made: Any = Lark  # Lark's type hints do not allow Builder as a transformer
     parser: Lark = made(GRAMMAR, parser="lalr", lexer="basic", transformer=Builder(), keep_all_tokens=True)
     return parser
 
 
 def syntax_of(text: str) -> Node:
-    """What a text says; a Fault where it does not follow the grammar.
+    """Return the syntax tree of a text; raise a Fault where it does not follow the grammar.
 
     >>> syntax_of("5 < price").name
     '<'
@@ -256,7 +258,7 @@ def syntax_of(text: str) -> Node:
             if number and number % TOKENS_BETWEEN_COPIES == 0:
                 copy, fed = parsing.copy(deepcopy_values=False), []
             fed.append(token)
-            parsing.feed_token(token)  # of a token it needs the type alone
+            parsing.feed_token(token)  # Lark reads only the type of a token
         fed.append(end)
         node: Node = parsing.feed_token(end)
     except UnexpectedToken:
@@ -268,11 +270,11 @@ def syntax_of(text: str) -> Node:
 
 
 def _unexpected(text: str, token: Token, parsing: Any) -> Fault:
-    """What was found, and what could stand there, told by a parser that has read up to there and no further."""
-    accepted: set[str] = parsing.accepts() - UNTOLD
+    """Return the fault at an unexpected token; `parsing` has read the tokens before it and lists what could follow."""
+    accepted: set[str] = parsing.accepts() - UNLISTED_TERMINALS
     if "NUMBER" in accepted:
-        accepted -= {"NULL"}  # which compares with nothing
-    expected = tuple(sorted({WORDS.get(name, name) for name in accepted}))
+        accepted -= {"NULL"}  # nothing compares with NULL
+    expected = tuple(sorted({EXPECTED_WORDS.get(name, name) for name in accepted}))
     found = "the text ends" if token.type == "$END" else f"unexpected {token.text[:40]!r}"
     hint = r"; within text a ' is written '', not \'" if text[: token.start].endswith("\\'") else ""
     return Fault(place(token), f"{found}; here could stand {', '.join(expected)}{hint}", expected)

@@ -1,4 +1,4 @@
-"""Hints for habits of other languages: `==`, `&&`, text in double quotes. They are added to what the parser says."""
+"""Hints for habits from other languages: `==`, `&&`, text in double quotes. Added to the parser's message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIGNS = {"==": "equality is written with one =", "=<": "at most is written <=",
 
 
 def hint_at(text: str, start: int, end: int, message: str) -> str:
-    """Return what should be written instead, for a fault at a place of CQL2 text; empty if nothing is known.
+    """Return what to write instead, for a fault in CQL2 text from `start` to `end`; empty if no hint is known.
 
     >>> hint_at("a == 5", 3, 4, "unexpected '='")
     'equality is written with one ='
@@ -32,7 +32,7 @@ def hint_at(text: str, start: int, end: int, message: str) -> str:
 
 
 def _quotes(text: str, start: int, end: int) -> str:
-    """Of two attributes one is meant as text: the one in double quotes, or the one on the right."""
+    """Return the hint for a comparison of two attributes: one is probably text, in double quotes or on the right."""
     found = text[start:end]
     before = _QUOTED_BEFORE.search(text[max(0, start - 200) : start])
     if not found.startswith('"') and before is not None:

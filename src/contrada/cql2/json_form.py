@@ -1,4 +1,4 @@
-"""CQL2 JSON in and out."""
+"""Read CQL2 JSON into a syntax tree, and write predicates as CQL2 JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of, printed_value
 
-OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # beside CQL2's
+OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # additions to CQL2
 _WRITTEN = {name.removesuffix(" text"): operator for operator, name in OPERATORS.items()}
 
 
 def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Node:
-    """What a piece of JSON says; a Fault at the place that CQL2 has no form of.
+    """Return the syntax tree of a JSON value; raise a Fault where it is no CQL2.
 
     >>> str(syntax_of({"op": "<", "args": [{"property": "x"}, 5]}).arguments[1].at)
     '/args/1'
@@ -87,7 +87,7 @@ def _column(name: object, path: Pointer) -> Node:
 
 
 def _function(name: str) -> Callable[[Any, Pointer], Node]:
-    """A reader of what is a function of text in text, and a key in JSON."""
+    """Return a reader for a JSON key that stands for a function of text."""
 
     def read(argument: object, path: Pointer) -> Node:
         return Operation(name, (Value(argument, path),), path, path)
@@ -117,7 +117,7 @@ _READERS: dict[str, Callable[[Any, Pointer], Node]] = {
 
 
 def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
-    """A geometry in GeoJSON."""
+    """Read a GeoJSON geometry."""
     kind = value["type"]
     if isinstance(kind, str) and kind.upper() in OTHER_GEOMETRIES:
         raise Fault(path, f"{kind} is no value here: give a Polygon, MultiPolygon, Point or bbox")
@@ -133,7 +133,7 @@ def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
 
 
 def to_json(what: Predicate | Filter | Constraint) -> dict[str, Any]:
-    """A predicate as CQL2 JSON, of plain Python values, that `parse_json` makes the same predicate of.
+    """Return a predicate as CQL2 JSON, of plain Python values; `parse_json` returns an equal predicate.
 
     >>> to_json(Constraint("severity", ">=", 3))
     {'op': '>=', 'args': [{'property': 'severity'}, 3]}
@@ -185,7 +185,7 @@ def _negated(is_negated: bool, operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _literal(value: Any) -> Any:
-    """A value as JSON has it: numbers that are neither integers nor finite doubles are marked as decimals."""
+    """Return a value as JSON; numbers other than integers and finite doubles become `{"decimal": ...}`."""
     if isinstance(value, Column):
         return {"column": value.name}
     if isinstance(value, str | bool):

@@ -1,4 +1,4 @@
-"""Literals: numbers exact or correctly rounded, dates and instants of any year down to nanoseconds."""
+"""Read literals: numbers exact or correctly rounded, dates and timestamps of any year down to nanoseconds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from contrada.errors import FilterError
 
-DECIMAL_DIGITS = 10_000
-DIGITS = 1200  # of an integer: more than constraints compare, and fewer than Python refuses to read
+MAX_DECIMAL_DIGITS = 10_000
+MAX_INTEGER_DIGITS = 1200  # beyond what constraints compare, and below Python's limit for reading integers
 _DATE = re.compile(r"([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})\Z")
 _TIMESTAMP = re.compile(
     r"([+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})?\Z"
@@ -20,25 +20,25 @@ _TIMESTAMP = re.compile(
 
 
 def number_of(text: str) -> int | float:
-    """The number of a literal: an integer without point and exponent is exact, all others are the nearest double.
+    """Return the number of a literal: exact for an integer without point and exponent, else the nearest double.
 
     >>> number_of("9007199254740993"), number_of("0.1"), number_of("1e3"), number_of("1e999")
     (9007199254740993, 0.1, 1000.0, inf)
     """
     if not text.lstrip("+-").isdigit():
         return float(text)
-    if len(text) > DIGITS:
+    if len(text) > MAX_INTEGER_DIGITS:
         raise FilterError(f"an integer of {len(text):,} digits is more than can be compared")
     return int(text)
 
 
 def decimal_of(text: str) -> Decimal:
-    """The decimal of a literal, exact.
+    """Return the exact decimal of a literal.
 
     >>> decimal_of("0.10")
     Decimal('0.10')
     """
-    if len(text) > DECIMAL_DIGITS:  # their fractions would take long
+    if len(text) > MAX_DECIMAL_DIGITS:  # longer ones would make slow fractions
         raise FilterError(f"a decimal of {len(text):,} digits is more than can be compared")
     try:
         return Decimal(text)
@@ -47,7 +47,7 @@ def decimal_of(text: str) -> Decimal:
 
 
 def date_of(text: str) -> date | np.datetime64:
-    """The date of a literal, which stands for its midnight in UTC.
+    """Return the date of a literal; a date stands for its midnight in UTC.
 
     >>> date_of("2020-01-02"), date_of("12020-01-02")
     (datetime.date(2020, 1, 2), np.datetime64('12020-01-02'))
@@ -59,7 +59,7 @@ def date_of(text: str) -> date | np.datetime64:
     if abs(year) >= 10**9:
         raise FilterError(f"{_shown(text)} is too far away for a date")
     try:
-        # The calendar repeats every 400 years, so one that Python knows tells whether there is such a day.
+        # The calendar repeats every 400 years, so a year that Python supports tells whether the day exists.
         known = date(year if 1 <= year <= 9999 else year % 400 + 400, month, day)
     except ValueError as error:
         raise FilterError(f"{_shown(text)} is no date: {error}") from error
@@ -71,7 +71,7 @@ def date_of(text: str) -> date | np.datetime64:
 
 
 def timestamp_of(text: str) -> datetime | np.datetime64:
-    """The instant of a literal, in UTC if no zone is given; nanoseconds count.
+    """Return the timestamp of a literal, in UTC if no zone is given, down to nanoseconds.
 
     >>> timestamp_of("2020-01-02T03:04:05Z"), timestamp_of("2020-01-02T03:04:05.123456789+01:00")
     (datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
@@ -95,7 +95,7 @@ def timestamp_of(text: str) -> datetime | np.datetime64:
 
 
 def _offset(text: str, zone: str | None) -> int:
-    """The seconds that a zone is ahead of UTC."""
+    """Return the offset of a zone from UTC in seconds; positive to the east."""
     if zone is None or zone in "Zz":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:])
@@ -105,7 +105,7 @@ def _offset(text: str, zone: str | None) -> int:
 
 
 def _instant(text: str, nanoseconds: int) -> datetime | np.datetime64:
-    """So many nanoseconds after 1970 began in UTC: a datetime if that can say it."""
+    """Return the instant `nanoseconds` after 1970-01-01 UTC: a datetime if it can hold it, else a datetime64."""
     if nanoseconds % 1000 == 0:
         try:
             return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)

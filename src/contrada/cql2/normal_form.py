@@ -1,8 +1,8 @@
-"""Any nesting of AND, OR and NOT to a predicate: NOT goes to the leaves, and AND below OR (disjunctive normal form).
+"""Turn any nesting of AND, OR and NOT into a predicate: NOT moves to the leaves, AND below OR (normal form).
 
-Logic is three-valued, and stays so: De Morgan's laws and distribution hold with unknown too, and every constraint has a
-negation that is unknown where it is. Nothing is dropped as always true but what says TRUE. How many filters there will
-be is known before the first is made.
+Logic is three-valued: De Morgan's laws and distribution also hold for unknown, and every constraint has a negation
+that is unknown exactly where the constraint is. Only TRUE itself is dropped as always true. The number of filters is
+known before the first is made.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from contrada.cql2.syntax import Fault, Node, Operation
 from contrada.limits import limit, variable
 from contrada.model import Constraint, Filter, Predicate
 
-UNCOUNTED = 10**15  # sizes are not counted further than this
-CONTRARY = {"and": "or", "or": "and"}
+MAX_COUNTED = 10**15  # larger sizes are not counted exactly
+NEGATED_JOIN = {"and": "or", "or": "and"}
 
 Conjunction: TypeAlias = tuple[int, ...]  # the numbers of its constraints
 
 
 class ExpressionPart(NamedTuple):
-    """A piece of an expression with all NOTs above it taken in: AND or OR of later parts, or a leaf."""
+    """A part of an expression, NOTs above it applied: AND or OR of later parts, or a leaf."""
 
     node: Node
     joins: str  # "and", "or", or "" for a leaf
@@ -31,14 +31,14 @@ class ExpressionPart(NamedTuple):
 
 
 class ExpansionSize(NamedTuple):
-    """How many filters a part takes, and constraints in all of them together."""
+    """The number of filters that a part expands to, and of constraints in all of them."""
 
     filters: int
     constraints: int
 
 
 def predicate_of(root: Node) -> Predicate:
-    """The predicate that an expression asks for; a Fault if it is always or never true, or too large."""
+    """Return the predicate of an expression; raise a Fault if it is always or never true, or too large."""
     parts = _parts(root)
     sizes: list[ExpansionSize] = [ExpansionSize(0, 0)] * len(parts)
     for number in reversed(range(len(parts))):
@@ -56,19 +56,19 @@ def predicate_of(root: Node) -> Predicate:
 
 
 def _parts(root: Node) -> list[ExpressionPart]:
-    """The parts of an expression, each before those that it joins; without recursion, however deep it is."""
+    """Return the parts of an expression, each before the parts that it joins; without recursion, to allow any depth."""
     parts: list[ExpressionPart] = []
-    waiting: list[tuple[Node, bool, int]] = [(root, False, -1)]  # a node, whether NOT is above it, who joins it
+    waiting: list[tuple[Node, bool, int]] = [(root, False, -1)]  # node, whether it is negated, the part that joins it
     while waiting:
         node, is_negated, above = waiting.pop()
         while isinstance(node, Operation) and node.name == "not":
             node, is_negated = _only(node), not is_negated
         if above >= 0:
             parts[above].parts.append(len(parts))
-        if isinstance(node, Operation) and node.name in CONTRARY:
+        if isinstance(node, Operation) and node.name in NEGATED_JOIN:
             if not node.arguments:
                 raise Fault(node.at, f"{node.name.upper()} needs conditions")
-            joins = CONTRARY[node.name] if is_negated else node.name
+            joins = NEGATED_JOIN[node.name] if is_negated else node.name
             waiting += [(argument, is_negated, len(parts)) for argument in reversed(node.arguments)]
             parts.append(ExpressionPart(node, joins, [], False))
         else:
@@ -86,7 +86,7 @@ def _only(node: Operation) -> Node:
 
 
 def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
-    """The size of a part, from those of the parts that it joins."""
+    """Return the size of a part, from the sizes of the parts that it joins."""
     if not part.joins:
         return ExpansionSize(int(part.leaf is not False), int(isinstance(part.leaf, Constraint)))
     below = [sizes[number] for number in part.parts]
@@ -96,20 +96,20 @@ def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
         filters = 1
         constraints = 0
         for size in below:
-            constraints = min(constraints * size.filters + size.constraints * filters, UNCOUNTED)
-            filters = min(filters * size.filters, UNCOUNTED)
-    return ExpansionSize(min(filters, UNCOUNTED), min(constraints, UNCOUNTED))
+            constraints = min(constraints * size.filters + size.constraints * filters, MAX_COUNTED)
+            filters = min(filters * size.filters, MAX_COUNTED)
+    return ExpansionSize(min(filters, MAX_COUNTED), min(constraints, MAX_COUNTED))
 
 
 def _check(node: Node, size: ExpansionSize) -> None:
-    """Refuse what is too large. Parts come before those that join them, so it is the smallest such part."""
+    """Raise a Fault if the expansion is too large. Inner parts are checked first, so the smallest one is reported."""
     most_filters, most_constraints = limit("filters"), limit("constraints")
     if size.filters > most_filters:
-        count = "more than 10^15" if size.filters == UNCOUNTED else f"{size.filters:,}"
+        count = "more than 10^15" if size.filters == MAX_COUNTED else f"{size.filters:,}"
         message = f"this part would take {count} filters, as an OR of ANDs, and at most {most_filters:,} are taken"
         message += f" ({variable('filters')})"
     elif size.constraints > most_constraints and size.filters > 1:
-        count = "more than 10^15" if size.constraints == UNCOUNTED else f"{size.constraints:,}"
+        count = "more than 10^15" if size.constraints == MAX_COUNTED else f"{size.constraints:,}"
         message = f"this part would take {size.filters:,} filters with {count} constraints, as an OR of ANDs"
         message += f", and at most {most_constraints:,} are taken ({variable('constraints')})"
     else:
@@ -118,7 +118,7 @@ def _check(node: Node, size: ExpansionSize) -> None:
 
 
 def _expanded(parts: list[ExpressionPart]) -> tuple[list[Constraint], list[Conjunction]]:
-    """The distinct constraints, and the conjunctions of them whose disjunction the first part is."""
+    """Return the distinct constraints, and the expression as a list of conjunctions of their numbers."""
     numbers: dict[Constraint, int] = {}
     expanded: list[list[Conjunction]] = [[]] * len(parts)
     for number in reversed(range(len(parts))):

@@ -1,4 +1,4 @@
-"""What subscriptions may ask in: predicates and their parts, CQL2 text, CQL2 JSON."""
+"""Turn a query in any form (predicate, filter, constraint, CQL2 text, CQL2 JSON) into a predicate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Asked: TypeAlias = Constraint | Filter | Predicate | str | Mapping[str, Any]
 
 
 def asked_predicate(what: Asked) -> Predicate:
-    """The predicate that is asked.
+    """Return the predicate of a query.
 
     >>> print(asked_predicate("5 < severity"))
     severity > 5
@@ -29,7 +29,7 @@ def asked_predicate(what: Asked) -> Predicate:
 
 
 def bound_predicate(what: Asked) -> Predicate:
-    """The predicate that is asked; a template, whose columns have no values yet, is a FilterError.
+    """Return the predicate of a query; raise FilterError for a template, whose columns have no values.
 
     >>> bound_predicate("severity > $least")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Text to tokens. A geometry literal is one token, and so is a list of plain literals: most of a long text is these."""
+"""Split CQL2 text into tokens. A geometry literal, or a list of plain literals, is one token: they fill long texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contrada.cql2.syntax import Fault
 from contrada.limits import limit, variable
 
 KEYWORDS = {word: word for word in ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "IS", "NULL", "TRUE", "FALSE")}
-# Operators where an operator can stand, after what can end an operand, and else names like any other.
+# Operators only where an operator can stand, after the end of an operand; otherwise ordinary names.
 KEYWORDS |= {"DIV": "ARITHMETIC", "PREFIX": "TEXTUAL", "SUFFIX": "TEXTUAL", "CONTAINS": "TEXTUAL"}
 OPERANDS = {"NAME", "NUMBER", "STRING", "COLUMN", "GEOMETRY", "RPAR", "TRUE", "FALSE", "NULL"}
 OTHER_GEOMETRIES = {"LINESTRING", "MULTILINESTRING", "MULTIPOINT", "GEOMETRYCOLLECTION"}
@@ -19,7 +19,7 @@ SYMBOLS = {"(": "LPAR", ")": "RPAR", ",": "COMMA"}
 SYMBOLS |= dict.fromkeys("+-", "SIGN") | dict.fromkeys("*/%^", "ARITHMETIC")
 SYMBOLS |= dict.fromkeys(("=", "<", "<=", ">", ">=", "<>", "!="), "COMPARE")
 
-# Quantifiers are possessive: no place is looked at twice, whatever the text.
+# Quantifiers are possessive, so no text makes the scanner backtrack.
 _WORD = r"(?:[^\W\d]|:)[\w.:]*+"
 _QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
 _STRING = r"'[^']*+(?:''[^']*+)*+'"
@@ -39,7 +39,7 @@ _BRACKET = re.compile(r"[()]")
 
 
 class Token(NamedTuple):
-    """A token: its type, as the grammar calls it, its text, and where it begins and ends."""
+    """A token: its type in the grammar, its text, its start and end."""
 
     type: str
     text: str
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text; a Fault where there is none, where it is nested too deeply, or joins too many terms.
+    """Yield the tokens of a text; raise a Fault at an invalid character, or beyond the limits of nesting and terms.
 
     >>> [token.type for token in tokens("a IN (1, 2) AND inside(b, POINT(1 2))")]
     ['NAME', 'IN', 'LITERALS', 'AND', 'NAME', 'LPAR', 'NAME', 'COMMA', 'GEOMETRY', 'RPAR']
@@ -67,22 +67,22 @@ def tokens(text: str) -> Iterator[Token]:
             raise Fault((token.start, token.end), nested_too_deeply())
         if last in ("AND", "OR"):
             joints += 1
-            if joints >= most:  # before the parser reads them all: it takes 0.1 ms for each
+            if joints >= most:  # checked here, because the parser takes 0.1 ms for each
                 raise Fault((token.start, token.end), too_many_terms())
 
 
 def nested_too_deeply() -> str:
-    """Why a filter is refused that is nested beyond the limit."""
+    """Return the message for a filter nested beyond the limit."""
     return f"nested more than {limit('filter_nesting')} deep ({variable('filter_nesting')})"
 
 
 def too_many_terms() -> str:
-    """Why a filter is refused that joins more terms than the limit."""
+    """Return the message for a filter that joins more terms than the limit."""
     return f"more than {limit('terms'):,} terms joined by AND and OR ({variable('terms')})"
 
 
 def _token(text: str, place: int, last: str, before: str) -> Token | None:
-    """The token at a place or after the white space there, given the two before it; None at the end."""
+    """Return the token after white space at `place`, given the types of the two tokens before; None at the end."""
     if last == "IN" and (listed := LITERALS.match(text, place)):
         return Token("LITERALS", listed.group(1), *listed.span(1))
     match = TOKEN.match(text, place)
@@ -111,7 +111,7 @@ def _token(text: str, place: int, last: str, before: str) -> Token | None:
 
 
 def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
-    """A whole geometry literal, up to the bracket that closes it."""
+    """Return a whole geometry literal, up to its closing bracket."""
     if kind in OTHER_GEOMETRIES:
         message = f"{kind} is no value here: write a POLYGON, MULTIPOLYGON, POINT or BBOX"
         raise Fault((start, opened.end()), message)
@@ -129,7 +129,7 @@ def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
 
 
 def _reason(text: str, place: int) -> str:
-    """Why there is no token at a place."""
+    """Return why there is no token at `place`."""
     character = text[place]
     if character == "'":
         return "this text is not closed: it needs another ' (and within text a ' is written '')"

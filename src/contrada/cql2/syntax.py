@@ -1,4 +1,4 @@
-"""What text and JSON are read into: operations, attributes and values, as CQL2 JSON nests them, each with its place."""
+"""Syntax tree of CQL2 text and JSON: operations, attributes and values, each with its position in the source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class Pointer:
-    """A JSON pointer as a chain: one string for each value below many levels would take the square of the input.
+    """A JSON pointer as a linked list: a string for each nested value would take quadratic memory.
 
     >>> str(Pointer().to("args").to(1))
     '/args/1'
@@ -18,7 +18,7 @@ class Pointer:
         self.above, self.step = above, step
 
     def to(self, step: str | int) -> Pointer:
-        """The pointer to a member or an item of what this points to."""
+        """Return the pointer to a member or an item of this value."""
         return Pointer(self, step)
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Pointer:
         return "".join(reversed(steps))
 
 
-Place: TypeAlias = tuple[int, int] | Pointer  # where text begins and ends, or where JSON does
+Place: TypeAlias = tuple[int, int] | Pointer  # start and end in text, or a pointer into JSON
 
 
 class Value(NamedTuple):
@@ -48,9 +48,9 @@ class Attribute(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """An operator or function, named as in CQL2 JSON and in lower case, and what it is applied to.
+    """An operator or function, named in lower case as in CQL2 JSON, with its arguments.
 
-    `at` is the place of the whole, `sign` that of the operator.
+    `at` is the position of the whole operation, `sign` that of the operator.
     """
 
     name: str
@@ -63,7 +63,7 @@ Node: TypeAlias = Value | Attribute | Operation
 
 
 class Fault(Exception):
-    """Something is wrong at a place; whoever knows the source makes a LanguageError of it."""
+    """An error at a position; the caller that has the source turns it into a LanguageError."""
 
     def __init__(self, at: Place, message: str, expected: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What CQL2 has and Contrada has not: why, and what works instead."""
+"""CQL2 features that Contrada does not have: why, and what to write instead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INSTEAD = {
 
 
 def refusal(name: str) -> str:
-    """Why an operation cannot be asked for.
+    """Return why an operation is not supported, and what to write instead.
 
     >>> print(refusal("s_crosses"))
     S_CROSSES is not there: only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS

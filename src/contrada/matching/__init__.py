@@ -1,4 +1,4 @@
-"""Messages against subscriptions: the forwarding table."""
+"""Match messages against subscriptions with a forwarding table."""
 
 from contrada.matching.answer import ManyMatches, Matches
 from contrada.matching.explain import Explanation

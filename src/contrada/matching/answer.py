@@ -1,4 +1,4 @@
-"""Answers: read-only set-like views over arrays of rows, and the answers to a batch of messages."""
+"""Answers to `match` and `match_many`: read-only, set-like views over sorted arrays of row numbers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ By = Literal["subscriber", "subscription"]
 
 
 class Matches(Set[Name]):
-    """The subscribers, or the keys of the subscriptions, that a message goes to.
+    """The subscribers, or the keys of the subscriptions, that match a message.
 
-    Set-like and read-only: `in`, `len`, iteration, comparison and set operations work; no name is made before someone
-    asks for it. `rows` are their rows in the table, sorted; they stay right whatever happens to the table.
+    Set-like and read-only: `in`, `len`, iteration, comparison and set operations work. Names are looked up only when
+    they are read. `rows` holds their rows in the table, sorted; later updates of the table do not change the answer.
     """
 
     __slots__ = ("_names", "rows")
@@ -52,25 +52,27 @@ class Matches(Set[Name]):
 
 
 class TableNames(NamedTuple):
-    """Whose the rows of a table are: the names of subscribers, for each subscription the row of its subscriber (None:
-    its own row), and the keys of subscriptions, if there are any."""
+    """The names behind the rows of a table.
+
+    `subscription_subscriber[k]` is the subscriber row of subscription k (None: row k). `keys` is None without keys.
+    """
 
     subscribers: Names
     subscription_subscriber: NDArray[np.int32] | None
     keys: Names | None
 
     def of_subscriptions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of the subscribers of subscriptions."""
+        """Return the subscriber rows of the subscriptions in `rows`."""
         whose = self.subscription_subscriber
         return rows if whose is None else whose[rows].astype(np.int64)
 
 
 class ManyMatches(Sequence[Matches]):
-    """The answers to a batch of messages: `answer[i]` is what `match` says of message i.
+    """The answers to a batch of messages: `answer[i]` equals what `match` returns for message i.
 
-    `keys(i)` and `subscribers(i)` list names; `to_arrow()` is a table of all pairs. Message i goes to
-    `rows[offsets[i]:offsets[i + 1]]`, sorted rows of the table: of subscriptions or of subscribers, as `by` says.
-    Rejected messages go to nobody; `rejected` says why.
+    `keys(i)` and `subscribers(i)` list names; `to_arrow()` returns a table of all pairs. Message i matches the sorted
+    rows `rows[offsets[i]:offsets[i + 1]]`: rows of subscribers if `by` is "subscriber", else of subscriptions.
+    A rejected message matches nothing; `rejected` holds the reasons.
 
     >>> from contrada import ForwardingTable
     >>> table = ForwardingTable()
@@ -111,23 +113,23 @@ class ManyMatches(Sequence[Matches]):
         return Matches(self._rows_of(index), names)
 
     def keys(self, index: int) -> list[Name]:
-        """The keys of the subscriptions that message `index` satisfies; an answer by subscriber has none."""
+        """Return the keys of the subscriptions that message `index` satisfies; an error in an answer by subscriber."""
         if self.by == "subscriber":
             raise ArgumentError('an answer by subscriber has no keys: ask `match_many(messages, by="subscription")`')
         names = self._keys()
         return [names[row] for row in self._rows_of(index).tolist()]
 
     def subscribers(self, index: int) -> list[Name]:
-        """The subscribers that message `index` goes to, each once."""
+        """Return the subscribers that message `index` goes to, each once."""
         rows = self._rows_of(index)
         if self.by == "subscription":
             rows = np.unique(self._owners.of_subscriptions(rows))
         return [self._owners.subscribers[row] for row in rows.tolist()]
 
     def to_arrow(self) -> Any:
-        """An Arrow table of all pairs: `message`, the number of a message; `key` if by subscription; `subscriber`.
+        """Return an Arrow table of all pairs: `message` (its position), `key` (if by subscription), `subscriber`.
 
-        Names are integers where all of a column are, and else text.
+        A column of names has integers if all its names are integers, else text.
         """
         import pyarrow as pa
 
@@ -149,7 +151,7 @@ class ManyMatches(Sequence[Matches]):
 
 
 def _name_column(names: Names, rows: NDArray[np.int64]) -> Any:
-    """The names of rows as a column of Arrow."""
+    """Return the names of `rows` as an Arrow array."""
     import pyarrow as pa
 
     chosen = names.chosen(rows)

@@ -1,4 +1,4 @@
-"""Batches of messages: lists of mappings, or Arrow tables with a column per attribute."""
+"""Read batches of messages: lists of mappings, or Arrow tables with one column per attribute."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from contrada.geometry.faults import FaultCode
 from contrada.geometry.mixed import ValueRows, is_null, parts_by_crs
 from contrada.matching.together import Checked
 
-MEET = "subscriptions and message"  # of which an error says that their systems differ
+CRS_ERROR_PREFIX = "subscriptions and message"  # start of the error for a CRS that differs
 Reader = Callable[[Any], Checked]
 
 
 def messages_of(messages: Any, read: Reader, asked: Collection[str]) -> tuple[list[Checked | None], list[Rejection]]:
-    """The messages of a batch, None for those that are rejected, and the rejections by row."""
+    """Return the messages of a batch, None in place of rejected ones, and the rejections sorted by row."""
     if is_arrow(messages):
         rows, bad = rows_of(as_table(messages, asked), asked)
     elif isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
@@ -40,22 +40,22 @@ def messages_of(messages: Any, read: Reader, asked: Collection[str]) -> tuple[li
 
 
 def is_arrow(messages: Any) -> bool:
-    """True for what offers one of the Arrow interfaces: tables, record batches, data frames."""
+    """Return True if `messages` has an Arrow interface: a table, record batch or data frame."""
     return hasattr(messages, "__arrow_c_stream__") or hasattr(messages, "__arrow_c_array__")
 
 
 def as_table(messages: Any, asked: Collection[str]) -> Any:
-    """An Arrow table, with an attribute to a column, of what offers one of the Arrow interfaces."""
+    """Return `messages`, which has an Arrow interface, as an Arrow table with one column per attribute."""
     return attributes_of(table_of(messages), asked)
 
 
 def asked_columns(table: Any, asked: Container[str]) -> list[str]:
-    """The columns that subscriptions have asked for; others are never read, so their values cannot be bad."""
+    """Return the columns that subscriptions ask about; other columns are never read, so they cannot be bad."""
     return [name for name in table.column_names if name in asked]
 
 
 def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRows], list[Rejection]]:
-    """A geometry column of messages, in the CRS of the subscriptions; nulls are absent, not bad."""
+    """Return the values of geometry column `name` in the CRS `crs`, and the rejections; nulls are not rejected."""
     mixed = parts_by_crs(table.column(name))
     good: list[ValueRows] = []
     bad = [item for item in mixed.rejected if not is_null(item)]
@@ -64,5 +64,5 @@ def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRo
             common_crs(crs, part.column.crs)
             good.append(part)
         except CrsError as error:
-            bad += [Rejection(row, f"{MEET}: {error}", FaultCode.OTHER_CRS) for row in part.rows.tolist()]
+            bad += [Rejection(row, f"{CRS_ERROR_PREFIX}: {error}", FaultCode.OTHER_CRS) for row in part.rows.tolist()]
     return good, [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in bad]

@@ -1,4 +1,4 @@
-"""Buffer: the youngest level of a table. It grows at the end, behind what its earlier views show, and is scanned."""
+"""Buffer: the youngest level of a table, not packed yet. New filters go at the end; matching scans all of them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from contrada.matching.residual import Constraints, Residual
 from contrada.model import Constraint, Predicate
 from contrada.model.types import Asked
 
-ROOM = 256  # constraints that fit before an array is replaced by a larger one
-VERTICES = 12  # of a region, of which most have fewer
+INITIAL_CAPACITY = 256  # constraints that fit before an array is reallocated
+INITIAL_VERTICES_PER_REGION = 12  # most regions have fewer vertices
 
 
 class Buffer:
-    """Filters that were added one by one; `level` shows all of them, and never those that come later."""
+    """Filters that were added one by one. `level` shows the filters added so far and never changes later."""
 
     def __init__(self, places: Places) -> None:
         self.level = EMPTY
@@ -38,7 +38,7 @@ class Buffer:
         self._local = threading.local()
 
     def append(self, first: int, predicate: Predicate) -> Level:
-        """Add the filters of a predicate, numbered from `first` on; returns the level that shows them too."""
+        """Add the filters of `predicate`, numbered from `first` on; return a new level that includes them."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
         scalars, scanned = self.level.scalars, self._scanned
         reached: dict[Place, Growing | GrowingOwn] = {}
@@ -55,7 +55,7 @@ class Buffer:
                     reached.update([_grown(self._reached, number, constraint)])
                 else:
                     further.update([_grown(self._further, number, constraint)])
-        # Views once, after the last filter: a predicate may have thousands.
+        # Make the views once, after the last filter: a predicate may have thousands of filters.
         trees |= {place: grown.tree() for place, grown in reached.items()}
         checks |= {place: grown.checks() for place, grown in further.items()}
         if self._scanned > scanned:
@@ -64,7 +64,7 @@ class Buffer:
         return self.level
 
     def _append_scalars(self, number: int, constraints: list[Constraint]) -> None:
-        """Add the scalar constraints of a filter, which is found by them."""
+        """Add the scalar constraints of filter `number`; messages reach the filter through them."""
         for constraint in sorted(constraints, key=_width):
             self._raw.append(number, self._places.number(constraint.place), constraint.test)
         self._scanned += 1
@@ -73,7 +73,7 @@ class Buffer:
 def _grown(
     places: dict[Place, Growing | GrowingOwn], number: int, constraint: Constraint
 ) -> tuple[Place, Growing | GrowingOwn]:
-    """Add a constraint of a filter at its place; returns the place and what stands there."""
+    """Add a constraint of filter `number` at its slot; return the slot and its growing arrays."""
     assert constraint.kind is not None
     place = (constraint.attribute, constraint.kind)
     grown = places.get(place)
@@ -85,13 +85,13 @@ def _grown(
 
 
 def _width(constraint: Constraint) -> int:
-    """Which constraints to look at first, roughly: those that ask for one value, then intervals, then negations."""
+    """Return a sort key, most selective first: constraints on one value, then intervals, then negations."""
     test = constraint.test
     return 0 if test.asks == 0 and test.low == test.high else 1 + test.asks
 
 
 def _breadth(constraint: Constraint) -> tuple[bool, float]:
-    """How much of the messages a constraint lets through, roughly: reach filters through the narrowest."""
+    """Return a sort key that estimates how many messages pass; filters are reached through the smallest key."""
     if isinstance(constraint.operator, str):
         return False, 0.0
     if isinstance(constraint.value, Region):
@@ -101,7 +101,7 @@ def _breadth(constraint: Constraint) -> tuple[bool, float]:
 
 
 class GrowingOwn:
-    """Constraints of an added type at one place. A view of them stays what it was."""
+    """Constraints of an added type at one slot. Views made earlier do not change."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -117,27 +117,27 @@ class GrowingOwn:
         return OwnConstraints(np.array(self._filters, np.int32), list(self._asked), self._kind)
 
     def tree(self) -> OwnIndex:
-        """A view that answers messages by a scan."""
+        """Return a view that matches messages by a scan."""
         return OwnIndex(self._part(), is_scan=True)
 
     def checks(self) -> OwnChecks:
-        """A view that is asked filter by filter."""
+        """Return a view that tests the constraints of given filters."""
         return self._part().checks()
 
 
 class Growing:
-    """Constraints on regions or points at one place, in arrays with room at the end. A view stays what it was."""
+    """Constraints on regions or points at one slot, in arrays with spare room. Views made earlier do not change."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._filters = np.empty(ROOM, np.int32)
-        self._masks = np.empty(ROOM, np.uint8)
-        self._spanned = 0  # filters from that of the first constraint to that of the last
-        self._offsets = np.zeros(ROOM + 1, np.int32)  # by filter, from the first on
-        self._numbers = frozen(np.arange(ROOM + 1, dtype=np.int32))
+        self._filters = np.empty(INITIAL_CAPACITY, np.int32)
+        self._masks = np.empty(INITIAL_CAPACITY, np.uint8)
+        self._spanned = 0  # last filter number - first filter number + 1
+        self._offsets = np.zeros(INITIAL_CAPACITY + 1, np.int32)  # by filter number - first filter number
+        self._numbers = frozen(np.arange(INITIAL_CAPACITY + 1, dtype=np.int32))
 
     def append(self, number: int, constraint: Constraint) -> None:
-        """Add a constraint of filter `number`, which is not less than those before it."""
+        """Add a constraint of filter `number`; filter numbers must not decrease."""
         mask, value = constraint.relations.mask, constraint.value
         n = self._count
         self._filters = with_room(self._filters, n, 1)
@@ -148,7 +148,7 @@ class Growing:
         self._count = n + 1
 
     def _append_offset(self, number: int) -> None:
-        """Note where the constraints of a filter end. Earlier views end with an earlier filter: they stay."""
+        """Record where the constraints of filter `number` end. Earlier views end before it and do not change."""
         n, before = self._count, self._spanned
         self._spanned = spanned = number - self._filters.item(0) + 1
         self._offsets = with_room(self._offsets, before + 1, spanned - before)
@@ -156,13 +156,13 @@ class Growing:
         self._offsets[spanned] = n + 1
 
     def checks(self) -> Residual:
-        """A view of the constraints, sorted by filter, that is asked filter by filter."""
+        """Return a view, sorted by filter, that tests the constraints of given filters."""
         n = self._count
         part = Constraints(_shown(self._filters, n), _shown(self._masks, n), self._items()[0])
         return Residual(part, _shown(self._offsets, self._spanned + 1))
 
     def tree(self) -> PackedTree:
-        """A view of the constraints that answers messages by a scan."""
+        """Return a view that matches messages by a scan."""
         n = self._count
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
@@ -173,16 +173,16 @@ class Growing:
         raise NotImplementedError
 
     def _items(self) -> tuple[RegionArray | PointArray, tuple[Any, ...]]:
-        """The values as a column and as match kernels take them."""
+        """Return the values as a column, and as arrays for the match kernels."""
         raise NotImplementedError
 
 
 class GrowingPoints(Growing):
-    """Constraints against points."""
+    """Constraints on points."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._xy = np.empty((ROOM, 2))
+        self._xy = np.empty((INITIAL_CAPACITY, 2))
 
     def _append_value(self, value: Point) -> None:
         self._xy = with_room(self._xy, self._count, 1)
@@ -194,17 +194,17 @@ class GrowingPoints(Growing):
 
 
 class GrowingRegions(Growing):
-    """Constraints against regions; those with many vertices bring their edge index along."""
+    """Constraints on regions; regions with many vertices are stored with their edge index."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._rings = self._vertices = self._boxes = self._large = 0  # how many there are
+        self._rings = self._vertices = self._boxes = self._large = 0  # entries in use
         self._most_rings = 1
-        self._xy = np.empty((ROOM * VERTICES, 2))
-        self._ring_offsets = np.zeros(2 * ROOM, np.int64)
-        self._region_offsets = np.zeros(ROOM + 1, np.int32)
-        self._flags = np.empty(2 * ROOM, np.uint8)
-        self._bounds = np.empty((ROOM, 4))
+        self._xy = np.empty((INITIAL_CAPACITY * INITIAL_VERTICES_PER_REGION, 2))
+        self._ring_offsets = np.zeros(2 * INITIAL_CAPACITY, np.int64)
+        self._region_offsets = np.zeros(INITIAL_CAPACITY + 1, np.int32)
+        self._flags = np.empty(2 * INITIAL_CAPACITY, np.uint8)
+        self._bounds = np.empty((INITIAL_CAPACITY, 4))
         self._chain_boxes = np.empty((0, 4))
         self._large_items = np.empty(0, np.int32)
         self._large_bases = np.empty(0, np.int64)
@@ -253,7 +253,7 @@ class GrowingRegions(Growing):
 
 
 def _shown(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """A read-only view of what is there."""
+    """Return a read-only view of the first `count` entries."""
     view = array[:count]
     view.setflags(write=False)
     return view

@@ -1,4 +1,4 @@
-"""A table built from Arrow tables of subscriptions, batch after batch: bad rows are set aside, the rest go in."""
+"""Build a table from Arrow tables of subscriptions, batch by batch; bad rows are rejected, the others added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contrada.model import Predicate
 
 
 class RejectedRow(NamedTuple):
-    """A row that became no subscription: its number among all rows, its key as text if it has one, and why."""
+    """A rejected row: its number among all rows, its key as text (None if it has none), and the reason."""
 
     row: int
     key: str | None
@@ -26,10 +26,10 @@ class RejectedRow(NamedTuple):
 
 
 class TableBuilder:
-    """Subscriptions from rows: of `key`, `subscriber` and `filter` in CQL2, or of the columns of a template.
+    """Add subscriptions from rows: columns `key`, `subscriber` and `filter` (CQL2), or the columns of a template.
 
-    Keys default to the number of the row among all rows, subscribers to the key. What the rows of a batch are refused
-    for is found row by row, so one bad row costs nothing but itself.
+    The default key is the number of the row among all rows; the default subscriber is the key. Rows are rejected one by
+    one, so a bad row does not affect the others.
 
     >>> import pyarrow as pa
     >>> builder = TableBuilder()
@@ -41,12 +41,12 @@ class TableBuilder:
 
     def __init__(self, template: Predicate | None = None, table: ForwardingTable | None = None) -> None:
         self.table = ForwardingTable() if table is None else table
-        self.rows = 0  # seen so far
+        self.rows = 0  # rows read so far
         self._template = template
         self._kinds: dict[str, type] = {}
 
     def add(self, rows: Any) -> list[RejectedRow]:
-        """Subscribe the rows of an Arrow table; returns those that are bad, sorted."""
+        """Subscribe the rows of an Arrow table; return the rejected rows, sorted."""
         numbers = np.arange(self.rows, self.rows + rows.num_rows)
         self.rows += rows.num_rows
         if self._template is None:
@@ -83,7 +83,7 @@ class TableBuilder:
 
         try:
             reasons = row_faults(rows, self._kinds, pattern_columns(self._template))
-        except CrsError:  # of one column: in halves each row is of its own
+        except CrsError:  # several CRS in one column: halving ends with one row, which has one CRS
             half = len(numbers) // 2
             first = self._add_bound(rows.slice(0, half), numbers[:half])
             return first + self._add_bound(rows.slice(half), numbers[half:])
@@ -96,7 +96,7 @@ class TableBuilder:
         return rejected + self._subscribe(rows, numbers)
 
     def _subscribe(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
-        """Subscribe rows; if that is refused, the keys that are in use go, then half by half what else is bad."""
+        """Subscribe rows; on an error reject keys in use, then halve the batch until each bad row is alone."""
         assert self._template is not None
         if not rows.num_rows:
             return []
@@ -119,7 +119,7 @@ class TableBuilder:
 
 
 def _wanted(rows: Any, template: Predicate) -> Any:
-    """The columns that a template asks for, and the names; one that is missing is an error."""
+    """Return the columns that `template` names, with `key` and `subscriber`; raise FilterError if one is missing."""
     asked = template_columns(template)
     table = attributes_of(rows, {*asked, "key", "subscriber"})
     for name in asked:
@@ -129,6 +129,6 @@ def _wanted(rows: Any, template: Predicate) -> Any:
 
 
 def _text(rows: Any, row: int) -> str | None:
-    """The key of a row as text."""
+    """Return the key of a row as text."""
     key = rows.column("key")[row].as_py()
     return None if key is None else str(key)

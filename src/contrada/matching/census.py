@@ -1,8 +1,8 @@
-"""Census of attributes: which ones subscriptions ask for that no message has, or that messages have with another type.
+"""Census of attributes: find attributes that subscriptions ask about but messages lack or have with another type.
 
-Subscriptions that ask for such attributes match nothing, and nothing else says so. `contrada match`, with and without
-Spark, and `contrada stream` keep one census each and print its lines in their summaries. Counting takes one pass over
-the types of the attributes that are asked for, batch by batch; a column of Arrow is counted by its null count.
+Subscriptions on such attributes match nothing, and no error says so. `contrada match`, with and without Spark, and
+`contrada stream` keep one census each and print its lines in their summaries. Counting takes one pass per batch over
+the types of the attributes that subscriptions ask about; an Arrow column is counted by its null count.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from contrada.model.forms import PRESENT, TEXT
 from contrada.model.values import KIND_NAMES
 
 SPATIAL = "region or point"
-ANYTHING = "anything"  # asked for by `is null` or by an added type: values of every type will do
-SHOWN = 10  # attributes in a line
+ANYTHING = "anything"  # kind of `is null` and of added types: a value of any type may satisfy them
+MAX_LISTED_ATTRIBUTES = 10  # in one line
 _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("boolean", (bool, np.bool_)),
     ("duration", (timedelta, np.timedelta64)),
@@ -39,10 +39,10 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
 def kinds_by_attribute(
     places: Iterable[Sequence[Any]], spatial: Iterable[Sequence[Any]], others: Iterable[str] = ()
 ) -> dict[str, list[str]]:
-    """Return the kinds of values that each attribute is asked for.
+    """Return, by attribute, the kinds of values that subscriptions ask for.
 
-    `places` are attributes with forms of scalars, `spatial` attributes with the names of types; of `others` nothing
-    more is known than that they are asked for.
+    `places` holds pairs of an attribute and a scalar form, `spatial` pairs of an attribute and a type name, `others`
+    attributes whose kind is unknown.
 
     >>> kinds_by_attribute([("severity", 0), ("severity", 8)], [("area", "region")])
     {'area': ['region or point'], 'severity': ['number', 'text']}
@@ -59,7 +59,7 @@ def kinds_by_attribute(
 
 
 def kind_of_type(kind: type) -> str:
-    """Return the kind of values that a type of Python or NumPy has; the type's name if no operator asks about it.
+    """Return the kind of values of a Python or NumPy type; the name of the type if no operator takes such values.
 
     >>> kind_of_type(float), kind_of_type(bool), kind_of_type(Region), kind_of_type(set)
     ('number', 'boolean', 'region or point', 'set')
@@ -71,7 +71,7 @@ def kind_of_type(kind: type) -> str:
 
 
 def kind_of_column(values: Any) -> str:
-    """Return the kind of values that an Arrow column has.
+    """Return the kind of values in an Arrow column.
 
     >>> import pyarrow as pa
     >>> kind_of_column(pa.array([1.5])), kind_of_column(pa.array(["a"])), kind_of_column(pa.array([[1]]))
@@ -94,7 +94,7 @@ def kind_of_column(values: Any) -> str:
 
 
 class Census:
-    """How many messages had each attribute that is asked for, by kind of value.
+    """Count the messages that have each attribute subscriptions ask about, by kind of value.
 
     >>> census = Census({"level": ["number"], "severity": ["number"]})
     >>> census.add([{"severity": "3"}, {"severity": 4}])
@@ -110,7 +110,7 @@ class Census:
         self.ask(asked or {})
 
     def ask(self, asked: Mapping[str, Sequence[str]]) -> None:
-        """Add kinds that attributes are asked for."""
+        """Add attributes and the kinds of values that subscriptions ask for."""
         for attribute, kinds in asked.items():
             self.asked[attribute] = sorted({*self.asked.get(attribute, ()), *kinds})
             self.seen.setdefault(attribute, Counter())
@@ -148,7 +148,7 @@ class Census:
                 self.seen[attribute][kind_of_column(column)] += len(column) - column.null_count
 
     def add_counts(self, attribute: str, kind: str, count: int) -> None:
-        """Count an attribute that so many messages had with one kind of values."""
+        """Count `count` messages that have `attribute` with values of `kind`."""
         if count and attribute in self.seen:
             self.seen[attribute][kind] += count
 
@@ -157,7 +157,7 @@ class Census:
         return json.dumps({"asked": self.asked, "seen": self.seen, "messages": self.messages})
 
     def merge(self, text: str) -> None:
-        """Add the census that `to_json` of another process gave."""
+        """Add a census that `to_json` returned in another process."""
         other = json.loads(text)
         self.ask(other["asked"])
         self.messages += other["messages"]
@@ -166,12 +166,12 @@ class Census:
 
     @property
     def missing(self) -> list[str]:
-        """The attributes that are asked for and that no message has."""
+        """Attributes that subscriptions ask about and no message has."""
         return [name for name, seen in self.seen.items() if not seen] if self.messages else []
 
     @property
     def mistyped(self) -> dict[str, dict[str, int]]:
-        """By attribute the kinds of values that messages have and nothing asks for, with the number of messages."""
+        """By attribute, the kinds of values in messages that no subscription asks for, with counts of messages."""
         found = {}
         for name, seen in self.seen.items():
             asked = self.asked[name]
@@ -181,26 +181,26 @@ class Census:
         return found
 
     def lines(self) -> list[str]:
-        """Return the lines of a summary; none if every attribute came with a type that is asked for."""
+        """Return the lines of a summary; none if every attribute has a type that subscriptions ask for."""
         lines = []
         if self.missing:
             names, verb = _listed(self.missing), "is" if len(self.missing) == 1 else "are"
             lines.append(f"missing:       {names}, which subscriptions ask for, {verb} in no message")
-        for name, kinds in list(self.mistyped.items())[:SHOWN]:
+        for name, kinds in list(self.mistyped.items())[:MAX_LISTED_ATTRIBUTES]:
             was = ", ".join(f"{kind} in {count:,} message{'s' * (count != 1)}" for kind, count in kinds.items())
             asked = " or ".join(kind if kind == "text" else f"a {kind}" for kind in self.asked[name])
             lines.append(f"other type:    {name} is {was}; subscriptions ask for {asked}")
-        if len(self.mistyped) > SHOWN:
-            lines.append(f"other type:    and {len(self.mistyped) - SHOWN:,} more attributes")
+        if len(self.mistyped) > MAX_LISTED_ATTRIBUTES:
+            lines.append(f"other type:    and {len(self.mistyped) - MAX_LISTED_ATTRIBUTES:,} more attributes")
         return lines
 
     def short(self) -> str:
-        """Return what a line of progress says; empty if there is nothing to say."""
+        """Return the summary for a progress line; empty if no attribute is missing or always of another type."""
         parts = [f"no message has {_listed(self.missing, 3)}"] if self.missing else []
         never = [name for name in self.mistyped if not set(self.seen[name]) & set(self.asked[name])]
         return "; ".join(parts + ([f"{_listed(never, 3)} of another type than asked"] if never else []))
 
 
-def _listed(names: list[str], most: int = SHOWN) -> str:
+def _listed(names: list[str], most: int = MAX_LISTED_ATTRIBUTES) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

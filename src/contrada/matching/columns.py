@@ -1,4 +1,4 @@
-"""Batches by columns: where every filter has one constraint, whole columns of messages go to the kernel at once."""
+"""Match Arrow batches column by column: for tables in which every filter is one constraint on a region or point."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from contrada.index.packed import PackedTree, reordered, z_order
 from contrada.matching.custom_types import OwnIndex
 from contrada.matching.snapshot import Snapshot
 
-Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows per message, and the rows, one message after another
+Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # number of rows per message; the rows, message by message
 
 
 def is_plain(snapshot: Snapshot) -> bool:
-    """True if every filter has one constraint, on regions or points: then attributes are matched one after another."""
+    """Return True if every filter is one constraint on regions or points, so columns can be matched separately."""
     return not any(
         level.checks or level.scalars or any(isinstance(tree, OwnIndex) for tree in level.trees.values())
         for level in snapshot.levels
@@ -28,7 +28,7 @@ def is_plain(snapshot: Snapshot) -> bool:
 def match_columns(
     snapshot: Snapshot, columns: Mapping[str, Sequence[ValueRows]], messages: int, threads: int | None
 ) -> Counted:
-    """How many subscriptions each of so many messages satisfies, and their rows, sorted within each message."""
+    """Return how many subscriptions each of `messages` messages satisfies, and their rows, sorted per message."""
     asked = [
         (tree, part)
         for level in snapshot.levels
@@ -51,12 +51,12 @@ def match_columns(
 
 
 def is_direct(snapshot: Snapshot) -> bool:
-    """True if filter k is subscription k and nobody has died: what a tree finds is the answer."""
+    """Return True if filter k is subscription k and all are alive: filters found by a tree are the answer."""
     return snapshot.filter_subscription is None and snapshot.died is None and not snapshot.several_filters
 
 
 def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int | None) -> Counted:
-    """Count pairs of a tree with large answers: each answer is sorted already and only put in its place."""
+    """Match against a tree with large answers, which are sorted already and are only copied into place."""
     order = z_order(part.column)
     slices = np.array_split(order, slice_count(len(order), threads, 2))
     found = map_threaded(partial(tree.match_many, part.column), slices, threads)
@@ -71,23 +71,23 @@ def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int |
         for stop, answer in zip(stops, np.split(answers, np.cumsum(count)[:-1]), strict=True):
             whole[stop - len(answer) : stop] = answer
 
-    map_threaded(place, range(len(slices)), threads)  # by threads, because writing to new memory takes its time
+    map_threaded(place, range(len(slices)), threads)  # in threads, because writing to new memory is slow
     return counts, whole
 
 
 def kept_rows(part: ValueRows, good: NDArray[np.int64]) -> ValueRows:
-    """The part of a column whose rows are good."""
+    """Return the rows of `part` that are in `good`."""
     kept = np.isin(part.rows, good)
     return part if kept.all() else ValueRows(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
 
 
 def slice_count(rows: int, threads: int | None, least: int) -> int:
-    """Slices for so many rows, of so many at least: several per thread, so that all are busy until the end."""
+    """Return into how many slices of at least `least` rows to cut: several per thread, to balance the load."""
     return max(1, min(4 * (threads or cores()), rows // least))
 
 
 def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[np.int32], messages: int) -> Counted:
-    """Filters that messages satisfy as living subscriptions, sorted by message and row, each once."""
+    """Turn pairs of messages and filters into live subscriptions, sorted by message and row, each pair once."""
     rows = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
     if snapshot.died is not None:
         alive = snapshot.is_alive(rows)
@@ -98,7 +98,7 @@ def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[
 def count_pairs(
     owners: NDArray[np.int64], rows: NDArray[np.int64], messages: int, width: int, repeated: bool
 ) -> Counted:
-    """Pairs of messages and rows, sorted; repeated ones once."""
+    """Return pairs of messages and rows, sorted; with `repeated` duplicates are removed. Rows are below `width`."""
     pairs = owners * width + rows
     pairs = np.unique(pairs) if repeated else np.sort(pairs)
     owners, rows = np.divmod(pairs, width)

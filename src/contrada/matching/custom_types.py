@@ -1,4 +1,4 @@
-"""Constraints of types that users added (model/types.py), kept like those on regions (matching/residual.py)."""
+"""Constraints of user-defined types (model/types.py), stored like spatial constraints (matching/residual.py)."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from contrada.model.types import Asked, ValueType, type_named
 
 
 class OwnConstraints(NamedTuple):
-    """Constraints of one type: filters[k] asks asked[k]; there may be more in the list, which are not looked at."""
+    """Constraints of one type: `asked[k]` belongs to filter `filters[k]`. Further entries of `asked` are ignored."""
 
     filters: NDArray[np.int32]
     asked: Sequence[Asked]
     kind: str
 
     def chosen(self, kept: NDArray[np.bool_]) -> OwnConstraints:
-        """Some of them."""
+        """Return the constraints where `kept` is True."""
         rows = np.flatnonzero(kept)
         return self._replace(filters=self.filters[rows], asked=[self.asked[row] for row in rows.tolist()])
 
     def joined(self, others: Sequence[OwnConstraints]) -> OwnConstraints:
-        """These and others, one after another."""
+        """Return these constraints followed by `others`."""
         parts = [self, *others]
         asked = [one for part in parts for one in part.asked[: len(part.filters)]]
         return self._replace(filters=np.concatenate([part.filters for part in parts]), asked=asked)
 
     def indexed(self) -> OwnIndex:
-        """An index over them."""
+        """Return an index over the constraints."""
         return OwnIndex(self)
 
     def checks(self) -> OwnChecks:
-        """Return these constraints in a form that is tested filter by filter."""
+        """Return the constraints in a form that tests given filters."""
         return OwnChecks(self)
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
-        """The share of messages that is estimated to satisfy each."""
+        """Return the estimated share of messages that satisfies each constraint."""
         own = type_named(self.kind)
         share = np.array([own.share(*one) for one in self.asked[: len(self.filters)]], np.float64)
-        # What is no share would leave a filter where no message finds it.
+        # Without clipping, a value outside 0..1 from a user's type would make a filter unreachable.
         return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)
 
     def dumped(self) -> dict[str, Any]:
-        """Everything as JSON has it."""
+        """Return the constraints as JSON values."""
         own = type_named(self.kind)
         asked = [[operator, own.dump(operand)] for operator, operand in self.asked[: len(self.filters)]]
         return {"filters": self.filters.tolist(), "asked": asked, "kind": self.kind}
 
     @classmethod
     def loaded(cls, dumped: dict[str, Any]) -> OwnConstraints:
-        """What was dumped."""
+        """Return the constraints that `dumped` wrote."""
         own = type_named(dumped["kind"])
         asked = [(str(operator), own.load(operand)) for operator, operand in dumped["asked"]]
         return cls(np.array(dumped["filters"], np.int32), asked, dumped["kind"])
 
 
 class OwnIndex:
-    """The index of a type: which filters does a value satisfy? Built by the type, or a scan while filters come in."""
+    """Index of one type: finds the filters that a value satisfies. Built by the type; in the buffer it is a scan."""
 
-    nbytes = 0  # that we know of
+    nbytes = 0  # the size of a user's index is unknown
 
     def __init__(self, part: OwnConstraints, is_scan: bool = False) -> None:
         self.part = part
@@ -75,7 +75,7 @@ class OwnIndex:
         return len(self.rows)
 
     def match(self, value: Any) -> NDArray[np.int64]:
-        """The filters that a value satisfies, sorted."""
+        """Return the filters that `value` satisfies, sorted."""
         found = np.fromiter(self._find(value), np.int64)
         return np.sort(self.rows[found].astype(np.int64))
 
@@ -85,7 +85,7 @@ class OwnIndex:
 
 
 class OwnChecks:
-    """Constraints of a type by filter."""
+    """Constraints of one type by filter, to test given filters."""
 
     def __init__(self, part: OwnConstraints) -> None:
         self.part = part
@@ -95,7 +95,7 @@ class OwnChecks:
             self._asked[number].append(one)
 
     def passing(self, filters: NDArray[np.int64], value: Any) -> NDArray[np.int64]:
-        """Of the filters those whose constraints here a value satisfies; None satisfies none."""
+        """Return the filters whose constraints `value` satisfies; filters without constraints here always pass."""
         holds = self._type.holds
 
         def passes(number: int) -> bool:

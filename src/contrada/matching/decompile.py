@@ -1,4 +1,4 @@
-"""Recall: the predicate of a subscription, put together again from the levels, which hold no predicates."""
+"""Rebuild the predicate of a subscription from the levels, which store constraints but no predicates."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ Systems = Mapping[str, Crs | None]
 
 
 def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Systems | None = None) -> Predicate:
-    """The predicate of a living subscription, equal to what was subscribed; takes O(n) for n filters, in NumPy.
+    """Return the predicate of a live subscription, equal to the one subscribed; takes O(n) for n filters, in NumPy.
 
-    Constraints come in the order of their attributes. `crs` is of the regions and points, by attribute.
+    Constraints are sorted by attribute. `crs` maps attributes to the CRS of their regions and points.
     """
     numbers = filters_of(snapshot, row)
     return Predicate([Filter(_constraints(snapshot, places, number, crs or {})) for number in numbers])
 
 
 class Recollection:
-    """All filters of one level, given back in bulk: what takes O(n) for one filter is done once for all.
+    """Rebuild many filters of one level: the O(n) work that `predicate_of` does per filter is done once.
 
-    Regions are views, which keep the columns of the level in memory, and equal ones of a tree are one object.
+    Regions are views that keep the columns of the level in memory; equal regions of a tree are one object.
     """
 
     def __init__(self, level: Level, places: Places, crs: Systems) -> None:
@@ -65,7 +65,7 @@ class Recollection:
         self._raw = None if level.scalars is None else _sorted_raw(level.scalars)
 
     def filters(self, numbers: NDArray[np.int64]) -> list[Filter]:
-        """The filters of these numbers, which are sorted."""
+        """Return the filters with the given sorted numbers."""
         found: dict[int, list[Constraint]] = {number: [] for number in numbers.tolist()}
         for attribute, part, sorted_filters, order in self._parts:
             for at, entry in zip(*_hits(sorted_filters, order, numbers), strict=True):
@@ -90,13 +90,13 @@ class Recollection:
 
 
 def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Filters in order, and where each stood."""
+    """Return the filters sorted, and the original position of each."""
     order = np.argsort(filters, kind="stable")
     return filters[order], order
 
 
 def _hits(owners: NDArray[Any], order: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    """The numbers that are among the sorted owners, as often as they are, and what stands there."""
+    """Return all occurrences of `numbers` in the sorted `owners`: the number and its entry of `order`, for each."""
     starts, stops = np.searchsorted(owners, numbers), np.searchsorted(owners, numbers, side="right")
     return np.repeat(numbers, stops - starts).tolist(), order[runs(starts, stops)].tolist()
 
@@ -107,7 +107,7 @@ def _sorted_raw(scalars: ScalarIndex | RecordView) -> RawRecords:
 
 
 def filters_of(snapshot: Snapshot, row: int) -> range:
-    """The filters of a subscription, which stand together."""
+    """Return the filter numbers of a subscription, which are consecutive."""
     if snapshot.filter_subscription is None:
         return range(row, row + 1)
     owners = snapshot.filter_subscription[: snapshot.filters]
@@ -116,7 +116,7 @@ def filters_of(snapshot: Snapshot, row: int) -> range:
 
 
 def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) -> list[Constraint]:
-    """The constraints of a filter, which are all in one level."""
+    """Return the constraints of filter `number`, which are all in one level."""
     for level in snapshot.levels:
         found = [*_spatial(level, number, crs), *_own(level, number), *_scalars(level, places, number)]
         if found:
@@ -125,7 +125,7 @@ def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) 
 
 
 def _order(constraint: Constraint) -> tuple[str, bool, str]:
-    """What constraints are sorted by: the same before and after packing, which has its own order."""
+    """Return a sort key that does not depend on packing, which reorders constraints."""
     if constraint.kind is None:
         return constraint.attribute, False, repr(constraint.test)
     if isinstance(constraint.operator, str):
@@ -150,7 +150,7 @@ def _spatial(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
 
 
 def _own(level: Level, number: int) -> Iterator[Constraint]:
-    """Constraints of added types."""
+    """Yield the constraints of added types of filter `number`."""
     for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
         if isinstance(part, OwnIndex | OwnChecks):
             own = level.part_of(part)
@@ -160,7 +160,7 @@ def _own(level: Level, number: int) -> Iterator[Constraint]:
 
 
 def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:
-    """An item of a column, as a copy: a view would keep the whole column in memory."""
+    """Return a copy of an item of a column: a view would keep the whole column in memory."""
     if isinstance(column, PointArray):
         x, y = column.xy[item].tolist()
         return Point(x, y, crs=crs)
@@ -179,7 +179,7 @@ def _scalars(level: Level, places: Places, number: int) -> Iterator[Constraint]:
 
 
 def _records(scalars: ScalarIndex | RecordView, number: int) -> RawRecords:
-    """The raw records of one filter, none if it is not there."""
+    """Return the raw records of filter `number`; none if the filter is not in `scalars`."""
     if isinstance(scalars, RecordView):
         raw = scalars.raw()
         return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
@@ -190,7 +190,7 @@ def _records(scalars: ScalarIndex | RecordView, number: int) -> RawRecords:
     asks = records[:, 0] >> ASKS_SHIFT
     sets = np.flatnonzero((asks & ~NOT) == SET)
     starts, stops = _limits(arrays.set_offsets, records[sets, 1])
-    records[sets, 1] = np.arange(len(sets))  # of all sets only these are taken along
+    records[sets, 1] = np.arange(len(sets))  # only the sets of this filter are copied
     chosen = arrays._replace(
         offsets=np.array([0, len(records)], np.int32),
         records=records,
@@ -207,7 +207,7 @@ def _limits(offsets: NDArray[Any], at: NDArray[np.int32]) -> tuple[NDArray[np.in
 
 
 def _test(raw: RawRecords, record: list[int], form: int) -> Test:
-    """The test that a raw record was made of."""
+    """Return the test from which a raw record was made."""
 
     def operand(first: int, second: int) -> Operand:
         return raw.blob[first:second].tobytes() if is_text(form) else (first, second)

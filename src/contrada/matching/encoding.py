@@ -1,4 +1,4 @@
-"""Messages as kernels take them: of every attribute that some subscription asks about, the forms that are asked for."""
+"""Encode messages for kernels: scalars and texts as numbered slots, only for slots that subscriptions ask about."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from contrada.model.values import EXACT_INTEGERS, INEXACT, NUDGE, NUMBER, Scalar
 
 
 class AttributeSlots(NamedTuple):
-    """The places of an attribute that constraints are about: by kind of scalar, and by form of text."""
+    """The numbers of an attribute's slots: by kind of scalar, and by folding of text."""
 
-    scalars: tuple[int, ...]  # of numbers, times, booleans: the number of the place, -1 if nobody asks
-    texts: tuple[tuple[int, int], ...]  # folding, place
+    scalars: tuple[int, ...]  # slot of numbers, times, booleans; -1: no constraint
+    texts: tuple[tuple[int, int], ...]  # pairs of folding and slot
 
 
-NOTHING = AttributeSlots((-1, -1, -1), ())
+NO_SLOTS = AttributeSlots((-1, -1, -1), ())
 
 
 class Places:
-    """The places that the constraints of a table are about, numbered; and how messages are looked up there.
+    """The slots that the constraints of a table use, numbered; encodes messages for them.
 
-    Grows only, and readers need no lock: what is asked about an attribute is replaced as a whole.
+    A slot (`place`) is an attribute and a form. Slots are only added, and the slots of an attribute are replaced as a
+    whole, so readers need no lock.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Places:
         self._between: dict[tuple[int, int], Fraction] = {}
 
     def number(self, place: Place) -> int:
-        """The number of a place, new if nobody asked about it before."""
+        """Return the number of a slot; a new slot gets the next number."""
         found = self.numbers.get(place)
         if found is not None:
             return found
@@ -55,7 +56,7 @@ class Places:
         if number == len(self.forms):
             self.forms = np.concatenate([self.forms, np.empty(number, np.uint8)])
         self.forms[number] = form
-        known = self.asked.get(attribute, NOTHING)
+        known = self.asked.get(attribute, NO_SLOTS)
         if form < PRESENT:
             scalars = list(known.scalars)
             scalars[form] = number
@@ -69,21 +70,21 @@ class Places:
         return number
 
     def place(self, number: int) -> Place:
-        """The place of a number."""
+        """Return the slot with a number."""
         return list(self.numbers)[number]
 
     def exact(self, key: int, rest: int) -> Fraction:
-        """The number of a constraint that is longer than its key and rest say."""
+        """Return the exact value of a constraint's number that `key` and `rest` only approximate."""
         return self._between[key, rest]
 
     def saved(self) -> dict[str, Any]:
-        """What `of_saved` makes these places of again, as JSON has it."""
+        """Return the slots as JSON values, for `of_saved`."""
         between = [[*pair, str(exact)] for pair, exact in self._between.items()]
         return {"places": [list(place) for place in self.numbers], "between": between}
 
     @classmethod
     def of_saved(cls, saved: Mapping[str, Any]) -> Places:
-        """Places that were saved."""
+        """Return the slots that `saved` wrote."""
         places = cls()
         for attribute, form in saved["places"]:
             places.number((str(attribute), int(form)))
@@ -92,7 +93,7 @@ class Places:
         return places
 
     def check(self, constraints: Iterable[Constraint]) -> None:
-        """Refuse numbers that differ from others only beyond what is compared; note those that are longer than that."""
+        """Store numbers longer than the compared bits; raise FilterError if two differ only beyond those bits."""
         noted: dict[tuple[int, int], Fraction] = {}
         for constraint in constraints:
             if constraint.kind is not None or constraint.test.form != NUMBER:
@@ -110,7 +111,7 @@ class Places:
         self._between.update(noted)
 
     def scalar(self, value: Any) -> Scalar | None:
-        """A scalar of a message, told apart from the long numbers of constraints."""
+        """Return a scalar of a message; a long number is nudged so that it differs from constraints' long numbers."""
         scalar = scalar_of(value)
         if scalar is not None and scalar.rest & 7 == INEXACT and scalar.kind == NUMBER:
             other = self._between.get(scalar[1:])
@@ -119,7 +120,7 @@ class Places:
         return scalar
 
     def encode(self, messages: Iterable[Mapping[str, Any]]) -> EncodedMessages:
-        """Messages as kernels take them."""
+        """Encode messages for the kernels."""
         values: list[bytes] = []
         ends, blob, asked, put = [0], bytearray(), self.asked, values.append
         for message in messages:
@@ -128,11 +129,11 @@ class Places:
                 if about is None or value is None:
                     continue
                 kind = type(value)
-                if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):  # usual: quickly
+                if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):  # fast path
                     place = about.scalars[NUMBER]
-                    if place >= 0 and value >= 0:  # whose bits grow with the number; -0.0 becomes 0.0
+                    if place >= 0 and value >= 0:  # the bits of a number >= 0 grow with it; -0.0 becomes 0.0
                         put(_NUMBER(place, value + 0.0, 0))
-                    elif place >= 0 and value < 0:  # which NaN is not
+                    elif place >= 0 and value < 0:  # False for NaN
                         put(_VALUE(place, ordered_bits(value), 0))
                 elif isinstance(value, str):
                     _put_text(value, about.texts, put, blob)
@@ -149,9 +150,9 @@ class Places:
 
 
 def _put_text(text: str, texts: tuple[tuple[int, int], ...], put: Callable[[bytes], None], blob: bytearray) -> None:
-    """Put a text to its places, in as many foldings as are asked for."""
+    """Write a text to its slots, once per folding."""
     last, start, stop = -1, 0, 0
-    for folded, place in texts:  # in the order of the foldings
+    for folded, place in texts:  # sorted by folding
         if folded != last:
             start = len(blob)
             blob += encode_text(folded_text(text, folded) if folded else text)
@@ -161,42 +162,42 @@ def _put_text(text: str, texts: tuple[tuple[int, int], ...], put: Callable[[byte
 
 @cache
 def _ends_of_one(values: int) -> NDArray[np.int64]:
-    """The offsets of one message, made once for each number of values."""
+    """Return the offsets of one message with `values` values; cached."""
     return frozen(np.array([0, values], np.int64))
 
 
-# A place, and a key and rest or the ends of a text; or the number whose bits are the key.
+# Records: slot, key, rest; or slot, start and end of a text; or slot and a number whose bits are the key.
 _VALUE, _NUMBER = Struct("=qqq").pack, Struct("=qdq").pack
 _NO_TEXT = frozen(np.empty(0, np.uint8))
 
 
 def folded_text(text: str, folded: int) -> str:
-    """Text without regard to case, accents or both."""
+    """Return `text` without case, accents or both, as the bits of `folded` say."""
     return text if not folded else fold(text, bool(folded & CASEI), bool(folded & ACCENTI))
 
 
 class Seen(NamedTuple):
-    """What is known of messages: some of them, and how large their regions are, by attribute."""
+    """A sample of recent messages, and the usual width and height of their regions by attribute."""
 
     messages: EncodedMessages | None
     sizes: Mapping[str, tuple[float, float]]
 
 
 class MessageSample:
-    """Some of the last messages, one in so many: what the next packing estimates from."""
+    """A sample of recent messages, one in `SAMPLE_EVERY`; packing estimates selectivity from it."""
 
-    ROOM, EVERY = 256, 16
+    SAMPLE_SIZE, SAMPLE_EVERY = 256, 16
 
     def __init__(self) -> None:
-        self.turn = 0  # the number of messages
+        self.turn = 0  # messages seen so far
         self._kept: list[EncodedMessages] = []
         self._sizes: dict[str, tuple[float, float]] = {}
         self._lock = forking.make_lock(forking.SAMPLING)
 
     def note(self, scalars: EncodedMessages | None, objects: Mapping[tuple[str, str], Any]) -> None:
-        """Take a message into account, if it is its turn."""
+        """Add a message to the sample if it is among the first `SAMPLE_SIZE`, or every `SAMPLE_EVERY`-th."""
         self.turn += 1
-        if self.turn % self.EVERY and self.turn > self.ROOM:
+        if self.turn % self.SAMPLE_EVERY and self.turn > self.SAMPLE_SIZE:
             return
         with self._lock:
             for (attribute, kind), value in objects.items():
@@ -206,19 +207,19 @@ class MessageSample:
                     self._sizes[attribute] = old[0] + (x1 - x0 - old[0]) / 16, old[1] + (y1 - y0 - old[1]) / 16
             if scalars is None:
                 return
-            if len(self._kept) < self.ROOM:
+            if len(self._kept) < self.SAMPLE_SIZE:
                 self._kept.append(scalars)
             else:
-                self._kept[self.turn // self.EVERY % self.ROOM] = scalars
+                self._kept[self.turn // self.SAMPLE_EVERY % self.SAMPLE_SIZE] = scalars
 
     def seen(self, places: Places) -> Seen:
-        """What was noted."""
+        """Return the sample as one batch, and the region sizes."""
         with self._lock:
             return Seen(joined_messages(self._kept, places.forms) if self._kept else None, dict(self._sizes))
 
 
 def joined_messages(parts: list[EncodedMessages], forms: NDArray[np.uint8]) -> EncodedMessages:
-    """Messages of several encodings, one after another; forms are those of the places."""
+    """Concatenate encoded messages; `forms` are the forms of the slots."""
     offsets, values, count, text = [np.zeros(1, np.int64)], [], 0, 0
     for part in parts:
         own = part.values.copy()

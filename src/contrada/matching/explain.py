@@ -1,4 +1,4 @@
-"""Explanations: why a message matches a subscription, or why not."""
+"""Explain why a message matches a subscription, or why not, constraint by constraint."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from contrada.model.evaluate import asked_kind, relation_to, truth
 from contrada.model.operators import printed_value
 from contrada.model.values import KIND_NAMES, TEXT, scalar_of
 
-ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 96, 40, 36  # characters that a text shows of a constraint, a value, its region
-WORDS = {True: "yes", False: "no", None: "unknown"}
-RELATED = {
+ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 96, 40, 36  # maximum characters shown
+TRUTH_WORDS = {True: "yes", False: "no", None: "unknown"}
+RELATION_PHRASES = {
     Relation.DISJOINT: "is disjoint from",
     Relation.INSIDE: "is inside",
     Relation.COVERED_BY: "is covered by",
@@ -26,9 +26,9 @@ RELATED = {
 
 
 class ConstraintExplained(NamedTuple):
-    """A constraint, the value that the message has there (None: absent), and what came of it.
+    """One constraint against one message: `value` is the message's value (None: absent).
 
-    The truth is None where it is unknown; the relation is that of the value to the constraint's region or point.
+    `truth` is None if unknown; `relation` is the relation of `value` to the constraint's region or point.
 
     >>> print(explained_constraint(Constraint("price", "<", 100), {"price": "12"}))
     unknown  price < 100  price is '12', not a number
@@ -41,12 +41,12 @@ class ConstraintExplained(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the value was, in words."""
+        """The value, and how it relates to the constraint, in words."""
         name = shortened(self.constraint.attribute, VALUE_WIDTH)
         if self.value is None:
             return f"{name} is absent"
         if self.relation is not None:
-            return f"{name} {RELATED.get(self.relation, str(self.relation))} it"
+            return f"{name} {RELATION_PHRASES.get(self.relation, str(self.relation))} it"
         text = f"{name} is {shown_value(self.value, VALUE_WIDTH)}"
         return text if self.truth is not None else f"{text}, not {_kind_asked(self.constraint)}"
 
@@ -64,19 +64,19 @@ class ConstraintExplained(NamedTuple):
         return self.line(0)
 
     def line(self, width: int) -> str:
-        """One line of text, the constraint filled up to so many characters."""
-        return f"{WORDS[self.truth]:<7}  {shown_constraint(self.constraint):<{width}}  {self.reason}"
+        """Return one line of text, with the constraint padded to `width` characters."""
+        return f"{TRUTH_WORDS[self.truth]:<7}  {shown_constraint(self.constraint):<{width}}  {self.reason}"
 
 
 class FilterExplained(NamedTuple):
-    """A filter: true if all of its constraints are, unknown if some are unknown and none is false."""
+    """One filter: `truth` is True if all constraints are True; None if some are unknown and none is False."""
 
     constraints: tuple[ConstraintExplained, ...]
     truth: bool | None
 
     @property
     def failing(self) -> int:
-        """How many constraints are not true."""
+        """The number of constraints that are not true."""
         return sum(part.truth is not True for part in self.constraints)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,9 +85,9 @@ class FilterExplained(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a message matches a subscription, or why not; it matches if and only if the truth is True.
+    """Why a message matches a subscription, or why not; it matches if and only if `truth` is True.
 
-    `str` gives a text, `to_dict` data.
+    `str` returns text, `to_dict` data.
 
     >>> from contrada import ForwardingTable
     >>> table = ForwardingTable()
@@ -105,9 +105,9 @@ class Explanation(NamedTuple):
 
     @property
     def nearest(self) -> int:
-        """The index of the filter with the fewest constraints that are not true, the first of several.
+        """The index of the filter with the fewest constraints that are not true; the first of several.
 
-        If the message matches, this is a filter that it satisfies.
+        If the message matches, the message satisfies this filter.
         """
         failing = [part.failing for part in self.filters]
         return failing.index(min(failing))
@@ -135,7 +135,7 @@ class Explanation(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The whole in one sentence."""
+        """The result in one sentence."""
         whose = f"{self.key!r} of {self.subscriber!r}"
         if self.truth:
             return f"{whose} matches."
@@ -146,7 +146,7 @@ class Explanation(NamedTuple):
 
 
 def explain(predicate: Predicate, message: Mapping[str, Any], key: Name, subscriber: Name) -> Explanation:
-    """Why a message satisfies the predicate of a subscription, or why not.
+    """Explain why a message satisfies the predicate of a subscription, or why not.
 
     >>> from contrada import Filter
     >>> one, other = Constraint("size", "=", 1), Constraint("size", "=", 2)
@@ -162,7 +162,7 @@ def explain(predicate: Predicate, message: Mapping[str, Any], key: Name, subscri
 
 
 def explained_constraint(constraint: Constraint, message: Mapping[str, Any]) -> ConstraintExplained:
-    """What one constraint makes of a message."""
+    """Evaluate one constraint against a message."""
     value = message.get(constraint.attribute)
     return ConstraintExplained(constraint, value, truth(constraint, value), relation_to(constraint, value))
 
@@ -188,7 +188,7 @@ def _kind_asked(constraint: Constraint) -> str:
 
 
 def shown_constraint(constraint: Constraint) -> str:
-    """A constraint on one line that is not too long: of a region the first vertices, of a set the first members.
+    """Return a constraint on one line; long regions and sets are cut after the first vertices or members.
 
     >>> shown_constraint(Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 100, 100)))
     'S_OVERLAPS(area, POLYGON ((0 0, 100 0, ...)))'
@@ -201,19 +201,19 @@ def shown_constraint(constraint: Constraint) -> str:
 
 
 def shown_value(value: Any, width: int) -> str:
-    """A value of a message on one line of so many characters at most."""
+    """Return a value of a message on one line of at most `width` characters."""
     if isinstance(value, Region | Point):
         return shortened_wkt(value.to_wkt(), width)
     if isinstance(value, str) or scalar_of(value) is not None:
         try:
             return shortened(printed_value(value), width)
-        except ValueError:  # Python does not print so many digits
+        except ValueError:  # Python prints at most 4,300 digits
             return "a very long number"
     return shortened(str(value) if isinstance(value, np.generic) else _text_of(value, repr), width)
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it: itself, GeoJSON, or text for all that JSON has no form of.
+    """Return a value as JSON: unchanged, as GeoJSON, or as text if JSON has no form for it.
 
     >>> plain_value(np.float32(0.5)), plain_value(math.nan), plain_value(date(2020, 1, 2)), plain_value([1])
     (0.5, 'nan', '2020-01-02T00:00:00Z', '[1]')
@@ -225,7 +225,7 @@ def plain_value(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if value.bit_length() < 10_000 else hex(value)  # Python does not print so many digits
+        return int(value) if value.bit_length() < 10_000 else hex(value)  # Python prints at most 4,300 digits
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if isinstance(value, date | np.datetime64) and scalar_of(value) is not None:
@@ -234,26 +234,26 @@ def plain_value(value: Any) -> Any:
 
 
 def _text_of(value: Any, how: Callable[[Any], str]) -> str:
-    """The text of a value that nothing asks about; lists within lists may be deeper than Python can print."""
+    """Return the text of a value of unsupported type; lists may be nested deeper than Python can print."""
     try:
         return how(value)
-    except (RecursionError, ValueError):  # ValueError: a number in it has more digits than Python prints
+    except (RecursionError, ValueError):  # ValueError: a number inside has more digits than Python prints
         return f"a {type(value).__name__} that cannot be printed"
 
 
 def shortened(text: str, width: int) -> str:
-    """Text of so many characters at most, on one line.
+    """Return `text` on one line, cut to at most `width` characters.
 
     >>> shortened("a\\nb", 20), shortened("long, too long", 9)
     ('a\\\\nb', 'long, ...')
     """
-    some = text[: width + 1]  # of a long one no more is shown
+    some = text[: width + 1]  # the rest would be cut anyway
     line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in some)
     return line if len(line) <= width else line[: width - 3] + "..."
 
 
 def shortened_wkt(wkt: str, width: int) -> str:
-    """WKT of about so many characters: coordinates keep all digits, vertices after the first are left out, no brackets.
+    """Return WKT of about `width` characters: all digits of the first vertices, the rest left out, brackets closed.
 
     >>> shortened_wkt("POLYGON ((0 0, 1 0.123456789, 1 1, 0 1, 0 0))", 35)
     'POLYGON ((0 0, 1 0.123456789, ...))'

@@ -1,4 +1,4 @@
-"""Levels: immutable packed pieces of a table. Small ones take updates, and are packed into larger ones."""
+"""Level: an immutable, packed part of a table. Small levels take updates and are merged into larger ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from contrada.matching.encoding import Places, Seen
 from contrada.matching.residual import Constraints, Residual
 from contrada.model.forms import TEXT
 
-Place = tuple[str, str]  # an attribute, and the type of values that constraints on it are about
+Place = tuple[str, str]  # a spatial slot: an attribute, and "region", "point" or the name of an added type
 Part = Constraints | OwnConstraints
 Indexed = PackedTree | OwnIndex | Residual | OwnChecks
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
@@ -46,14 +46,14 @@ NO_SCALARS = EncodedMessages(
 
 
 class Message(NamedTuple):
-    """A message: its regions, points and values of added types, and the rest as kernels take it, if anybody asks."""
+    """A message: regions, points and values of added types by slot; encoded scalars, None if no slot needs any."""
 
     objects: Mapping[Place, Any]
     scalars: EncodedMessages | None
 
 
 class Added(NamedTuple):
-    """Constraints that are not packed yet: those that filters are reached through, further and scalar ones."""
+    """Constraints to be packed: those through which filters are reached, residual ones, and scalar ones."""
 
     reached: Mapping[Place, Part]
     further: Mapping[Place, Part]
@@ -61,10 +61,10 @@ class Added(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Filters by the constraint that they are reached through, and their further constraints.
+    """Filters indexed by the constraint through which messages reach them, and their residual constraints (`checks`).
 
-    With packed scalar constraints trees and checks speak of places among these (index/scalars.py) instead of filters:
-    what a message reaches stands together there.
+    With packed scalar constraints, `trees` and `checks` hold positions in the scalar index (index/scalars.py) instead
+    of filter numbers, because filters that one message reaches lie close together there.
     """
 
     trees: Mapping[Place, PackedTree | OwnIndex]
@@ -73,7 +73,7 @@ class Level(NamedTuple):
     filters: int
 
     def match(self, message: Message) -> NDArray[np.int64]:
-        """The filters that a message satisfies, each once, sorted."""
+        """Return the filters that `message` satisfies, each once, sorted."""
         found = []
         for place, tree in self.trees.items():
             if place in message.objects:
@@ -86,16 +86,16 @@ class Level(NamedTuple):
         return self._passing(filters, message, None)
 
     def _match_packed(self, index: ScalarIndex, message: Message, reached: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The filters that a message satisfies, given the places that trees report."""
+        """Return the filters that `message` satisfies; `reached` holds the positions that the trees found."""
         scalars, beside = message.scalars or NO_SCALARS, self.beside(message)
-        if len(self.checks) == (len(beside.table) > 0):  # all further constraints are looked at together with scalars
+        if len(self.checks) == (len(beside.table) > 0):  # the kernel tests all residual constraints
             return index.match(scalars, reached, beside)
         places = index.match(scalars, reached, beside, by_place=True)
         done = index.place if len(beside.table) else None
         return np.sort(index.filters_at(self._passing(places, message, done)))
 
     def _passing(self, filters: NDArray[np.int64], message: Message, done: Place | None) -> NDArray[np.int64]:
-        """Of the filters those whose further constraints, but those at one place, a message satisfies."""
+        """Return the filters whose residual constraints `message` satisfies; those at slot `done` are not tested."""
         for place, checks in self.checks.items():
             if not len(filters):
                 break
@@ -104,9 +104,9 @@ class Level(NamedTuple):
         return filters
 
     def beside(self, message: Message) -> Beside:
-        """What a message has beside scalars that are packed.
+        """Return the spatial part of `message` for the scalar index: box, region, and the residual constraints.
 
-        The table is that of the constraints on regions at the place that entries are ordered by.
+        `table` holds the residual constraints on regions at the slot by whose boxes the entries are ordered.
         """
         assert isinstance(self.scalars, ScalarIndex)
         place = self.scalars.place
@@ -123,32 +123,32 @@ class Level(NamedTuple):
         return Beside(frozen(np.array([[value.x, value.y, value.x, value.y]])), NO_REGIONS, _POINT, table)
 
     def _checks_beside(self) -> Residual | None:
-        """The checks that are made together with packed scalars."""
+        """Return the residual constraints that are tested together with packed scalars, None if there are none."""
         assert isinstance(self.scalars, ScalarIndex)
         checks = None if self.scalars.place is None else self.checks.get(self.scalars.place)
         return checks if isinstance(checks, Residual) and isinstance(checks.column, RegionArray) else None
 
     @property
     def is_checked_beside(self) -> bool:
-        """True if all further constraints are looked at together with packed scalars."""
+        """True if all residual constraints are tested together with packed scalars."""
         return not self.checks or (len(self.checks) == 1 and self._checks_beside() is not None)
 
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
-        """The filter of every constraint under a tree, or of every further one."""
+        """Return the filter of every constraint in a tree or in residual constraints."""
         rows = part.rows if isinstance(part, PackedTree) else part.part.filters
         if isinstance(self.scalars, ScalarIndex):
             return self.scalars.filters_at(rows).astype(np.int32)
         return rows
 
     def part_of(self, part: Indexed) -> Part:
-        """The constraints under a tree, or the further ones, by filter."""
+        """Return the constraints of a tree, or residual constraints, with filter numbers."""
         filters = self.filters_under(part)
         if isinstance(part, PackedTree):
             return Constraints(filters, part.masks, part.values())
         return part.part._replace(filters=filters)
 
     def reached(self) -> NDArray[np.int64]:
-        """All filters, each as often as there are ways to reach it."""
+        """Return all filters, each as often as there are ways to reach it (once, if the level is correct)."""
         parts = [self.filters_under(tree) for tree in self.trees.values()]
         own = [] if self.scalars is None else [self.scalars.reached]
         return np.concatenate([*parts, *own, np.empty(0, np.int64)])
@@ -158,16 +158,16 @@ EMPTY = Level({}, {}, None, 0)
 
 
 def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Several sorted arrays without common elements as one."""
+    """Merge sorted arrays without common elements into one sorted array."""
     whole = np.concatenate([*found, np.empty(0, np.int64)])
-    whole.sort(kind="stable")  # which makes use of sorted pieces
+    whole.sort(kind="stable")  # a stable sort is fast on sorted runs
     return whole
 
 
 def merge_levels(
     levels: Iterable[Level], is_alive: Alive, places: Places, seen: Seen, added: Added | None = None
 ) -> Level:
-    """One level of the filters of several that are alive, and of further constraints."""
+    """Merge the live filters of several levels, and `added`, into one level."""
     reached: dict[Place, list[Any]] = defaultdict(list)
     further: dict[Place, list[Any]] = defaultdict(list)
     raw: list[RawRecords] = []
@@ -192,13 +192,13 @@ def merge_levels(
 
 
 def _joined(parts: Mapping[Place, list[Any]]) -> dict[Place, Part]:
-    """The constraints at each place, where there are any."""
+    """Concatenate the constraints at each slot; slots without constraints are left out."""
     whole = {place: some[0].joined(some[1:]) for place, some in parts.items()}
     return {place: part for place, part in whole.items() if len(part.filters)}
 
 
 def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalars: ScalarIndex | None) -> Level:
-    """Pack constraints into one level; the scalar ones are packed already."""
+    """Pack constraints into one level; `scalars` is packed already."""
     trees = {place: _placed(part, scalars).indexed() for place, part in reached.items()}
     checks = {place: _placed(part, scalars).checks() for place, part in further.items()}
     count = sum(len(tree) for tree in trees.values())
@@ -208,7 +208,7 @@ def _packed(reached: Mapping[Place, Part], further: Mapping[Place, Part], scalar
 def _packed_mixed(
     reached: Mapping[Place, Part], further: Mapping[Place, Part], raw: RawRecords, places: Places, seen: Seen
 ) -> Level:
-    """Pack filters with scalar constraints, each reached through the constraint that the fewest messages satisfy."""
+    """Pack filters with scalar constraints; each is reached through the constraint that the fewest messages satisfy."""
     numbers = [part.filters for group in (reached, further) for part in group.values()]
     whole = np.concatenate([*numbers, raw.records[:, FILTER]])
     first, stop = int(whole.min()), int(whole.max()) + 1
@@ -225,11 +225,11 @@ def _packed_mixed(
     here[scalars.reached - first] = True
     to_tree: dict[Place, list[Any]] = defaultdict(list)
     to_check: dict[Place, list[Any]] = defaultdict(list)
-    taken = here  # filters that are reached already
+    taken = here  # filters that have a way to reach them
     for k, ((place, part), share) in enumerate(zip(parts, shares, strict=True)):
         local = part.filters - first
         wants = np.where(has_scalars[local], share <= spatial[local], k < len(reached)) & ~taken[local]
-        _, firsts = np.unique(local[wants], return_index=True)  # one constraint of each filter
+        _, firsts = np.unique(local[wants], return_index=True)  # one constraint per filter
         chosen = np.zeros(len(local), bool)
         chosen[np.flatnonzero(wants)[firsts]] = True
         taken[local[chosen]] = True
@@ -239,7 +239,7 @@ def _packed_mixed(
 
 
 def _boxes(parts: list[tuple[Place, Part]], first: int, stop: int) -> tuple[Place | None, NDArray[np.float64] | None]:
-    """The place that most filters have a region or point at, and a box for each filter that messages must reach."""
+    """Return the slot at which most filters have a region or point, and per filter the box a message must meet."""
     counts: dict[Place, int] = defaultdict(int)
     for place, part in parts:
         if isinstance(part, Constraints):
@@ -256,7 +256,7 @@ def _boxes(parts: list[tuple[Place, Part]], first: int, stop: int) -> tuple[Plac
 
 
 def _placed(part: Part, scalars: ScalarIndex | None) -> Part:
-    """Constraints with the places of filters among packed scalar constraints, if there are any."""
+    """Replace filter numbers by positions in the scalar index, if there is one."""
     return part if scalars is None else part._replace(filters=scalars.arrays.local_of[part.filters - scalars.first])
 
 
@@ -272,7 +272,7 @@ def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
     def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
         return np.searchsorted(filters, rows).astype(np.int32)
 
-    if isinstance(level.scalars, ScalarIndex):  # whose places stay
+    if isinstance(level.scalars, ScalarIndex):  # positions stay, only the filter numbers change
         return level._replace(scalars=level.scalars.renumbered(filters))
     checks = {place: _numbered(part.part, number).checks() for place, part in level.checks.items()}
     trees = {place: _numbered(level.part_of(tree), number).indexed() for place, tree in level.trees.items()}

@@ -1,8 +1,8 @@
-"""Store: the published snapshot of a table, the buffer that takes its updates, and the threads that pack it.
+"""Store: the published snapshot of a table, its buffer, and the background threads that pack levels.
 
-Levels, oldest first: the base; what is being packed into it; the middle and the small level; what is being packed into
-these; the buffer. Two threads do the packing, one for the base and one for the rest; writers only ever append to the
-buffer, and readers take the snapshot.
+Levels, oldest first: base; frozen (being packed into the base); middle; small; sealed (a full buffer being packed into
+small or middle); buffer. Two threads pack, one for the base and one for the rest. Writers only append to the buffer;
+readers take the snapshot.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from contrada.matching.snapshot import Snapshot
 from contrada.model import Predicate
 
 ALIVE = np.iinfo(np.int64).max
-LEVELS = 6
+LEVEL_COUNT = 6
 FROZEN, MIDDLE, SEALED = 1, 2, 4
-# The buffer and the small level hold so many filters before they are packed, the middle one this share of the base.
+# Filters that the buffer and the small level hold before they are packed; the middle level holds 1/8 of the base.
 BUFFER_FILTERS, SMALL_FILTERS = 1024, 8192
-SHARE = 8
-# So many messages after another, and each time after twice as many, those seen are held against what was expected of
-# them: the base is packed anew if they reach so many times as many filters, and so many at least.
-LOOK_AFTER, FACTOR, WORTH_IT = 2048, 3, 1000
-# Writers wait for readers until there was no question for so many updates: they look so many times, at least and at
-# most (60 and 300 microseconds); or sleep for so many seconds, if a thread that packs needs the processor.
-PATIENCE, LOOKS, PAUSE = 16, (72_000, 360_000), 3e-4
+BASE_TO_MIDDLE_RATIO = 8
+# After 2,048 messages, then after 4,096, 8,192, ..., compare how many filters recent messages reach with the estimate
+# of the last packing: pack the base again if they reach over three times as many, and over 1,000.
+RELEARN_AFTER_MESSAGES, REPACK_REACH_FACTOR, REPACK_MIN_REACH = 2048, 3, 1000
+# Writers wait for readers, until 16 updates in a row saw no query: they poll the gate 72,000 to 360,000 times (60 to
+# 300 microseconds), or sleep if a packing thread needs the processor.
+MAX_WAITING_UPDATES, GATE_POLLS, PACKING_SLEEP_SECONDS = 16, (72_000, 360_000), 3e-4
 
 
 class Packed(NamedTuple):
-    """Levels, from the first on, and what they were packed into."""
+    """Levels `old`, from position `first` on, and the levels `new` that replace them."""
 
     first: int
     old: tuple[Level, ...]
@@ -48,60 +48,60 @@ class Packed(NamedTuple):
 
 
 class Store:
-    """What a table holds: one snapshot is published at a time, and every update publishes the next."""
+    """The contents of a table as one published snapshot; every update publishes the next one."""
 
     def __init__(self, snapshot: Snapshot | None = None, places: Places | None = None) -> None:
-        self.lock = forking.make_lock(forking.UPDATING)  # for all who publish
-        self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVELS, 0, 0, None, None, None, False)
+        self.lock = forking.make_lock(forking.UPDATING)  # held while publishing
+        self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVEL_COUNT, 0, 0, None, None, None, False)
         self.places = places or Places()
         self.sample = MessageSample()
         self._buffer = Buffer(self.places)
         self._patience = 0
-        self._next_look = LOOK_AFTER  # by the number of messages
-        self._threads: dict[int, threading.Thread] = {}  # by the level that each packs
+        self._next_look = RELEARN_AFTER_MESSAGES  # in messages
+        self._threads: dict[int, threading.Thread] = {}  # by the position of the level that each packs
         forking.tell_child(self)
 
     def after_fork(self) -> None:
-        """Forget threads that did not survive a fork; the next update packs what they left."""
+        """Forget threads that a fork did not copy; the next update restarts their packing."""
         self._threads = {}
-        GATE[:] = 0  # other threads were counted as readers
+        GATE[:] = 0  # the parent's other threads were counted as readers
 
     # Readers
 
     def asked(self) -> Snapshot:
-        """The snapshot for a question."""
-        self._patience = PATIENCE
+        """Return the snapshot for a query, and re-check estimates when it is time."""
+        self._patience = MAX_WAITING_UPDATES
         if self.sample.turn >= self._next_look:
             self._look_again()
         return self.snapshot
 
     def _look_again(self) -> None:
-        """Have the base packed anew if messages are no longer what they were when it was packed."""
+        """Start packing the base again if recent messages differ from those it was packed for."""
         with self.lock:
-            if self.sample.turn < self._next_look:  # another thread was quicker
+            if self.sample.turn < self._next_look:  # another thread did it
                 return
             self._next_look = 2 * self.sample.turn
             if FROZEN not in self._threads:
                 self._start(FROZEN, self._pack_anew)
 
-    # Writers, who hold the lock; they publish by one assignment, which readers see whole or not at all
+    # Writers hold the lock and publish by one assignment, so readers see all of an update or none of it.
 
     @contextmanager
     def updating(self, waits: bool = True) -> Iterator[None]:
-        """Hold the lock and shut the gate for a short update, beside the kernels of readers if there were any lately.
+        """Hold the lock and shut the gate for a short update, made while readers are in kernels if there are readers.
 
         A thread keeps the interpreter for 5 ms when others want it. Readers want it back whenever a kernel returns, so
-        next to a busy writer each of them would wait so long, several times for one question. So a writer waits,
-        without the interpreter, until a reader is inside a kernel, and is done before the reader needs the interpreter
-        again. An update that takes less time than getting there need not wait.
+        next to a busy writer each query would wait several times 5 ms. Therefore a writer waits, without the
+        interpreter, until a reader is inside a kernel, and finishes before the reader needs the interpreter again. With
+        `waits` False the writer does not wait: for updates that take less time than the waiting would.
         """
         with self.lock:
             if waits and self._patience > 0:
                 self._patience -= 1
                 if self._threads:
-                    time.sleep(PAUSE)
+                    time.sleep(PACKING_SLEEP_SECONDS)
                 else:
-                    kernels.shut_gate(GATE, *LOOKS)
+                    kernels.shut_gate(GATE, *GATE_POLLS)
             GATE[0] = 1
             try:
                 yield
@@ -109,7 +109,7 @@ class Store:
                 GATE[0] = 0
 
     def append(self, subscriber: int, predicate: Predicate, instead_of: int | None = None) -> None:
-        """Publish one more subscription, in place of another one if that is given; both are rows."""
+        """Publish a subscription of subscriber row `subscriber`; it replaces the subscription in row `instead_of`."""
         now = self.snapshot
         row, first, version = now.rows, now.filters, now.version + 1
         died = now.died
@@ -133,7 +133,7 @@ class Store:
         self._start_packing()
 
     def _appended(self, first: int, predicate: Predicate) -> tuple[Level, ...]:
-        """The levels with the filters of a predicate in the buffer; a full one is sealed unless one is already."""
+        """Return the levels with the filters of `predicate` in the buffer; a full one is sealed if none is sealed."""
         *older, sealed, _ = self.snapshot.levels
         youngest = self._buffer.append(first, predicate)
         if youngest.filters >= BUFFER_FILTERS and not sealed.filters:
@@ -141,28 +141,28 @@ class Store:
         return *older, sealed, youngest
 
     def remove(self, row: int) -> None:
-        """Publish the death of a subscription."""
+        """Publish the removal of the subscription in `row`."""
         now = self.snapshot
         died = _with_entry(_mortal(now), row, now.version + 1)
         self.snapshot = now._replace(version=now.version + 1, died=died)
 
     def append_many(self, draft: Snapshot, added: Added, count: int) -> None:
-        """Publish a draft of so many more filters, packed into the youngest level that is large enough for them."""
+        """Publish `draft` with `count` filters of `added`, packed into the youngest level that is large enough."""
         base, frozen, middle, small, *young = draft.levels
         alive = draft.is_filter_alive
         size = count + small.filters + sum(level.filters for level in young)
         if size <= SMALL_FILTERS:
             small = self._merged([small, *young], alive, added)
-        elif (size + middle.filters) * SHARE <= base.filters:
+        elif (size + middle.filters) * BASE_TO_MIDDLE_RATIO <= base.filters:
             middle, small = self._merged([middle, small, *young], alive, added), EMPTY
         else:
             base, frozen, middle, small = self._merged(draft.levels, alive, added), EMPTY, EMPTY, EMPTY
         self._publish_packed(draft, base, frozen, middle, small)
 
     def _publish_packed(self, draft: Snapshot, *levels: Level) -> None:
-        """Publish a draft with these levels, and a new buffer after them."""
+        """Publish `draft` with these levels and a new buffer."""
         self._buffer = Buffer(self.places)
-        self._publish(draft, (*levels, *(EMPTY,) * (LEVELS - len(levels))))
+        self._publish(draft, (*levels, *(EMPTY,) * (LEVEL_COUNT - len(levels))))
 
     def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
         self.snapshot = draft._replace(version=self.snapshot.version + 1, levels=levels)
@@ -170,14 +170,14 @@ class Store:
     # Packing
 
     def pack(self) -> None:
-        """Pack all levels into the base, without the dead."""
+        """Pack all live filters into the base."""
         with self.lock:
             self._publish_packed(self.snapshot, self.merged(self.snapshot))
 
     def settle(self) -> None:
-        """Wait until nothing is being packed; readers and writers need not."""
+        """Wait until no packing thread runs. Readers and writers do not wait for packing."""
         while True:
-            with self.lock:  # whoever holds it has started the threads that are listed
+            with self.lock:  # every thread started before this is listed
                 threads = list(self._threads.values())
             if not threads:
                 return
@@ -185,7 +185,7 @@ class Store:
                 thread.join()
 
     def _start_packing(self) -> None:
-        """Start a thread for each level that waits to be packed."""
+        """Start a thread for each level that waits to be packed, unless it runs."""
         for level, pack in ((SEALED, self._pack_sealed), (FROZEN, self._pack_frozen)):
             if self.snapshot.levels[level].filters and level not in self._threads:
                 self._start(level, pack)
@@ -199,21 +199,21 @@ class Store:
         packed = None
         try:
             packed = pack(self.snapshot)
-        finally:  # without memory for it the level stays, and the next update tries again
+        finally:  # out of memory: the level stays, and the next update tries again
             with self.lock:
                 del self._threads[level]
                 if packed is not None:
                     self._replace(packed)
 
     def merged(self, snapshot: Snapshot) -> Level:
-        """All levels of a snapshot as one, without the dead."""
+        """Merge the live filters of all levels of `snapshot` into one level."""
         return self._merged(snapshot.levels, snapshot.is_filter_alive)
 
     def _merged(self, levels: Iterable[Level], alive: Alive, added: Added | None = None) -> Level:
         return merge_levels(levels, alive, self.places, self.sample.seen(self.places), added)
 
     def _pack_sealed(self, snapshot: Snapshot) -> Packed:
-        """The sealed buffer goes into the small level, and that into the middle one when it is full."""
+        """Pack the sealed buffer into the small level, and a full small level into the middle one."""
         old = middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
         packed = self._merged([small, sealed], snapshot.is_filter_alive)
         if packed.filters <= SMALL_FILTERS:
@@ -221,33 +221,40 @@ class Store:
         return Packed(MIDDLE, old, (self._merged([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
 
     def _pack_frozen(self, snapshot: Snapshot) -> Packed:
-        """The frozen level goes into the base."""
+        """Pack the frozen level into the base."""
         old = snapshot.levels[: FROZEN + 1]
         return Packed(0, old, (self._merged(old, snapshot.is_filter_alive), EMPTY))
 
     def _pack_anew(self, snapshot: Snapshot) -> Packed | None:
-        """The base with the frozen level once more, if the messages of late reach many more filters than expected."""
+        """Pack the base and the frozen level again if recent messages reach many more filters than estimated."""
         scalars, seen = snapshot.levels[0].scalars, self.sample.seen(self.places)
         if not isinstance(scalars, ScalarIndex) or seen.messages is None:
             return None
         reach = scalars.reach(seen.messages)
-        return self._pack_frozen(snapshot) if reach > max(FACTOR * scalars.expected, WORTH_IT) else None
+        return (
+            self._pack_frozen(snapshot)
+            if reach > max(REPACK_REACH_FACTOR * scalars.expected, REPACK_MIN_REACH)
+            else None
+        )
 
     def _replace(self, packed: Packed) -> None:
-        """Publish packed levels in place of the old ones, unless a batch has packed these meanwhile."""
+        """Publish packed levels in place of the old ones; drop them if a batch has packed the old ones meanwhile."""
         now = self.snapshot.levels
         end = packed.first + len(packed.old)
         if any(a is not b for a, b in zip(now[packed.first : end], packed.old, strict=True)):
             return
         base, frozen, middle, *young = (*now[: packed.first], *packed.new, *now[end:])
-        if middle.filters * SHARE > max(base.filters, SMALL_FILTERS * SHARE) and not frozen.filters:
+        if (
+            middle.filters * BASE_TO_MIDDLE_RATIO > max(base.filters, SMALL_FILTERS * BASE_TO_MIDDLE_RATIO)
+            and not frozen.filters
+        ):
             frozen, middle = middle, EMPTY
         self._publish(self.snapshot, (base, frozen, middle, *young))
         self._start_packing()
 
 
 def grown(old: Snapshot, subscribers: NDArray[np.int32], filters: int) -> Snapshot:
-    """A draft with further subscriptions of so many filters each; full arrays are replaced, so `old` keeps its own."""
+    """Return a draft with new subscriptions of `filters` filters each; arrays of `old` keep their entries."""
     row, first, count = old.rows, old.filters, len(subscribers)
     return old._replace(
         rows=row + count,
@@ -260,7 +267,7 @@ def grown(old: Snapshot, subscribers: NDArray[np.int32], filters: int) -> Snapsh
 
 
 def extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> NDArray[Any] | None:
-    """An array whose entries from start on are values; None stands for 0, 1, 2, ... and stays if it can."""
+    """Return `array` with `values` from `start` on; None stands for 0, 1, 2, ... and is kept if it still fits."""
     stop = start + len(values)
     if array is None and np.array_equal(values, np.arange(start, stop)):
         return None
@@ -270,7 +277,7 @@ def extended(array: NDArray[Any] | None, start: int, values: NDArray[Any]) -> ND
 
 
 def _with_entry(array: NDArray[Any] | None, at: int, value: int) -> NDArray[Any] | None:
-    """Return `array` with one entry set, as `extended` does for many."""
+    """Return `array` with one entry set; like `extended` with one value."""
     if array is None and value == at:
         return None
     array = _with_room(array, at, at + 1)
@@ -279,16 +286,16 @@ def _with_entry(array: NDArray[Any] | None, at: int, value: int) -> NDArray[Any]
 
 
 def _with_room(array: NDArray[Any] | None, used: int, needed: int) -> NDArray[Any]:
-    """An array that can be written to and has room for the entries needed, with those in use: the same if it has."""
+    """Return `array` if it is writable and has room for `needed` entries, else a larger copy of its first `used`."""
     if array is None:
         return np.arange(_capacity(needed), dtype=np.int32)
-    if len(array) >= needed and array.flags.writeable:  # a mapped array is read-only
+    if len(array) >= needed and array.flags.writeable:  # a memory-mapped array is read-only
         return array
     return np.concatenate([array[:used], np.empty(_capacity(needed) - used, array.dtype)])
 
 
 def _mortal(snapshot: Snapshot) -> NDArray[np.int64]:
-    """When each subscription died."""
+    """Return the version at which each subscription was removed (ALIVE: not removed)."""
     return np.full(_capacity(snapshot.rows), ALIVE) if snapshot.died is None else snapshot.died
 
 

@@ -1,4 +1,4 @@
-"""MatchingTable: what every table of subscriptions can be asked."""
+"""MatchingTable: the queries that all tables of subscriptions answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.mixed import ValueRows
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import MEET, as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.batch import CRS_ERROR_PREFIX, as_table, asked_columns, checked_column, is_arrow, messages_of
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
 from contrada.matching.level import Message, Place
@@ -26,11 +26,11 @@ from contrada.matching.snapshot import Snapshot
 from contrada.matching.together import Checked, match_together
 from contrada.model.types import has_types, types_accepting
 
-NOTED = 16  # messages of a batch that packing learns from
+SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses
 
 
 class Stats(NamedTuple):
-    """What a table holds."""
+    """Sizes of a table: counts, filters per level, and bytes."""
 
     subscriptions: int
     subscribers: int
@@ -41,9 +41,9 @@ class Stats(NamedTuple):
 
 @checks_methods("match_many")
 class MatchingTable:
-    """Subscriptions that messages are matched against, by subscriber; any number of threads may ask.
+    """A table of subscriptions to match messages against; safe to query from several threads.
 
-    `ForwardingTable` adds keys and updates, `SubscriberTable` is read-only.
+    Subclasses: `ForwardingTable` adds keys and updates, `SubscriberTable` is read-only.
     """
 
     _keys: Names | None
@@ -56,9 +56,9 @@ class MatchingTable:
         self._live = live
 
     def match(self, message: Mapping[str, Any], by: By = "subscriber") -> Matches:
-        """The subscribers that a message goes to: those with a subscription that the message satisfies.
+        """Return the subscribers with a subscription that `message` satisfies.
 
-        With `by="subscription"` the keys of these subscriptions, as `match_keys` gives them.
+        With `by="subscription"` return the keys of the subscriptions, as `match_keys` does.
         """
         if by == "subscriber":
             return Matches(self._front.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
@@ -66,7 +66,7 @@ class MatchingTable:
         return Matches(self._store.asked().subscriptions(self._checked(message)), keys)
 
     def match_many(self, messages: Any, by: By = "subscriber", threads: int | None = None) -> ManyMatches:
-        """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others go on.
+        """Match a list of messages or the rows of an Arrow table; bad messages are rejected, the others matched.
 
         >>> from contrada import ForwardingTable
         >>> table = ForwardingTable()
@@ -81,14 +81,14 @@ class MatchingTable:
         if is_arrow(messages) and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
         good, rejected = messages_of(messages, self._read, {*self._crs, *self._store.places.asked})
-        for message in good[:: max(1, len(good) // NOTED)]:
+        for message in good[:: max(1, len(good) // SAMPLED_PER_BATCH)]:
             if message is not None:
                 self._noted(*message)
         counted = match_together(snapshot, self._store.places, good, threads)
         return self._many(snapshot, counted, by, rejected)
 
     def stats(self) -> Stats:
-        """Sizes, for people."""
+        """Return the sizes of the table, for reports."""
         snapshot = self._store.snapshot
         nbytes = sum(tree.nbytes for level in snapshot.levels for tree in level.trees.values())
         nbytes += sum(level.scalars.nbytes for level in snapshot.levels if level.scalars is not None)
@@ -98,7 +98,7 @@ class MatchingTable:
         return Stats(self._live, len(self._subscribers), snapshot.filters, sizes, nbytes)
 
     def asked_kinds(self) -> dict[str, list[str]]:
-        """Return the attributes that subscriptions ask for, and for each the kinds of values.
+        """Return the attributes that subscriptions ask about, with the kinds of values asked for.
 
         >>> table = ForwardingTable()
         >>> key = table.subscribe("ops-team", "severity >= 3 AND kind LIKE 'fl%'")
@@ -125,10 +125,10 @@ class MatchingTable:
     def __len__(self) -> int:
         return self._live
 
-    # Inside
+    # Helpers
 
     def _keys_for(self, by: object) -> Names:
-        """The keys of subscriptions, for an answer by these."""
+        """Return the keys of subscriptions; raise ArgumentError unless `by` is "subscription" and there are keys."""
         if by != "subscription":
             raise ArgumentError(f'by is "subscriber" or "subscription", not {by!r}')
         if self._keys is None:
@@ -143,14 +143,14 @@ class MatchingTable:
         for name in asked_columns(table, self._crs):
             columns[name], bad = checked_column(table, name, self._crs.get(name))
             rejected.update({item.row: item for item in bad})
-        if rejected:  # a message with one bad attribute is rejected whole
+        if rejected:  # one bad attribute rejects the whole message
             good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
             columns = {name: [kept_rows(part, good) for part in parts] for name, parts in columns.items()}
         counts, answer = match_columns(snapshot, columns, table.num_rows, threads)
         return self._many(snapshot, (counts, answer), by, [rejected[row] for row in sorted(rejected)])
 
     def _many(self, snapshot: Snapshot, counted: Counted, by: By, rejected: list[Rejection]) -> ManyMatches:
-        """An answer by subscription as users get it."""
+        """Turn counted rows of subscriptions into the answer by `by`."""
         counts, answer = counted
         owners = TableNames(self._subscribers, snapshot.subscription_subscriber, self._keys)
         if by == "subscriber" and owners.subscription_subscriber is not None:
@@ -161,27 +161,27 @@ class MatchingTable:
         return ManyMatches(offsets, answer, tuple(rejected), by, owners)
 
     def _living(self) -> NDArray[np.int64]:
-        """The rows of the subscriptions that are alive."""
+        """Return the rows of live subscriptions."""
         snapshot = self._store.snapshot
         return np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
-        """A message as levels take it."""
+        """Check and encode a message for the levels."""
         return self._noted(*self._read(message))
 
     def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
-        """Encode a message whose regions, points and added types are in `objects`; packing learns from it."""
+        """Encode a message whose regions, points and added types are in `objects`, and add it to the sample."""
         places = self._store.places
         checked = Message(objects, places.encode((message,)) if places.asked else None)
         self._store.sample.note(checked.scalars, checked.objects)
         return checked
 
     def _is_asked(self, attribute: str) -> bool:
-        """True if a subscription may ask about an attribute."""
+        """Return True if a subscription may ask about `attribute`."""
         return attribute in self._crs or attribute in self._store.places.asked
 
     def _read(self, message: Any) -> Checked:
-        """A message with plain values, and its regions and points, in the CRS of the subscriptions, and own types."""
+        """Check a message; return plain values, and by slot its regions, points and values of added types."""
         message = read_message(message, self._is_asked)
         objects: dict[Place, Any] = {}
         are_types_added = has_types()
@@ -197,8 +197,8 @@ class MatchingTable:
         return Checked(message, objects)
 
     def _check_crs(self, attribute: str, crs: Crs) -> None:
-        """Raise if a message's CRS is not that of the subscriptions."""
+        """Raise CrsError if `crs` differs from the CRS of the subscriptions on `attribute`."""
         try:
             common_crs(self._crs.get(attribute), crs)
         except CrsError as error:
-            raise CrsError(f"attribute {attribute!r}: {MEET}: {error}") from error
+            raise CrsError(f"attribute {attribute!r}: {CRS_ERROR_PREFIX}: {error}") from error

@@ -1,4 +1,4 @@
-"""Names and their rows: keys of subscriptions, names of subscribers. Rows only ever grow."""
+"""Names: an append-only list that maps keys or subscriber names to rows and back."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from contrada.errors import FilterError
 
 Name = str | int
-FEW = 1024  # names that are listed one by one, even if they come at once
-NAME_BITS = 128  # of a name that is a number: longer ones are not printed by Python, and fit in no column
-LIMIT = 1 << 62  # numbers from here on are never given by default
+MIN_COLUMN_NAMES = 1024  # shorter columns are stored name by name
+NAME_BITS = 128  # of an integer name: Python may not print longer integers, and no column type holds them
+DEFAULT_NUMBER_LIMIT = 1 << 62  # default keys stay below this number
 
 
 class Names:
-    """An append-only list of names (str or int) with look-up both ways; of equal ones the latest is found.
+    """An append-only list of names (str or int) with look-up both ways; of equal names the latest row is found.
 
-    Names that come in long Arrow columns stay there; their look-up table, sorted hashes, is made when first asked. A
-    range stands for its integers.
+    Long Arrow columns are stored as they are; their look-up table of sorted hashes is made on first use. A range stands
+    for its integers.
 
     >>> names = Names()
     >>> names.append("a"), names.append(7), names.row(7), names[0]
@@ -28,18 +28,18 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self.free = 0  # no number from here on to the limit was ever a name
+        self.free = 0  # integers from here up to the limit are unused
         self._count = 0
         self._starts: list[int] = []
         self._segments: list[Any] = []  # Python lists, ranges and Arrow arrays
-        self._rows: dict[Name, int] = {}  # of the names in lists
+        self._rows: dict[Name, int] = {}  # of names stored in Python lists
         self._hashed: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return self._count
 
     def append(self, name: Name) -> int:
-        """Add a name; returns its row."""
+        """Add a name; return its row."""
         row = self._count
         if not self._segments or not isinstance(self._segments[-1], list):
             self._starts.append(row)
@@ -47,14 +47,14 @@ class Names:
         self._segments[-1].append(name)
         self._rows[name] = row
         self._count += 1
-        if isinstance(name, int) and self.free <= name < LIMIT:
+        if isinstance(name, int) and self.free <= name < DEFAULT_NUMBER_LIMIT:
             self.free = name + 1
         return row
 
     def extend(self, names: Any) -> int:
-        """Add the distinct names of an Arrow array or a range; returns the first row."""
+        """Add the distinct names of an Arrow array or a range; return the first row."""
         row = self._count
-        if len(names) < FEW:
+        if len(names) < MIN_COLUMN_NAMES:
             for name in names_in(names):
                 self.append(name)
             return row
@@ -71,7 +71,7 @@ class Names:
         return name
 
     def chosen(self, rows: NDArray[np.int64]) -> Any:
-        """The names of chosen rows: an Arrow array where all names are text or all are numbers, else a list."""
+        """Return the names of `rows`: an Arrow array if all names are text or all are integers, else a list."""
         whole = self._in_one()
         if whole is None:
             return [self[int(row)] for row in rows]
@@ -79,7 +79,7 @@ class Names:
         return whole if is_whole else whole.take(rows)
 
     def _in_one(self) -> Any:
-        """All names in one Arrow array; None if they are of both kinds, or none, or too large for an array."""
+        """Return all names as one Arrow array; None if kinds are mixed, if empty, or if an integer exceeds 64 bits."""
         import pyarrow as pa
 
         if len(self._segments) == 1 and not isinstance(self._segments[0], list):
@@ -96,11 +96,11 @@ class Names:
         return None
 
     def row(self, name: object) -> int | None:
-        """The row of a name, None if it is not there."""
+        """Return the row of a name, None if unknown."""
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             return None
         listed = self._rows.get(name)
-        for k in range(len(self._segments) - 1, -1, -1):  # a name that was given up and taken again: the latest counts
+        for k in range(len(self._segments) - 1, -1, -1):  # latest first: a name may be used again after removal
             if listed is not None and self._starts[k] <= listed:
                 return listed
             if not isinstance(self._segments[k], list):
@@ -110,9 +110,9 @@ class Names:
         return None
 
     def rows(self, names: Any) -> NDArray[np.int64]:
-        """The rows of the names of an Arrow array or a range, -1 for those that are not there."""
+        """Return the rows of the names of an Arrow array or a range, -1 for unknown names."""
         rows = np.full(len(names), -1, np.int64)
-        for start, segment in zip(self._starts, self._segments, strict=True):  # the latest counts, so it comes last
+        for start, segment in zip(self._starts, self._segments, strict=True):  # later segments overwrite earlier ones
             if not isinstance(segment, list):
                 found = _places(names, segment)
                 rows = np.where(found >= 0, found + start, rows)
@@ -122,7 +122,7 @@ class Names:
         return rows
 
     def rows_of(self, names: Any) -> NDArray[np.int32]:
-        """The rows of the names of an Arrow array, in which they may repeat, or of a range; new ones are added."""
+        """Return the rows of the names of an Arrow array (may repeat) or a range; unknown names are added."""
         encoded = None if isinstance(names, range) else names.dictionary_encode()
         distinct = names if encoded is None else encoded.dictionary
         rows = self.rows(distinct)
@@ -134,7 +134,7 @@ class Names:
         return chosen.astype(np.int32)
 
     def _row_in(self, k: int, name: Name) -> int | None:
-        """The row of a name in segment k, a range or an Arrow array."""
+        """Return the row of `name` in segment `k`, a range or an Arrow array; None if not there."""
         segment = self._segments[k]
         if isinstance(segment, range):
             return self._starts[k] + name - segment.start if isinstance(name, int) and name in segment else None
@@ -152,7 +152,7 @@ class Names:
 
 
 def check_name(what: str, name: object) -> None:
-    """Raise unless a key or a subscriber is named by text or a number."""
+    """Raise FilterError unless `name` is text that UTF-8 can encode, or an integer of at most NAME_BITS bits."""
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         raise FilterError(f"a {what} is a str or int, not {type(name).__name__}")
     if isinstance(name, str) and not name.isascii():
@@ -165,19 +165,19 @@ def check_name(what: str, name: object) -> None:
 
 
 def names_in(names: Any) -> Any:
-    """The names of an Arrow array or a range, one by one."""
+    """Return an iterable over the names of an Arrow array or a range."""
     return names if isinstance(names, range) else names.to_pylist()
 
 
 def as_arrow(names: Any) -> Any:
-    """An Arrow array of the names of an Arrow array or a range."""
+    """Return the names of an Arrow array or a range as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(np.arange(names.start, names.stop)) if isinstance(names, range) else names
 
 
 def _cast(names: Any, kind: Any) -> Any:
-    """Names of an Arrow array as integers, or as text, of one width; numbers never become text, nor text numbers."""
+    """Cast an Arrow array of names to `kind`; integers are not cast to text, nor text to integers."""
     import pyarrow as pa
 
     if pa.types.is_integer(names.type) != pa.types.is_integer(kind):
@@ -186,7 +186,7 @@ def _cast(names: Any, kind: Any) -> Any:
 
 
 def _last_number(names: Any) -> int:
-    """The largest number below the limit in an Arrow array or a range, -1 if there is none."""
+    """Return the largest integer below DEFAULT_NUMBER_LIMIT in an Arrow array or a range, -1 if there is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -195,13 +195,13 @@ def _last_number(names: Any) -> int:
     if not pa.types.is_integer(names.type):
         return -1
     last: int | None = pc.max(names).as_py()
-    if last is not None and last >= LIMIT:
-        last = pc.max(names.filter(pc.less(names, pa.scalar(LIMIT, names.type)))).as_py()
+    if last is not None and last >= DEFAULT_NUMBER_LIMIT:
+        last = pc.max(names.filter(pc.less(names, pa.scalar(DEFAULT_NUMBER_LIMIT, names.type)))).as_py()
     return -1 if last is None else last
 
 
 def _places(names: Any, segment: Any) -> NDArray[np.int64]:
-    """Where each name stands in a segment, -1 for those that do not; both are Arrow arrays or ranges."""
+    """Return the position of each name in `segment`, -1 if not there; both are Arrow arrays or ranges."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -215,7 +215,7 @@ def _places(names: Any, segment: Any) -> NDArray[np.int64]:
     if pa.types.is_integer(wanted.type) != pa.types.is_integer(there.type):
         return missing
     kinds = {wanted.type, there.type}
-    if len(kinds) > 1:  # decimals hold the integers of all types
+    if len(kinds) > 1:  # decimal128 holds the integers of all types
         kind = pa.decimal128(20) if pa.types.is_integer(wanted.type) else pa.large_string()
         wanted, there = wanted.cast(kind), there.cast(kind)
     found = pc.index_in(wanted, value_set=there)

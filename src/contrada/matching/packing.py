@@ -1,4 +1,4 @@
-"""What is written of a table, its living subscriptions in one level; and a store of what was written."""
+"""Convert a store to its saved form, live subscriptions in one level, and back."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from contrada.geometry import Crs
 from contrada.matching.encoding import Places
 from contrada.matching.level import EMPTY, renumbered
-from contrada.matching.levels import LEVELS, Store
+from contrada.matching.levels import LEVEL_COUNT, Store
 from contrada.matching.names import Names, as_arrow
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved
 
 
 def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
-    """The living subscriptions in one level, with rows, filters and subscribers numbered from 0 on.
+    """Return the live subscriptions in one level, with rows, filters and subscribers renumbered from 0.
 
-    Where there are no keys the numbers of the rows stand for them.
+    Without `keys`, row numbers are saved in their place.
     """
     with store.lock:
         snapshot = store.snapshot
@@ -39,13 +39,13 @@ def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscri
 
 
 def store_of(saved: Saved) -> Store:
-    """The store of a saved table, which can be updated further."""
+    """Return a store over a saved table; the store can be updated."""
     owners = (saved.filter_subscription, saved.subscription_subscriber)
-    levels = (saved.level, *(EMPTY,) * (LEVELS - 1))
+    levels = (saved.level, *(EMPTY,) * (LEVEL_COUNT - 1))
     snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
     return Store(snapshot, Places.of_saved(saved.places))
 
 
 def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:
-    """Return the numbers without spare room at the end; None stands for 0, 1, 2, ..."""
+    """Return `numbers` as int32, or None if they are 0, 1, 2, ..."""
     return None if np.array_equal(numbers, np.arange(len(numbers))) else numbers.astype(np.int32)

@@ -1,4 +1,4 @@
-"""A saved table as bytes, for pickle and copy: the files of its directory in one uncompressed archive."""
+"""Convert a saved table to bytes and back, for pickle and copy: its files in one uncompressed tar archive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def packed_bytes(save: Callable[[Path], None]) -> bytes:
-    """Return the directory that `save` writes as bytes."""
+    """Return the directory that `save` writes, as bytes."""
     with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
         save(Path(temporary) / "table")
         stream = io.BytesIO()
@@ -23,7 +23,7 @@ def packed_bytes(save: Callable[[Path], None]) -> bytes:
 
 
 def opened_bytes(data: bytes, open: Callable[[Path], T]) -> T:
-    """Return what `open` makes of the directory in these bytes; mapped files outlive their names."""
+    """Call `open` on the directory in `data`; mapped files stay readable after the directory is deleted."""
     with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             archive.extractall(temporary, filter="data")

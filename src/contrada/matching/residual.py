@@ -1,4 +1,4 @@
-"""Further spatial constraints: those of filters that are reached in another way, looked at only then."""
+"""Residual spatial constraints: tested after a message has reached their filter through another constraint."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from contrada.index.constants import runs
 from contrada.index.hugepages import settled
 from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, item_arrays, joined, reordered
 
-UNSEEN = 0.05  # of the extent, the size of a message's region while none was seen
+DEFAULT_REGION_SIDE = 0.05  # share of the extent, assumed for messages' regions before any was seen
 
 
 class Constraints(NamedTuple):
-    """Constraints in arrays: filter k asks for a relation in masks[k] to value k of the column."""
+    """Constraints in arrays: filter `filters[k]` asks for a relation in `masks[k]` to value k of `column`."""
 
     filters: NDArray[np.int32]
     masks: NDArray[np.uint8]
     column: RegionArray | PointArray
 
     def chosen(self, kept: NDArray[np.bool_]) -> Constraints:
-        """Some of them."""
+        """Return the constraints where `kept` is True."""
         if kept.all():
             return self
         rows = np.flatnonzero(kept)
         return Constraints(self.filters[rows], self.masks[rows], reordered(self.column, rows))
 
     def joined(self, others: Sequence[Constraints]) -> Constraints:
-        """These and others, one after another."""
+        """Return these constraints followed by `others`."""
         if not others:
             return self
         parts = [self, *others]
@@ -44,32 +44,32 @@ class Constraints(NamedTuple):
         )
 
     def indexed(self) -> PackedTree:
-        """An index over them."""
+        """Return an index over the constraints."""
         return PackedTree(self.column, self.masks, self.filters)
 
     def checks(self) -> Residual:
-        """Return these constraints in a form that is tested filter by filter."""
+        """Return the constraints in a form that tests given filters."""
         order = np.argsort(self.filters, kind="stable")
         masks, column = settled(self.masks[order]), reordered(self.column, order)
         return Residual.of(Constraints(self.filters[order], masks, column))
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
-        """The share of messages that is estimated to reach each: those whose boxes, of such a size, meet its own."""
+        """Estimate per constraint the share of messages, with boxes of size `size`, that meet its box."""
         boxes = boxes_of(self.column)
         extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
-        reach = boxes[:, 2:] - boxes[:, :2] + (UNSEEN * extent if size is None else np.asarray(size))
+        reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))
         sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
         share: NDArray[np.float64] = np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1])
         return share
 
 
 class Residual:
-    """Constraints by filter: those of filter first + k stand from offsets[k] to offsets[k + 1]."""
+    """Constraints by filter: those of filter `first + k` are at `offsets[k]:offsets[k + 1]`."""
 
     __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets")
 
     def __init__(self, part: Constraints, offsets: NDArray[np.int32]) -> None:
-        """Constraints in the order of their filters, one at least."""
+        """Take at least one constraint, sorted by filter."""
         self.filters, self.masks, self.column = part.filters, frozen(part.masks), part.column
         self.first = int(part.filters[0])
         self.offsets = frozen(offsets)
@@ -77,14 +77,14 @@ class Residual:
 
     @classmethod
     def of(cls, part: Constraints) -> Residual:
-        """Constraints in the order of their filters, one at least."""
+        """Return the residual form of `part`: at least one constraint, sorted by filter."""
         counts = np.bincount(part.filters - part.filters[0])
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return cls(part, settled(offsets))
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """The table of addresses by which kernels know these constraints on regions (kernels/match/residual.py)."""
+        """Addresses of the arrays, by which kernels read constraints on regions (kernels/match/residual.py)."""
         if self._table is None:
             *arrays, most = self._items = item_arrays(self.column)
             arrays += [self.masks, self.offsets]
@@ -94,11 +94,11 @@ class Residual:
 
     @property
     def part(self) -> Constraints:
-        """The constraints."""
+        """The constraints in arrays."""
         return Constraints(self.filters, self.masks, self.column)
 
     def passing(self, filters: NDArray[np.int64], value: Region | Point | None) -> NDArray[np.int64]:
-        """Of the filters, sorted, those whose constraints here a message's value satisfies; None satisfies none."""
+        """Return those of the sorted `filters` whose constraints here `value` satisfies; None satisfies none."""
         low, high = np.searchsorted(filters, (self.first, self.first + len(self.offsets) - 1))
         local = filters[low:high] - self.first
         starts, stops = self.offsets[local], self.offsets[local + 1]
@@ -116,7 +116,7 @@ class Residual:
         return filters[~failed]
 
     def _relations(self, value: Region | Point, at: NDArray[np.int64], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The relation of a value to each of the chosen ones, as far as the masks ask for it."""
+        """Return the relation of `value` to the entries `at`, computed as far as `masks` need it."""
         if isinstance(value, Region) and isinstance(self.column, RegionArray):
             codes = np.empty(len(at), np.uint8)
             arrays = (*value.kernel_arrays, *self.column.kernel_arrays())

@@ -1,4 +1,4 @@
-"""Heads: for each filter the box that a message must meet to satisfy it, from its most selective spatial constraint."""
+"""Routing boxes (heads): per filter the box that a message must meet, from its most selective spatial constraint."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
 
-NOWHERE = (np.nan,) * 4
+NO_BOX = (np.nan,) * 4
 
 
 class Heads(NamedTuple):
-    """The filters offsets[r]:offsets[r + 1] of row r: an attribute each, by its number in `names`, and a box.
+    """Heads of filters: row r has the filters `offsets[r]:offsets[r + 1]`, each with an attribute and a box.
 
-    The attribute is -1 and the box NaN for filters that may be satisfied anywhere: without a constraint on a region or
-    a point, or with none but such as `disjoint` satisfies.
+    `attributes` holds positions in `names`. The attribute is -1 and the box NaN for filters that a message anywhere may
+    satisfy: filters without spatial constraints, or whose spatial constraints all accept `disjoint`.
     """
 
     offsets: NDArray[np.int32]
@@ -31,7 +31,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
-    """The heads of predicates; None has no filters.
+    """Return the heads of predicates; None counts as a predicate without filters.
 
     >>> from contrada.cql2 import parse
     >>> found = heads_of([parse("S_INTERSECTS(area, POLYGON((0 0, 4 0, 0 4, 0 0))) OR size > 3")])
@@ -44,7 +44,7 @@ def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
         for part in () if predicate is None else predicate:
             head = _head(part)
             attributes.append(-1 if head is None else numbers.setdefault(head[0], len(numbers)))
-            boxes.append(NOWHERE if head is None else head[1])
+            boxes.append(NO_BOX if head is None else head[1])
         offsets.append(len(boxes))
     return Heads(
         np.array(offsets, np.int32),
@@ -64,7 +64,7 @@ def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
 
 
 def is_local(constraint: Constraint) -> bool:
-    """True if a message must meet the region or point of a constraint to satisfy it."""
+    """Return True if a message must meet the constraint's region or point to satisfy the constraint."""
     return constraint.kind in ("region", "point") and not isinstance(constraint.operator, str) and (
         0 not in constraint.relations
     )  # fmt: skip
@@ -76,9 +76,9 @@ def _size(box: tuple[float, ...]) -> tuple[float, float]:
 
 
 def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | None]]:
-    """The heads of a template's filters for the rows of an Arrow table, and the CRS of its attributes.
+    """Return the heads of a template's filters for each row of an Arrow table, and the CRS by attribute.
 
-    One bad row raises, as it does in `ForwardingTable.subscribe_many`.
+    A bad row raises, as in `ForwardingTable.subscribe_many`.
     """
     bound = bind_template(rows, template)
     names = tuple(dict.fromkeys(place[0] for parts in bound.spatial for place, _ in parts))
@@ -89,7 +89,7 @@ def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | 
         least = np.full((bound.rows, 2), np.inf)
         for (attribute, _), part in parts:
             crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
-            if not bound.rows or part.masks[0] & 1:  # a template has one mask for all rows
+            if not bound.rows or part.masks[0] & 1:  # all rows of a template share one mask
                 continue
             own = boxes_of(part.column)
             width, height = (own[:, 2:] - own[:, :2]).T

@@ -1,4 +1,4 @@
-"""Snapshot: what a table held at one moment. Readers take one by reference and never wait."""
+"""Snapshot: the contents of a table at one moment. Readers take one by reference and never wait."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from contrada.matching.level import Level, Message, merged
 
-DENSE = 64  # of so many subscribers one is found: then marking them all beats sorting
+MAX_MARKS_PER_ROW = 64  # up to this many subscribers per row found, marking them in an array is faster than sorting
 
 
 class Snapshot(NamedTuple):
-    """Levels and the arrays that lead from filters to subscriptions to subscribers.
+    """Levels, and the arrays that map filters to subscriptions and subscriptions to subscribers.
 
-    The arrays are append-only, and `died` is written in place: a subscription is alive here iff it died, if ever, after
-    this version. So later updates do not show in earlier snapshots.
+    Arrays are append-only, except `died`, which is written in place: a subscription is alive in a snapshot iff its
+    entry is larger than `version`. So later updates do not change earlier snapshots.
     """
 
     version: int
@@ -25,13 +25,13 @@ class Snapshot(NamedTuple):
     filters: int
     filter_subscription: NDArray[np.int32] | None  # None: filter k belongs to subscription k
     subscription_subscriber: NDArray[np.int32] | None  # None: subscription k belongs to subscriber k
-    died: NDArray[np.int64] | None  # None: nobody did
+    died: NDArray[np.int64] | None  # version at which a subscription was removed; None: none was
     several_filters: bool
 
     def subscriptions(self, message: Message) -> NDArray[np.int64]:
-        """Rows of the subscriptions that a message satisfies, sorted.
+        """Return the rows of the subscriptions that a message satisfies, sorted.
 
-        Filters and the subscriptions they belong to are numbered in the same order, so what is sorted stays so.
+        Filters have the order of their subscriptions, so sorted filters give sorted rows.
         """
         found = []
         for level in self.levels:
@@ -47,24 +47,24 @@ class Snapshot(NamedTuple):
         return rows
 
     def is_alive(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which subscriptions are alive."""
+        """Return which of the subscriptions `rows` are alive."""
         if self.died is None:
             return np.ones(len(rows), bool)
         alive: NDArray[np.bool_] = self.died[rows] > self.version
         return alive
 
     def is_filter_alive(self, filters: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which filters belong to a subscription that is alive."""
+        """Return which filters belong to a live subscription."""
         return self.is_alive(filters if self.filter_subscription is None else self.filter_subscription[filters])
 
     def subscribers(self, message: Message) -> NDArray[np.int64]:
-        """Rows of the subscribers that a message goes to, sorted."""
+        """Return the rows of the subscribers that a message goes to, sorted."""
         rows = self.subscriptions(message)
         if self.subscription_subscriber is None:
             return rows
         subscribers = self.subscription_subscriber[rows]
         most = int(subscribers.max(initial=0))
-        if len(rows) * DENSE < most:
+        if len(rows) * MAX_MARKS_PER_ROW < most:
             return np.unique(subscribers).astype(np.int64)
         marks = np.zeros(most + 1, bool)
         marks[subscribers] = True

@@ -1,6 +1,6 @@
-"""A saved table: an immutable directory of plain arrays under a header, mapped when opened.
+"""Save a table as an immutable directory of plain arrays with a header; open it by memory map.
 
-geometry/directories.py tells how such a directory is written, checked and mapped.
+geometry/directories.py describes how the directory is written, checked and mapped.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
 from contrada.matching.residual import Constraints, Residual
 
-KIND = Format("contrada.ForwardingTable", 8, "saved table", TableError)
+TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
 
 
 class Saved(NamedTuple):
-    """What a saved table holds: one level, and the names and owners of its rows."""
+    """The contents of a saved table: one level, and the names and owners of its rows."""
 
     level: Level
     crs: dict[str, Crs | None]
@@ -51,7 +51,7 @@ class Saved(NamedTuple):
 
 
 def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = False) -> None:
-    """Write a table to a new directory, or in place of one that is there."""
+    """Write a table to a new directory; with `replace` an existing saved table is replaced."""
     header = {
         "rows": saved.rows,
         "filters": saved.filters,
@@ -65,16 +65,16 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "checks": [list(place) for place, part in saved.level.checks.items() if isinstance(part, Residual)],
         "own": _own_parts(saved.level),
     }
-    save_directory(KIND, directory, _arrays_of(saved), header, replace)
+    save_directory(TABLE_FORMAT, directory, _arrays_of(saved), header, replace)
 
 
 def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
-    """The saved table, mapped; a foreign, damaged or truncated directory is a TableError.
+    """Return the saved table, memory-mapped; raise TableError if the directory is foreign, damaged or truncated.
 
-    With `verify` all of it is read against its checksums. Whatever kernels index with is within range either way.
+    With `verify` all files are checked against their checksums. Numbers that kernels use as indexes are always checked.
     """
     source = Path(directory)
-    header, arrays = read_directory(KIND, source, verify)
+    header, arrays = read_directory(TABLE_FORMAT, source, verify)
     try:
         level = _level_of(header, arrays, verify)
         keys, subscribers = _names_of("keys", arrays), _names_of("subscribers", arrays)
@@ -92,14 +92,14 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
 
 
 def pa_error() -> type[Exception]:
-    """What Arrow raises."""
+    """Return the base class of Arrow's errors."""
     import pyarrow as pa
 
     return cast(type[Exception], pa.ArrowException)
 
 
 def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: bool) -> Level:
-    """The packed constraints of a saved table, with every number that kernels index with checked."""
+    """Return the level of a saved table; every number that kernels use as an index is checked."""
     places = Places.of_saved(header["places"])
     scalars = _scalars_of(header["scalars"], arrays, places.forms[: len(places.numbers)], header["filters"])
     numbered = header["filters"] if scalars is None else len(scalars.arrays.numbers)
@@ -116,7 +116,7 @@ def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: b
 def _check_owners(
     header: dict[str, Any], owners: NDArray[np.int32] | None, whose: NDArray[np.int32] | None, keys: int, names: int
 ) -> None:
-    """Raise ValueError unless filters, subscriptions and subscribers are as many as there are numbers and names."""
+    """Raise ValueError unless the counts of filters, subscriptions and subscribers fit arrays and names."""
     rows, filters = header["rows"], header["filters"]
     require(rows >= 0 and filters >= 0 and keys == rows, f"{keys} keys of {rows} subscriptions")
     require(owners is not None or filters == rows, f"{filters} filters of {rows} subscriptions")
@@ -136,35 +136,35 @@ def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np
 
 
 def _systems(saved: dict[str, Any]) -> dict[str, Crs | None]:
-    """The CRS of each attribute; text that names no system is a CrsError."""
+    """Return the CRS of each attribute; raise CrsError if a text names no CRS."""
     return {name: Crs.of(crs) for name, crs in saved.items()}
 
 
 class SavedNames(NamedTuple):
-    """Whom the rows of a saved table's answers stand for: Arrow arrays over the mapped files, lists where names mix."""
+    """The names of a saved table's rows: Arrow arrays over the mapped files, or lists if text and integers mix."""
 
     keys: Any  # of subscriptions
     subscribers: Any
-    owners: NDArray[np.int32] | None  # the subscriber of each subscription; None: subscriber k of subscription k
+    owners: NDArray[np.int32] | None  # subscriber row of each subscription; None: row k for subscription k
 
 
 def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
-    """The names of a saved table as columns, for whoever turns whole answers into names; checksums are not read."""
+    """Return the names of a saved table as columns, to name the rows of whole answers; checksums are not checked."""
     source = Path(directory)
     wanted = ("keys-", "subscribers-", "subscription_subscriber")
-    header, arrays = read_directory(KIND, source, False, lambda name: name.startswith(wanted))
+    header, arrays = read_directory(TABLE_FORMAT, source, False, lambda name: name.startswith(wanted))
     owners = _first(arrays, "subscription_subscriber", header["rows"])
     return SavedNames(_names_of("keys", arrays), _names_of("subscribers", arrays), owners)
 
 
 def verify_table(directory: str | os.PathLike[str]) -> None:
-    """Read everything against the checksums; the first file that differs is a TableError that names it."""
+    """Check all files against their checksums; raise TableError naming the first damaged file."""
     open_table(directory, verify=True)
 
 
 def read_header(source: Path) -> dict[str, Any]:
-    """What `header.json` of a saved table says; a foreign or damaged one is a TableError."""
-    return read_kind_header(KIND, source)
+    """Return the contents of `header.json`; raise TableError if it is foreign or damaged."""
+    return read_kind_header(TABLE_FORMAT, source)
 
 
 def _place(pair: list[Any]) -> Place:
@@ -197,7 +197,7 @@ def _column_arrays(column: RegionArray | PointArray) -> dict[str, NDArray[Any]]:
 
 
 def _own_parts(level: Level) -> list[dict[str, Any]]:
-    """Constraints of added types, which say themselves how they are written down."""
+    """Return the constraints of added types as JSON values, made by the `dump` of each type."""
     parts = []
     for (attribute, kind), part in (*level.trees.items(), *level.checks.items()):
         if isinstance(part, OwnIndex | OwnChecks):
@@ -226,7 +226,7 @@ def _own_of(parts: list[dict[str, Any]]) -> tuple[dict[Place, OwnIndex], dict[Pl
 
 
 def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> PackedTree:
-    """A tree whose entries have numbers below `numbered`."""
+    """Return a tree from saved arrays; raise ValueError unless its entries are numbers below `numbered`."""
     own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
     check_kinds(own, TREE_KINDS)
     check_tree_arrays(own, kind == "point", numbered)
@@ -236,7 +236,7 @@ def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: 
 
 
 def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> Residual:
-    """Further constraints of filters with numbers below `numbered`."""
+    """Return residual constraints from saved arrays; raise ValueError unless filters are below `numbered`."""
     filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in CHECK_KINDS)
     check_kinds(dict(zip(CHECK_KINDS, (filters, masks, offsets), strict=True)), CHECK_KINDS)
     count = len(filters)
@@ -257,7 +257,7 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered
 
 
 def _scalars_header(scalars: ScalarIndex | RecordView | None) -> dict[str, Any] | None:
-    """What is to be known of scalar constraints beside their arrays; a table is packed before it is saved."""
+    """Return the header fields of packed scalar constraints; None if there are none."""
     if not isinstance(scalars, ScalarIndex):
         return None
     return {"first": scalars.first, "place": scalars.place, "expected": scalars.expected}
@@ -266,7 +266,7 @@ def _scalars_header(scalars: ScalarIndex | RecordView | None) -> dict[str, Any] 
 def _scalars_of(
     header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]], forms: NDArray[np.uint8], filters: int
 ) -> ScalarIndex | None:
-    """The scalar constraints of a table; forms[p] is the form of values at place p."""
+    """Return the scalar constraints of a saved table; `forms[p]` is the form of slot p."""
     if header is None:
         return None
     own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
@@ -280,13 +280,13 @@ def _scalars_of(
 
 
 def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
-    """Names, a list or an Arrow array, as text with a mark for those that are integers."""
+    """Return names (list or Arrow array) as int64, or as text with a flag for each integer."""
     import pyarrow as pa
 
     if not isinstance(names, list) and pa.types.is_integer(names.type):
         try:
             return {"numbers": np.asarray(names.cast(pa.int64()))}
-        except pa.ArrowInvalid:  # unsigned, and too large for that
+        except pa.ArrowInvalid:  # uint64 beyond int64
             names = names.to_pylist()
     if not isinstance(names, list):
         whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
@@ -306,7 +306,7 @@ def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
 
 
 def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Names as an Arrow array over the mapped files, or as a list where text and integers mix."""
+    """Return saved names as an Arrow array over the mapped files, or as a list if text and integers mix."""
     import pyarrow as pa
 
     if f"{prefix}-numbers" in arrays:
@@ -324,7 +324,7 @@ def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
 
 
 def names_from(values: Any) -> Names:
-    """Names with look-up, from an Arrow array or a list."""
+    """Return the names of an Arrow array or a list, with look-up."""
     names = Names()
     if isinstance(values, list):
         for name in values:

@@ -1,4 +1,4 @@
-"""SubscriberTable: a read-only table in which all that a subscriber asks is one subscription."""
+"""SubscriberTable: a read-only table with one subscription per subscriber."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from contrada.simplify.simplification import Simplification
 
 @checks_methods("save", "open")
 class SubscriberTable(MatchingTable):
-    """What `ForwardingTable.simplified` gives: one subscription for each subscriber, without keys, never changed.
+    """The result of `ForwardingTable.simplified`: read-only, without keys, one subscription per subscriber.
 
-    `report` says what was dropped.
+    `report` counts what simplification dropped.
 
     >>> from contrada import ForwardingTable
     >>> table = ForwardingTable()
@@ -43,14 +43,14 @@ class SubscriberTable(MatchingTable):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> SubscriberTable:
-        """A saved table, memory-mapped, as `ForwardingTable.open` opens one; its report is empty."""
+        """Open a saved table by memory map, as `ForwardingTable.open` does; its report is empty."""
         saved = open_table(path, verify)
         if saved.has_keys:
             raise TableError(f"{os.fspath(path)} has keys of subscriptions: open it with ForwardingTable.open")
         return _made(cls, store_of(saved), names_from(saved.subscribers), dict(saved.crs), Simplification())
 
     def __reduce__(self) -> tuple[Any, tuple[bytes, Simplification]]:
-        """Pickle and copy the table through the files of a saved one."""
+        """Pickle and copy the table through the files of `save`."""
         return _unpickled, (packed_bytes(self.save), self.report)
 
 
@@ -61,7 +61,7 @@ def simplified_by_subscriber(
     crs: dict[str, Crs | None],
     progress: Progress | None = None,
 ) -> SubscriberTable:
-    """The table of all that each subscriber asks, simplified; the snapshot is packed."""
+    """Return a table in which the filters of each subscriber are one simplified subscription; `snapshot` is packed."""
     store, named, report = Store(), Names(), Simplification()
     with store.lock:
         for row, predicate, one in simplified_subscribers(snapshot, places, crs, progress):
@@ -81,7 +81,7 @@ def _made(
 
 
 def _unpickled(data: bytes, report: Simplification) -> SubscriberTable:
-    """The table of a pickle."""
+    """Restore a pickled table."""
     table = opened_bytes(data, SubscriberTable.open)
     table.report = report
     return table

@@ -1,4 +1,4 @@
-"""ForwardingTable: subscriptions in, the subscribers and subscriptions of a message out."""
+"""ForwardingTable: add and remove subscriptions; find the subscribers and subscriptions that match a message."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class ForwardingTable(MatchingTable):
 
     @door(FilterError)
     def subscribe(self, subscriber: Name, what: Asked, key: Name | None = None, replace: bool = False) -> Name:
-        """Add a subscription and return its key; a key in use is an error unless `replace` is set.
+        """Add a subscription and return its key; a key in use raises KeyInUseError unless `replace` is True.
 
-        What it asks is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
+        `what` is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
         """
         predicate = asked_predicate(what)
         check_name("subscriber", subscriber)
@@ -81,10 +81,10 @@ class ForwardingTable(MatchingTable):
     def subscribe_many(self, rows: Any, template: Asked) -> list[Name]:
         """Add a subscription for every row of an Arrow table, and return their keys.
 
-        The template is what one subscription may ask, with `Column("name")`, in CQL2 text `$name`, in place of values:
-        WKB or GeoArrow columns of regions or points, and columns of text, numbers, booleans and timestamps. The columns
-        `key` and `subscriber` (default: the key) are read if there. Keys default to the row numbers of this table, or
-        to larger numbers if one of these was a key already. One bad row raises, and then nothing is added.
+        `template` is a query with `Column("name")`, in CQL2 text `$name`, in place of values. Columns hold regions or
+        points (WKB or GeoArrow), text, numbers, booleans or timestamps. Optional columns: `key` and `subscriber`
+        (default: the key). Default keys are the row numbers in this table, or larger integers if one of those was a key
+        before. A bad row raises, and nothing is added.
         """
         bound = bind_template(rows, asked_predicate(template))
         with self._store.lock:
@@ -104,7 +104,7 @@ class ForwardingTable(MatchingTable):
             return list(names_in(keys))
 
     def unsubscribe(self, key: Name) -> None:
-        """Remove a subscription; an unknown key is an error."""
+        """Remove a subscription; raise UnknownKeyError for an unknown key."""
         check_name("key", key)
         with self._store.updating(waits=False):
             row = self._row_of(key)
@@ -114,9 +114,9 @@ class ForwardingTable(MatchingTable):
             self._store.remove(row)
 
     def simplify(self, progress: Progress | None = None) -> Simplification:
-        """Drop what is redundant within each subscription: for every message the answers stay what they were.
+        """Drop redundant constraints and filters within each subscription; no answer changes.
 
-        Readers go on, writers wait. `progress` is told how many subscriptions are done, and of how many.
+        Matching continues, updates wait. `progress` is called with the number of subscriptions done and their total.
 
         >>> table = ForwardingTable()
         >>> key = table.subscribe("ops-team", "severity >= 3 OR severity >= 5 AND kind = 'flood'")
@@ -132,10 +132,10 @@ class ForwardingTable(MatchingTable):
         return report
 
     def simplified(self, by: Literal["subscriber"] = "subscriber", progress: Progress | None = None) -> SubscriberTable:
-        """A new read-only table in which all that a subscriber asks is one subscription, without what is redundant.
+        """Return a read-only table with one simplified subscription per subscriber.
 
-        Answers by subscriber are those of this table, which stays as it is; there are no keys. `progress` is told how
-        many subscriptions are done, and of how many. `report` of the new table says what was dropped.
+        It answers by subscriber as this table does, has no keys, and counts what was dropped in its `report`. This
+        table does not change. `progress` is called with the number of subscriptions done and their total.
 
         >>> table = ForwardingTable()
         >>> keys = [table.subscribe("ops-team", text) for text in ("severity >= 3", "severity >= 5")]
@@ -152,21 +152,21 @@ class ForwardingTable(MatchingTable):
         return simplified_by_subscriber(snapshot, self._store.places, self._subscribers, crs, progress)
 
     def pack(self) -> None:
-        """Pack all levels into one, without what is dead; readers go on, writers wait. Updates pack bit by bit."""
+        """Pack all live filters into one level; matching continues, updates wait. Updates also pack step by step."""
         self._store.pack()
 
     def settle(self) -> None:
-        """Wait until nothing is being packed; readers and writers need not."""
+        """Wait until no level is being packed; matching and updates do not wait for packing."""
         self._store.settle()
 
-    # Questions
+    # Queries
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
-        """The keys of the subscriptions that a message satisfies."""
+        """Return the keys of the subscriptions that `message` satisfies."""
         return Matches(self._store.asked().subscriptions(self._checked(message)), self._keys)
 
     def explain(self, message: Mapping[str, Any], key: Name) -> Explanation:
-        """Why a message satisfies a subscription, or why not, constraint by constraint; an unknown key is an error.
+        """Explain why a message satisfies a subscription, or why not; raise UnknownKeyError for an unknown key.
 
         >>> from contrada import Constraint
         >>> table = ForwardingTable()
@@ -176,7 +176,7 @@ class ForwardingTable(MatchingTable):
         True
         """
         message = self._read(message).message
-        with self._store.lock:  # a name is there before its subscription is
+        with self._store.lock:  # a key is stored before its subscription
             row, snapshot = self._row_of(key), self._store.snapshot
         if row is None:
             raise UnknownKeyError(f"no subscription has the key {key!r}")
@@ -185,7 +185,7 @@ class ForwardingTable(MatchingTable):
         return explain(predicate, message, key, self._subscribers[row if owners is None else int(owners[row])])
 
     def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
-        """The keys of the subscriptions in these rows, as an answer by subscription has them.
+        """Return the keys of the subscriptions in `rows`, the rows of an answer by subscription.
 
         >>> table = ForwardingTable()
         >>> key = table.subscribe("ops-team", "severity >= 3", key="k17")
@@ -195,27 +195,27 @@ class ForwardingTable(MatchingTable):
         return _listed(self._keys.chosen(_checked_rows(rows)))
 
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
-        """The subscribers that the rows of an answer stand for, which was given by subscription or by subscriber."""
+        """Return the subscribers for the rows of an answer; `by` is the `by` of that answer."""
         rows = _checked_rows(rows)
         owners = self._store.snapshot.subscription_subscriber
         whose = rows if by == "subscriber" or owners is None else owners[rows].astype(np.int64)
         return _listed(self._subscribers.chosen(whose))
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write the table to a new directory of plain arrays; keys are kept, rows are numbered anew.
+        """Write the table to a new directory of plain arrays; keys are kept, rows are renumbered.
 
-        The directory is there whole or not at all, and on the disk when this returns. With `replace` it takes the place
-        of a saved table that is there, on Linux in one step; whoever has opened that one keeps it.
+        The directory appears complete or not at all, and is on disk when the call returns. With `replace` it replaces
+        an existing saved table, on Linux in one step; processes that have opened the old table keep it.
         """
         save_table(packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> ForwardingTable:
-        """A saved table, memory-mapped: processes share its pages, and it can be updated further in memory.
+        """Open a saved table by memory map: processes share its pages; updates stay in memory.
 
-        All of it is read against its checksums first; damage is a TableError that names the file. `verify=False` leaves
-        that out, for a table that is known to be good: what is damaged then may give wrong answers, but every number
-        that is used as an index is still checked.
+        All files are checked against their checksums first; a damaged file raises a TableError that names it. With
+        `verify=False` checksums are skipped: then damage may give wrong answers, but every number that is used as an
+        index is still checked.
         """
         saved = open_table(path, verify)
         if not saved.has_keys:
@@ -229,7 +229,7 @@ class ForwardingTable(MatchingTable):
         return table
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Pickle and copy the table as it is now, through the files of a saved one.
+        """Pickle and copy the current state of the table through the files of `save`.
 
         >>> import copy
         >>> table = ForwardingTable()
@@ -243,18 +243,18 @@ class ForwardingTable(MatchingTable):
 
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
-        """Read a saved table against its checksums; a damaged file is an error that names it."""
+        """Check a saved table against its checksums; raise TableError naming a damaged file."""
         verify_table(path)
 
     def __contains__(self, key: object) -> bool:
-        with self._store.lock:  # a name is there before its subscription is
+        with self._store.lock:  # a key is stored before its subscription
             return self._row_of(key) is not None
 
     def __iter__(self) -> Iterator[Name]:
-        """The keys of the living subscriptions, oldest first."""
+        """Return the keys of live subscriptions, oldest first."""
         return (self._keys[int(row)] for row in self._living())
 
-    # Inside
+    # Helpers
 
     def _checked_crs(self, predicate: Predicate) -> dict[str, Crs | None]:
         crs: dict[str, Crs | None] = {}
@@ -265,7 +265,7 @@ class ForwardingTable(MatchingTable):
                 name = constraint.attribute
                 if not isinstance(constraint.value, Region | Point):
                     if constraint.kind is not None:
-                        crs.setdefault(name, self._crs.get(name))  # it is asked about, which batches must know
+                        crs.setdefault(name, self._crs.get(name))  # batches read only columns listed in _crs
                     continue
                 crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
         return crs
@@ -291,7 +291,7 @@ class ForwardingTable(MatchingTable):
 
 
 def _unpickled(data: bytes) -> ForwardingTable:
-    """The table of a pickle."""
+    """Restore a pickled table."""
     return opened_bytes(data, ForwardingTable.open)
 
 
@@ -303,7 +303,7 @@ def _checked_rows(rows: Any) -> NDArray[np.int64]:
 
 
 def _listed(names: Any) -> list[Name]:
-    """Names as a list; an Arrow array is made one."""
+    """Return names as a list, also those of an Arrow array."""
     return list(names) if isinstance(names, list) else list(names.to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""A table's subscriptions simplified, each in its place or all of a subscriber in one, recalled in bulk."""
+"""Simplify the subscriptions of a table, one by one or merged by subscriber; filters are rebuilt in bulk."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from contrada.matching.snapshot import Snapshot
 from contrada.model import Filter, Predicate
 from contrada.simplify.simplification import Simplification, simplified_groups
 
-Progress = Callable[[int, int], None]  # so many subscriptions are done, of so many
-AT_ONCE = 20_000  # filters that are recalled together, about
+Progress = Callable[[int, int], None]  # called with subscriptions done and their total
+RECALLED_FILTERS_PER_CHUNK = 20_000  # about how many filters are rebuilt in one step
 
 
 def simplify_table(
     store: Store, keys: Names, crs: Mapping[str, Crs | None], progress: Progress | None = None
 ) -> Simplification:
-    """Simplify each subscription of a packed store, whose lock is held, in its place."""
+    """Simplify each subscription of a packed store in place; the caller holds its lock."""
     snapshot = store.snapshot
     rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
     subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
@@ -34,7 +34,7 @@ def simplify_table(
         report = report.plus(one)
         if changed:
             row = int(rows[done])
-            keys.append(keys[row])  # a name is there before its subscription is
+            keys.append(keys[row])  # a key is stored before its subscription
             store.append(int(subscribers[done]), Predicate(parts), row)
         if progress is not None:
             progress(done + 1, len(rows))
@@ -44,7 +44,7 @@ def simplify_table(
 def simplified_subscribers(
     snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], progress: Progress | None = None
 ) -> Iterator[tuple[int, Predicate, Simplification]]:
-    """The row of each subscriber with a living subscription, all that it asks, and what was dropped of that."""
+    """Yield each subscriber's row, its simplified predicate, and the counts of what was dropped."""
     rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
     subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
     groups = _by_subscriber(rows, subscribers)
@@ -58,7 +58,7 @@ def simplified_subscribers(
 
 
 def _by_subscriber(rows: NDArray[np.int64], subscribers: NDArray[Any]) -> list[NDArray[np.int64]]:
-    """The rows of each subscriber."""
+    """Return the subscription rows of each subscriber."""
     order = np.argsort(subscribers, kind="stable")
     return np.split(rows[order], np.flatnonzero(np.diff(subscribers[order])) + 1) if len(rows) else []
 
@@ -66,14 +66,14 @@ def _by_subscriber(rows: NDArray[np.int64], subscribers: NDArray[Any]) -> list[N
 def _recalled(
     snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], groups: list[NDArray[np.int64]]
 ) -> Iterator[list[Filter]]:
-    """The filters of each group of rows, recalled for many groups at a time; the snapshot is packed."""
+    """Yield the filters of each group of subscription rows, rebuilt for many groups at a time; `snapshot` is packed."""
     recollection = Recollection(snapshot.levels[0], places, crs)
     chunk: list[NDArray[np.int64]] = []
     size = 0
     for group in groups:
         chunk.append(np.concatenate([_filters_of(snapshot, row) for row in group.tolist()]))
         size += len(chunk[-1])
-        if size >= AT_ONCE:
+        if size >= RECALLED_FILTERS_PER_CHUNK:
             yield from _together(recollection, chunk)
             chunk, size = [], 0
     yield from _together(recollection, chunk)

@@ -1,4 +1,4 @@
-"""Templates: a predicate with columns in place of values, bound to a table of subscriptions."""
+"""Bind a template, a predicate with columns in place of values, to the rows of a table of subscriptions."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from contrada.model import Column, Constraint, Filter, Predicate, forms
 
 
 class BoundTemplate(NamedTuple):
-    """A template bound to rows: the constraints of its filters in arrays, and the names of the rows.
+    """A template bound to rows: constraints in arrays, and the names of the rows.
 
-    Filter k of row r has the number r * filters + k, so that the filters of a row stand together.
+    Filter k of row r has the number `r * filters + k`, so the filters of a row are consecutive.
     """
 
     rows: int
-    filters: int  # of each row
-    spatial: list[list[tuple[Place, Constraints]]]  # of each filter, the narrowest first
+    filters: int  # per row
+    spatial: list[list[tuple[Place, Constraints]]]  # per filter of the template, the most selective first
     scalars: list[tuple[forms.Place, RawRecords]]
-    long: list[Constraint]  # those whose numbers the table must take note of
+    long: list[Constraint]  # with long numbers, which `Places.check` must store
     keys: Any | None
     subscribers: Any | None
 
     def names(self, first: int) -> tuple[Any, Any]:
-        """Keys and subscribers as Arrow arrays; keys default to numbers from `first` on, subscribers to keys."""
+        """Return keys and subscribers as Arrow arrays or ranges; default keys count from `first`."""
         keys = range(first, first + self.rows) if self.keys is None else self.keys
         return keys, keys if self.subscribers is None else self.subscribers
 
     def split(self, first: int, places: Places) -> Added:
-        """The constraints that filters first.. are reached through, the further ones and the scalar ones."""
+        """Split the constraints, with filters numbered from `first`, into reaching, residual and scalar."""
         reached: dict[Place, list[Constraints]] = {}
         further: dict[Place, list[Constraints]] = {}
         for parts in self.spatial:
@@ -57,7 +57,7 @@ def _joined(parts: dict[Place, list[Constraints]]) -> dict[Place, Constraints]:
 
 
 def _numbered(raw: RawRecords, first: int, place: int) -> RawRecords:
-    """Records of filters first.. at a place."""
+    """Return the records with `first` added to the filter numbers, and the slot set to `place`."""
     records = raw.records.copy()
     records[:, FILTER] += first
     records[:, PLACE] = place
@@ -71,7 +71,7 @@ def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
     table = attributes_of(whole, {*named, "key", "subscriber"})
     for name in sorted(named - {*table.column_names}):
         raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
-    columns: dict[Any, RegionArray | PointArray] = {}  # by what stands in the template: each is read once
+    columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
     spatial: list[list[tuple[Place, Constraints]]] = []
     scalars: list[tuple[forms.Place, RawRecords]] = []
     long: list[Constraint] = []
@@ -91,7 +91,7 @@ def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
 def _bind_spatial(
     part: Filter, numbers: NDArray[np.int32], table: Any, columns: dict[Any, RegionArray | PointArray]
 ) -> list[tuple[Place, Constraints]]:
-    """The spatial constraints of a filter, the narrowest first, for all rows."""
+    """Return the spatial constraints of a filter for all rows, the most selective first."""
     asked = [constraint for constraint in part if constraint.kind is not None]
     for constraint in asked:
         if isinstance(constraint.operator, str):
@@ -109,7 +109,7 @@ def _bind_spatial(
 
 
 def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | PointArray:
-    """The regions or points of all rows."""
+    """Return the regions or points of all rows: a column, or one value repeated."""
     if isinstance(value, Column):
         array = table.column(value.name)
         try:
@@ -124,7 +124,7 @@ def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | Poin
 
 
 def _names_of(table: Any, name: str, distinct: bool) -> Any | None:
-    """A column of names as one Arrow array of text or integers."""
+    """Return column `name` as one Arrow array of text or integers, None if absent; raise FilterError if it is bad."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Scalar constraints of a template, bound to columns: raw records for every row, as far as possible without a loop."""
+"""Bind scalar constraints of a template to columns: one raw record per row, computed by column where possible."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from contrada.model.operators import SETS, TEXTUAL, Column, exact_operands, test
 from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
 
-# How the ends of the interval are that a comparison asks for: the lower, the upper.
-ENDS = {
+# Lower and upper end of the interval that each comparison asks for.
+INTERVAL_ENDS = {
     "=": (CLOSED, CLOSED), "!=": (CLOSED, CLOSED), "<": (0, OPEN), "<=": (0, CLOSED), ">": (OPEN, 0), ">=": (CLOSED, 0),
     "between": (CLOSED, CLOSED), "not between": (CLOSED, CLOSED),
 }  # fmt: skip
-SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+ALL_BUT_SIGN_BIT = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 class OperandColumn(NamedTuple):
-    """Operands of a form: (key, rest), or where text begins and ends."""
+    """Operands of one form: key and rest, or start and end of a text in `blob`."""
 
     form: int
     first: NDArray[np.int64]
@@ -48,9 +48,9 @@ class OperandColumn(NamedTuple):
 
 
 def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
-    """Records of a constraint for every row of an Arrow table, by place; the number of the place is to be filled in.
+    """Return the records of a constraint for every row of an Arrow table, by slot; the caller fills in slot numbers.
 
-    Constraints on long numbers, which the table must take note of, are added to a list.
+    Constraints on long numbers are appended to `long`, because the table must store them.
     """
     if not constraint.columns:
         return [(constraint.place, _repeated(constraint, table.num_rows, long))]
@@ -69,7 +69,7 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
 
 
 def column_of(constraint: Constraint, name: str, table: Any) -> Any:
-    """A column that a template asks for, as one Arrow array without nulls."""
+    """Return column `name` as one Arrow array; raise FilterError for nulls or invalid UTF-8."""
     import pyarrow as pa
 
     array = table.column(name)
@@ -82,9 +82,9 @@ def column_of(constraint: Constraint, name: str, table: Any) -> Any:
 
 
 def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn | None:
-    """The operands of a column, if they come without a look at each: doubles, small integers, text, times, booleans.
+    """Return the operands of all rows if computed by column: doubles, small integers, text, times, booleans.
 
-    Of a value that stands in the template itself they are all the same.
+    Return None otherwise. A value in the template itself is repeated for every row.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -98,7 +98,7 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn |
         return _texts(constraint, array)
     if constraint.casei or constraint.accenti:
         return None
-    if pa.types.is_boolean(kind) and constraint.operator in ("=", "!=", *SETS):  # the rest is refused row by row
+    if pa.types.is_boolean(kind) and constraint.operator in ("=", "!=", *SETS):  # other operators raise row by row
         return OperandColumn(BOOLEAN, np.asarray(array.cast(pa.int64())), none, no_text)
     if pa.types.is_timestamp(kind):
         per = {"s": 10**6, "ms": 10**3, "us": 1}.get(kind.unit)
@@ -116,11 +116,11 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn |
     if np.isnan(numbers).any():
         return None
     bits = numbers.view(np.int64)
-    return OperandColumn(NUMBER, np.where(bits >= 0, bits, bits ^ SIGN), none, no_text)
+    return OperandColumn(NUMBER, np.where(bits >= 0, bits, bits ^ ALL_BUT_SIGN_BIT), none, no_text)
 
 
 def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | None:
-    """A value of the template for every row; long numbers are left to those who note them."""
+    """Return a value of the template repeated for every row; None for long numbers, which must be stored."""
     if exact_operands(value):
         return None
     test = Constraint(constraint.attribute, "=", value, casei=constraint.casei, accenti=constraint.accenti).test
@@ -133,7 +133,7 @@ def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | 
 
 
 def _texts(constraint: Constraint, array: Any) -> OperandColumn:
-    """Text, folded if need be: each distinct one once."""
+    """Return the operands of a text column, each distinct text folded and encoded once."""
     import pyarrow as pa
 
     folded = constraint.casei * CASEI | constraint.accenti * ACCENTI
@@ -147,8 +147,8 @@ def _texts(constraint: Constraint, array: Any) -> OperandColumn:
 
 
 def _records(operator: str, low: OperandColumn, high: OperandColumn) -> RawRecords:
-    """Records that ask for an interval, by the operands of its ends."""
-    low_end, high_end = ENDS[operator]
+    """Return records that ask for an interval between the operands `low` and `high`."""
+    low_end, high_end = INTERVAL_ENDS[operator]
     negated = NOT if operator in ("!=", "not between") else 0
     records = np.zeros((len(low.first), 7), np.int64)
     records[:, FILTER] = np.arange(len(records))
@@ -162,7 +162,7 @@ def _records(operator: str, low: OperandColumn, high: OperandColumn) -> RawRecor
 
 
 def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
-    """Records that ask for one of several operands, by the columns of these: in order, each once."""
+    """Return records that ask for one of several operands, one per column; sets are sorted, without repetitions."""
     rows, form, blob = len(columns[0].first), columns[0].form, np.concatenate([each.blob for each in columns])
     moved = np.cumsum([0, *(len(each.blob) for each in columns[:-1])]) if form >= TEXT else [0] * len(columns)
     first = np.concatenate([each.first + by for each, by in zip(columns, moved, strict=True)])
@@ -186,7 +186,7 @@ def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
 
 
 def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawRecords]] | None:
-    """LIKE and its kin with a column of text: each distinct text is looked at once; None for other columns."""
+    """Return the records of LIKE and its kin for a text column, each distinct text checked once; None otherwise."""
     import pyarrow as pa
 
     array = column_of(constraint, constraint.value.name, table)
@@ -206,7 +206,7 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawR
 
 
 def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tuple[Place, RawRecords]]:
-    """Records for every row, which has the test of its code; by place, since tests may be about different forms."""
+    """Return records by slot, because tests may have different forms; row r has the test `tests[codes[r]]`."""
     forms = np.array([test.form for test in tests], np.int64)
     gathered = []
     for form in np.unique(forms).tolist():
@@ -229,7 +229,7 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawR
 
 
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
-    """Bind operands row by row, for kinds that no column operation covers."""
+    """Bind operands row by row, for types that have no column operation."""
     columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
     tests = []
     for row in range(table.num_rows):
@@ -241,7 +241,7 @@ def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> li
 
 
 def _bound(constraint: Constraint, values: dict[str, Any], row: int) -> Constraint:
-    """The constraint with the values of a row."""
+    """Return the constraint with the values of a row in place of columns."""
 
     def put(item: Any) -> Any:
         return values[item.name] if isinstance(item, Column) else item

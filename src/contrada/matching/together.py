@@ -1,4 +1,4 @@
-"""Messages together: what a batch of messages satisfies, with as few calls of kernels as possible."""
+"""Match batches of messages that have scalars, with as few kernel calls as possible."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Message, Place
 from contrada.matching.snapshot import Snapshot
 
-LEAST = 16  # messages in a slice
+MIN_MESSAGES_PER_SLICE = 16
 
 
 class Checked(NamedTuple):
-    """A message that nothing is wrong with, and its regions, points and values of added types."""
+    """A checked message, and by slot its regions, points and values of added types."""
 
     message: Mapping[str, Any]
     objects: Mapping[Place, Any]
@@ -30,7 +30,7 @@ class Checked(NamedTuple):
 def match_together(
     snapshot: Snapshot, places: Places, messages: Sequence[Checked | None], threads: int | None
 ) -> Counted:
-    """How many subscriptions each message satisfies, and their rows, sorted within each; None satisfies none."""
+    """Return how many subscriptions each message satisfies, and their rows, sorted per message; None matches none."""
     good = np.array([k for k, message in enumerate(messages) if message is not None], np.int64)
 
     def match(rows: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -41,7 +41,7 @@ def match_together(
         ]
         return [(rows[owners], filters) for owners, filters in parts]
 
-    slices = np.array_split(good, slice_count(len(good), threads, LEAST)) if len(good) else []
+    slices = np.array_split(good, slice_count(len(good), threads, MIN_MESSAGES_PER_SLICE)) if len(good) else []
     found = [pair for part in map_threaded(match, slices, threads) for pair in part]
     owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
     filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int64)])
@@ -51,7 +51,7 @@ def match_together(
 def _level_pairs(
     level: Level, objects: list[Mapping[Place, Any]], scalars: EncodedMessages | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of messages and the filters of a level that each satisfies."""
+    """Return pairs of messages and filters of `level` that the messages satisfy."""
     index = level.scalars
     if not isinstance(index, ScalarIndex) or scalars is None or not level.is_checked_beside:
         found = [level.match(Message(own, _one(scalars, k))) for k, own in enumerate(objects)]
@@ -67,12 +67,12 @@ def _level_pairs(
 
 
 def _one(scalars: EncodedMessages | None, number: int) -> EncodedMessages | None:
-    """One message of several."""
+    """Return message `number` of an encoded batch."""
     return None if scalars is None else scalars._replace(offsets=scalars.offsets[number : number + 2])
 
 
 def _together(each: list[Beside]) -> Beside:
-    """What several messages have beside scalars."""
+    """Concatenate the spatial parts of several encoded messages."""
     columns = [RegionArray.of_kernel_arrays(one.regions).arrays for one in each if one.region_of[0] == 0]
     region_of = np.concatenate([one.region_of for one in each])
     region_of[region_of == 0] = np.arange(len(columns))

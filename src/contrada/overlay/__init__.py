@@ -1,4 +1,4 @@
-"""The DR-tree: an overlay of peers, each with its subscriptions, that routes messages by content.
+"""The DR-tree: an overlay of peers, each with subscriptions, that routes messages by content.
 
 `Simulator` runs many peers in one process from a seed; `PeerServer` is one peer on the network.
 """

@@ -1,6 +1,6 @@
-"""Boxes of any number of dimensions: the lows of all of them, then the highs; a side may be unbounded.
+"""Boxes of any number of dimensions: the lows of all dimensions, then the highs; sides may be unbounded.
 
-A box is a plain tuple, since a peer looks at few boxes at a time and an array costs more to make than to read.
+A box is a plain tuple: a peer reads few boxes at a time, and an array costs more to make than to read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Box = tuple[float, ...]
 
 
 def box_of(sides: Iterable[tuple[float, float]]) -> Box:
-    """The box with these sides, each a low and a high.
+    """Return the box with these sides, each a pair of low and high.
 
     >>> box_of([(0, 1), (-float("inf"), 5)])
     (0.0, -inf, 1.0, 5.0)
@@ -30,7 +30,7 @@ def box_of(sides: Iterable[tuple[float, float]]) -> Box:
 
 
 def check_box(box: Sequence[float], dimensions: int | None = None) -> Box:
-    """The box as a tuple of floats; an OverlayError if it is none, or not of so many dimensions.
+    """Return the box as a tuple of floats; raise OverlayError if it is invalid or has not `dimensions` dimensions.
 
     >>> check_box([1, 0])
     Traceback (most recent call last):
@@ -45,7 +45,7 @@ def check_box(box: Sequence[float], dimensions: int | None = None) -> Box:
 
 
 def point_box(point: Sequence[float]) -> Box:
-    """The box that holds one point.
+    """Return the box that contains one point.
 
     >>> point_box((1.0, 2.0))
     (1.0, 2.0, 1.0, 2.0)
@@ -54,7 +54,7 @@ def point_box(point: Sequence[float]) -> Box:
 
 
 def bounds(boxes: Sequence[Box]) -> Box:
-    """The least box around several.
+    """Return the smallest box around several.
 
     >>> bounds([(0.0, 1.0, 2.0, 3.0), (1.0, 0.0, 5.0, 2.0)])
     (0.0, 0.0, 5.0, 3.0)
@@ -67,7 +67,7 @@ def bounds(boxes: Sequence[Box]) -> Box:
 
 
 def meets(a: Box, b: Box) -> bool:
-    """True if two boxes have a point in common; their sides belong to them.
+    """Return True if two boxes have a point in common; boxes are closed.
 
     >>> meets((0.0, 1.0), (1.0, 2.0)), meets((0.0, 1.0), (1.5, 2.0))
     (True, False)
@@ -80,12 +80,12 @@ def meets(a: Box, b: Box) -> bool:
 
 
 def rows_of(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
-    """Boxes as the array that kernels take."""
+    """Return boxes as the array that kernels take."""
     return np.array(boxes, np.float64)
 
 
 def nearest(boxes: Sequence[Box], box: Box, by_overlap: bool) -> int:
-    """The place of the box that a new one suits best: by growth of overlap (R*), or of area (R).
+    """Return the index of the box that fits a new one best: by least growth of overlap (R*) or of area (R).
 
     >>> nearest([(0.0, 4.0), (5.0, 6.0)], (4.5, 5.0), by_overlap=False)
     1
@@ -95,7 +95,7 @@ def nearest(boxes: Sequence[Box], box: Box, by_overlap: bool) -> int:
 
 
 def largest(boxes: Sequence[Box]) -> int:
-    """The place of the largest box: by area, then by margin, then the first.
+    """Return the index of the largest box: by area, then by margin, then the first.
 
     >>> largest([(0.0, 1.0), (0.0, 3.0), (2.0, 5.0)])
     1

@@ -1,4 +1,4 @@
-"""The children of a node as arrays, for the one question that every message asks."""
+"""The children of a node as arrays, to find quickly which children a message goes to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contrada.overlay.protocol import PeerId, Table
 
 
 class Children:
-    """Who is below a node, and the boxes by which messages reach them: those of their sketches, else their one box.
+    """The children of a node, and the boxes by which messages reach them: their sketches, else their own box.
 
     >>> from contrada.overlay.protocol import Entry
     >>> table = {"a": Entry((0.0, 2.0), (0.0, 2.0)), "b": Entry((1.0, 9.0), (1.0, 3.0), ((1.0, 3.0), (8.0, 9.0)))}
@@ -31,10 +31,10 @@ class Children:
         self._found = np.empty(len(parts), np.int64)
 
     def is_of(self, table: Table) -> bool:
-        """True if these are still the children of a table, with what is known of them: entries are never changed."""
+        """Return True if `table` has the same children and entries; entries are never changed in place."""
         return list(table.values()) == self._entries and list(table) == self._names
 
     def met_by(self, where: npt.NDArray[np.float64]) -> list[PeerId]:
-        """The children that a message goes to, in the order of the table."""
+        """Return the children that a message with box `where` goes to, in the order of the table."""
         count = kernels.met_owners(self._rows, self._owners, where, self._found)
         return [self._names[k] for k in self._found[:count].tolist()] if count else []

@@ -1,4 +1,4 @@
-"""Complaints for people, each kind at most once in a while: hostile peers must not fill a log."""
+"""Rate-limited warnings: at most one of a kind in ten seconds, so that hostile peers cannot fill a log."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 import time
 from collections.abc import Callable
 
-EVERY = 10.0  # seconds between two complaints of a kind
-MOST_KINDS = 256  # that are told apart; all others are of one kind
+COMPLAINT_INTERVAL_SECONDS = 10.0  # between two complaints of a kind
+MAX_KINDS = 256  # kinds that are distinguished; all further ones share one kind
 
 
 class Complaints:
-    """A function that shows complaints: the first of a kind, then one in `EVERY` seconds with a count of the others.
+    """Show the first complaint of a kind, then one per COMPLAINT_INTERVAL_SECONDS with a count of the others.
 
-    Complaints that differ in numbers alone, such as ports, are of one kind.
+    Complaints that differ only in numbers, such as ports, are of one kind.
 
     >>> shown, now = [], [0.0]
     >>> complain = Complaints(shown.append, lambda: now[0])
@@ -27,16 +27,16 @@ class Complaints:
 
     def __init__(self, show: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
         self._show, self._clock = show, clock
-        self._shown: dict[str, float] = {}  # when one of a kind was shown last
-        self._held: dict[str, tuple[int, str]] = {}  # how many of a kind were not shown since, and the last of these
+        self._shown: dict[str, float] = {}  # time at which each kind was last shown
+        self._held: dict[str, tuple[int, str]] = {}  # number of complaints held back since then, and the last of them
 
     def __call__(self, text: str) -> None:
         """Show a complaint, or count it."""
         kind, now = re.sub(r"\d+", "0", text), self._clock()
-        if kind not in self._shown and len(self._shown) >= MOST_KINDS:
+        if kind not in self._shown and len(self._shown) >= MAX_KINDS:
             self._forget(now)
-            kind = kind if len(self._shown) < MOST_KINDS else ""
-        if now - self._shown.get(kind, -EVERY) < EVERY:
+            kind = kind if len(self._shown) < MAX_KINDS else ""
+        if now - self._shown.get(kind, -COMPLAINT_INTERVAL_SECONDS) < COMPLAINT_INTERVAL_SECONDS:
             count, _ = self._held.get(kind, (0, ""))
             self._held[kind] = count + 1, text
             return
@@ -51,6 +51,10 @@ class Complaints:
         self._held.clear()
 
     def _forget(self, now: float) -> None:
-        """Forget kinds that were not heard of for long."""
-        for kind in [kind for kind, shown in self._shown.items() if now - shown >= EVERY and kind not in self._held]:
+        """Forget kinds that have not occurred for COMPLAINT_INTERVAL_SECONDS."""
+        for kind in [
+            kind
+            for kind, shown in self._shown.items()
+            if now - shown >= COMPLAINT_INTERVAL_SECONDS and kind not in self._held
+        ]:
             del self._shown[kind]

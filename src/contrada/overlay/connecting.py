@@ -1,4 +1,4 @@
-"""Addresses of peers, who may come in, how connections are opened and closed, and how many."""
+"""Peer addresses, who may connect, opening and closing connections, and limits on their number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contrada.limits import limit, variable
 from contrada.overlay.wire import HANDSHAKE_SECONDS
 
 CLOSING_SECONDS = 1.0
-LONGEST_HOST = 253  # characters of a name in the DNS
-MINUTE = 60.0
+MAX_HOST_CHARACTERS = 253  # of a DNS name
+DIAL_WINDOW_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Door:
-    """Who may come in: those who know a secret, those with a certificate, or, with neither, anybody."""
+    """Who may connect: peers with the secret, peers with a certificate, or, without both, everyone."""
 
     secret: bytes | None = None
     server_tls: ssl.SSLContext | None = None
@@ -27,7 +27,7 @@ class Door:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port.
+    """Return host and port of an address; raise OverlayError if it is invalid.
 
     >>> address_of("127.0.0.1:7000"), address_of("[::1]:80")
     (('127.0.0.1', 7000), ('::1', 80))
@@ -38,8 +38,8 @@ def address_of(text: str) -> tuple[str, int]:
         raise OverlayError(f"an address is HOST:PORT, not {_shown(text)}")
     host = host.removeprefix("[").removesuffix("]")
     try:
-        host.encode("idna")  # as asyncio does; labels that are empty or too long are errors
-        is_name = len(host) <= LONGEST_HOST and host.isprintable() and not any(map(str.isspace, host))
+        host.encode("idna")  # as asyncio does; empty and overlong labels raise
+        is_name = len(host) <= MAX_HOST_CHARACTERS and host.isprintable() and not any(map(str.isspace, host))
     except UnicodeError:
         is_name = False
     if not is_name:
@@ -48,7 +48,7 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def peer_address(peer: object) -> tuple[str, int]:
-    """Host and port of a peer that can be connected to; an OverlayError if its name is none."""
+    """Return host and port of a peer; raise OverlayError unless its name is an address to connect to."""
     if not isinstance(peer, str):
         raise OverlayError(f"a peer is called by its address, not {_shown(str(peer))}")
     host, port = address_of(peer)
@@ -62,7 +62,7 @@ def _shown(text: str) -> str:
 
 
 async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Open a connection to a peer; a ConnectionError says why there is none."""
+    """Open a connection to a peer; raise ConnectionError with the reason if that fails."""
     host, port = peer_address(to)
     patience = None if door.client_tls is None else HANDSHAKE_SECONDS
     try:
@@ -73,7 +73,7 @@ async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio
 
 
 async def closed(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, whatever state it is in."""
+    """Close a connection in any state."""
     writer.close()
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(CLOSING_SECONDS):
@@ -81,14 +81,14 @@ async def closed(writer: asyncio.StreamWriter) -> None:
 
 
 class Dials:
-    """How often connections were opened in the last minute."""
+    """Count the connections opened in the last DIAL_WINDOW_SECONDS."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
 
     def refusal(self, now: float, links: int) -> str | None:
-        """Why no other connection may be opened now, beside so many; else None, and the connection is counted."""
-        while self._times and now - self._times[0] >= MINUTE:
+        """Return why no connection may be opened beside `links` open ones; None, and count it, if one may."""
+        while self._times and now - self._times[0] >= DIAL_WINDOW_SECONDS:
             self._times.popleft()
         if links >= limit("peer_links"):
             return f"{links:,} connections are open; the limit is {variable('peer_links')}"
@@ -99,13 +99,13 @@ class Dials:
 
 
 class Guests:
-    """The connections that were accepted, by host."""
+    """Count accepted connections by host."""
 
     def __init__(self) -> None:
         self._hosts: Counter[str] = Counter()
 
     def refusal(self, host: str) -> str | None:
-        """Why no other connection of a host is accepted; None if it is."""
+        """Return why no further connection from `host` is accepted; None if it is."""
         if self._hosts.total() >= limit("guests"):
             return f"{self._hosts.total():,} connections are accepted; the limit is {variable('guests')}"
         if self._hosts[host] >= limit("host_guests"):
@@ -117,7 +117,7 @@ class Guests:
         self._hosts[host] += 1
 
     def remove(self, host: str) -> None:
-        """Forget a connection."""
+        """Uncount a connection."""
         self._hosts[host] -= 1
         if self._hosts[host] <= 0:
             del self._hosts[host]

@@ -1,4 +1,4 @@
-"""What a peer wants: boxes that route, and the exact test at delivery."""
+"""The subscriptions of a peer: boxes for routing, and the exact test at delivery."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Interest(Protocol):
 
     @property
     def box(self) -> Box:
-        """A box around everything that may match."""
+        """A box that contains everything that may match."""
 
     @property
     def boxes(self) -> tuple[Box, ...]:
-        """Boxes that do the same together."""
+        """Boxes that together contain everything that may match."""
 
     def matches(self, publication: Publication) -> bool:
-        """Whether a message is wanted, exactly."""
+        """Return whether a publication matches exactly."""
 
 
 class Rectangles:
-    """Subscriptions that are boxes; a message is wanted where its box meets one of them.
+    """Subscriptions that are boxes; a message matches if its box meets one of them.
 
     >>> Rectangles([(0.0, 1.0), (3.0, 4.0)]).matches(Publication(1, (2.0, 2.0)))
     False
@@ -43,7 +43,7 @@ class Rectangles:
         self.box = bounds(self.boxes)
 
     def matches(self, publication: Publication) -> bool:
-        """Whether one of the boxes meets the message's."""
+        """Return whether one of the boxes meets the box of `publication`."""
         where = publication.where
         for box in self.boxes:  # noqa: SIM110 - the loop takes half the time of any() here
             if meets(box, where):

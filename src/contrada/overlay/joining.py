@@ -1,11 +1,11 @@
-"""Finding a place in the tree: joining, moving whole subtrees, and two roots that meet."""
+"""Finding a place in the tree: peers join, subtrees move, and trees with two roots merge."""
 
 from __future__ import annotations
 
 import msgspec
 
 from contrada.overlay.protocol import (
-    MOST_HOPS,
+    MAX_HOPS,
     Adopted,
     ChildEntry,
     Join,
@@ -22,12 +22,12 @@ from contrada.overlay.structure import closest, order_of, seek, settle, vacate
 
 
 def join(peer: PeerState, note: Join) -> None:
-    """Pass a node that looks for a parent on to the root; there, find its place."""
+    """Pass a join request up to the root; at the root, find a place for the node."""
     if note.peer == peer.id:
-        return  # its own tree
+        return  # came back to the sender: same tree
     above = peer.parent if peer.parent is not None else peer.seeking
     if above is not None:
-        if note.hops < MOST_HOPS and above != note.peer:
+        if note.hops < MAX_HOPS and above != note.peer:
             peer.send(above, msgspec.structs.replace(note, hops=note.hops + 1))
         return
     if note.level < peer.top:
@@ -38,11 +38,11 @@ def join(peer: PeerState, note: Join) -> None:
     elif note.level == peer.top:
         _meet_equal(peer, note)
     else:
-        seek(peer, note.peer)  # the lower tree goes into the higher one
+        seek(peer, note.peer)  # the lower tree joins the higher one
 
 
 def _meet_equal(peer: PeerState, note: Join) -> None:
-    """Two roots of one height: both go under a new root, or one whose node is too small goes into the other."""
+    """Merge two roots of equal height: under a new root, or, if one has too few children, by taking it apart."""
     if note.is_whole and peer.is_whole:
         if order_of(peer.id) < order_of(note.peer):
             peer.push({note.peer: note.entry})
@@ -60,7 +60,7 @@ def _meet_equal(peer: PeerState, note: Join) -> None:
 
 
 def give_way(peer: PeerState, root: PeerId) -> None:
-    """Take the highest node apart: its children go into the tree of another root."""
+    """Take the highest node apart: its children join the tree of `root`."""
     if peer.parent is not None or peer.top == 0 or root == peer.id:
         return
     level = peer.top - 1
@@ -71,7 +71,7 @@ def give_way(peer: PeerState, root: PeerId) -> None:
 
 
 def descend(peer: PeerState, note: Join, at: int) -> None:
-    """Take a new node down to its level, by the children that suit it best."""
+    """Pass a new node down to its level, to the child that fits best at each level."""
     while at > note.level + 1:
         child = closest(peer, at, note)
         at -= 1
@@ -88,7 +88,7 @@ def descend(peer: PeerState, note: Join, at: int) -> None:
 
 
 def place(peer: PeerState, note: Place) -> None:
-    """Go on with a descent; if the node is another's by now, begin again."""
+    """Continue a descent; if the node was handed over, pass it on, else start again at the root."""
     if note.join.peer == peer.id:
         return
     if note.join.level < note.at <= peer.top:
@@ -98,12 +98,12 @@ def place(peer: PeerState, note: Place) -> None:
         heir = peer.heir_of(note.at, note.join.hops)
         if heir is not None:
             peer.send(heir, Place(again, note.at))
-        elif note.join.hops < MOST_HOPS:
+        elif note.join.hops < MAX_HOPS:
             join(peer, again)
 
 
 def adopted(peer: PeerState, note: Adopted) -> None:
-    """Accept a parent: the first one, or one that the parent so far has given the node to."""
+    """Accept a parent: the first one, or one to which the previous parent has handed the node."""
     if peer.top < note.level and peer.pass_on(note, note.level):
         return
     parent = note.parent
@@ -121,7 +121,7 @@ def adopted(peer: PeerState, note: Adopted) -> None:
 
 
 def report(peer: PeerState, note: Report) -> None:
-    """A child has changed: keep what it says, take in what is new beside it."""
+    """Update the entry of a child that has changed, and adopt the new nodes beside it."""
     level = note.level + 1
     if level > peer.top:
         peer.pass_on(note, level)
@@ -137,7 +137,7 @@ def report(peer: PeerState, note: Report) -> None:
 
 
 def replace(peer: PeerState, note: Replace) -> None:
-    """A child has handed its node over to another peer."""
+    """Replace a child by the peer to which it has handed its node."""
     level = note.level + 1
     if level > peer.top:
         peer.pass_on(note, level)
@@ -151,17 +151,17 @@ def replace(peer: PeerState, note: Replace) -> None:
 
 
 def _claim(peer: PeerState, level: int, child: PeerId, entry: ChildEntry, believed: PeerId) -> None:
-    """Tell a child that takes another peer for its parent, from whom the node was got, who is.
+    """Tell a child that believes in another parent, the previous holder of the node, who its parent is.
 
-    The child was told so when the node changed hands, under the name that it had then; but whoever bore that name may
-    hold another node of the same level by now, and take the word for its own.
+    The child was already told when the node changed hands, under its name of that time. The peer with that name may
+    hold another node of the same level by now, and take the note for its own.
     """
     if believed != peer.id != child:
         peer.send(child, Adopted(level, child, entry, peer.id, (believed,)))
 
 
 def leave(peer: PeerState, note: Leave) -> None:
-    """Forget a child."""
+    """Remove a child."""
     level = note.level + 1
     if level > peer.top:
         peer.pass_on(note, level)
@@ -170,7 +170,7 @@ def leave(peer: PeerState, note: Leave) -> None:
 
 
 def orphaned(peer: PeerState, note: Orphaned) -> None:
-    """Find a new parent, or be the root."""
+    """Find a new parent, or become the root."""
     if peer.top < note.level:
         peer.pass_on(note, note.level)
     elif peer.top == note.level and peer.parent in (None, note.previous) and not peer.has_left:
@@ -182,7 +182,7 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
 
 
 def depart(peer: PeerState) -> None:
-    """Leave the overlay: hand over what the peer holds, and be gone; notes that still come are passed on from here."""
+    """Leave the overlay: hand over all nodes; notes that still arrive are passed on."""
     near = vacate(peer, 1)
     peer.follow(near)
     peer.has_left = True

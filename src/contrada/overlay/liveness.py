@@ -1,4 +1,4 @@
-"""Heartbeats and time-outs: neighbours that are gone are noticed, and what two neighbours believe is made the same."""
+"""Heartbeats and time-outs: detect dead neighbours, and repair differences between what two neighbours believe."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from contrada.overlay.protocol import Ack, Adopted, Beat, Disown, PeerId
 from contrada.overlay.state import PeerState
 from contrada.overlay.structure import seek, settle
 
-GOSSIP = 3  # contacts in a heartbeat
-REMINDED = 1.5  # periods without a heartbeat until a child is told who its parent is
+GOSSIPED_CONTACTS = 3  # sent with a heartbeat
+REMIND_AFTER_PERIODS = 1.5  # periods without a heartbeat before a child is reminded of its parent
 
 
 def tick(peer: PeerState, now: float) -> None:
-    """What a peer does once in a period: look after its nodes, and tell its parent that it lives."""
+    """Do the periodic work of a peer: check its nodes, and send its parent a heartbeat."""
     if peer.has_left:
         return
     if peer.parent == peer.id:
         peer.follow(None)
     _drop_the_dead(peer, now)
     for level in range(1, peer.top + 1):
-        if level <= peer.top:  # it may have become less
+        if level <= peer.top:  # the loop may lower `top`
             settle(peer, level)
     if peer.parent is not None:
         if peer.parent_heard is None:
@@ -27,13 +27,13 @@ def tick(peer: PeerState, now: float) -> None:
             peer.follow(None)
     if peer.parent is None:
         peer.seeking = None
-        seek(peer, None)  # there may be another root
+        seek(peer, None)  # another root may exist
     else:
         peer.send(peer.parent, Beat(peer.top, peer.entry(peer.top), _some_contacts(peer)))
 
 
 def _drop_the_dead(peer: PeerState, now: float) -> None:
-    """Forget children that were not heard of for long; remind those that are late."""
+    """Remove children that were silent longer than `patience`; remind children that are late."""
     heard: dict[tuple[int, PeerId], float] = {}
     for level in range(1, peer.top + 1):
         for child, entry in list(peer.nodes[level].items()):
@@ -44,18 +44,18 @@ def _drop_the_dead(peer: PeerState, now: float) -> None:
                 del peer.nodes[level][child]
                 continue
             heard[level, child] = last
-            if now - last > REMINDED * peer.rules.period:
+            if now - last > REMIND_AFTER_PERIODS * peer.rules.period:
                 peer.send(child, Adopted(level - 1, child, entry, peer.id))
     peer.heard = heard
 
 
 def _some_contacts(peer: PeerState) -> tuple[PeerId, ...]:
     known = list(peer.contacts)
-    return (*peer.rng.sample(known, min(GOSSIP, len(known))), peer.id)
+    return (*peer.rng.sample(known, min(GOSSIPED_CONTACTS, len(known))), peer.id)
 
 
 def beat(peer: PeerState, sender: PeerId, note: Beat, now: float) -> None:
-    """A child lives; if it is none, it is told."""
+    """Handle a heartbeat of a child; disown a sender that is no child."""
     peer.learn(note.contacts)
     level = note.level + 1
     if level > peer.top or sender not in peer.nodes[level] or sender == peer.id:
@@ -72,15 +72,15 @@ def beat(peer: PeerState, sender: PeerId, note: Beat, now: float) -> None:
 
 
 def ack(peer: PeerState, sender: PeerId, note: Ack, now: float) -> None:
-    """The parent lives."""
-    peer.learn(note.contacts[-GOSSIP - 1 :])
+    """Handle the parent's answer to a heartbeat."""
+    peer.learn(note.contacts[-GOSSIPED_CONTACTS - 1 :])
     if sender == peer.parent and note.level == peer.top:
         peer.parent_heard = now
         peer.kin = tuple(each for each in note.contacts if each != peer.id)
 
 
 def disown(peer: PeerState, sender: PeerId, note: Disown) -> None:
-    """The parent is none: find another."""
+    """Find another parent: the parent does not know this peer as a child."""
     if sender == peer.parent and note.level == peer.top:
         peer.follow(None)
         seek(peer, None)

@@ -1,4 +1,4 @@
-"""Lines that a thread writes, so that a slow reader of them never holds up who has lines to write."""
+"""Write lines in a thread, so that a slow reader never blocks the sender."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from contrada.limits import limit, variable
 
 
 class Outlet:
-    """A queue of lines before a writer that may block; it holds `output_bytes` (a limit) and drops what is beyond.
+    """A queue of lines before a writer that may block; holds `output_bytes` (a limit) and drops lines beyond that.
 
-    Lines are written in order by a thread of its own. `failed` is called there, once, with the error of a writer that
-    fails: nothing is written afterwards. `complain` is told of lines that are dropped.
+    A thread writes the lines in order. If the writer fails, the thread calls `failed` once with the error and writes
+    nothing more. `complain` is called when lines are dropped.
 
     >>> found = []
     >>> outlet = Outlet(found.append)
@@ -34,14 +34,14 @@ class Outlet:
     ) -> None:
         self._write, self._failed, self._complain = write, failed, complain
         self._lines: deque[bytes] = deque()
-        self._bytes = 0  # of lines that are not written yet, the one that is being written among them
+        self._bytes = 0  # of lines not yet written, including the one being written
         self._ended = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="contrada-outlet", daemon=True)
         self._thread.start()
 
     def put(self, text: str) -> bool:
-        """Let a line wait; False if it is dropped, because too many bytes wait or the writer failed."""
+        """Queue a line; return False if it is dropped, because too many bytes wait or the writer failed."""
         line = text.encode("utf-8", "surrogateescape") + b"\n"
         with self._changed:
             if self._ended:
@@ -58,7 +58,7 @@ class Outlet:
         return False
 
     def close(self, seconds: float) -> int:
-        """Wait up to so many seconds until all is written; returns how many lines were not."""
+        """Wait up to `seconds` until all lines are written; return the number of lines that were not."""
         end = time.monotonic() + seconds
         with self._changed:
             while self._bytes and not self._ended and (left := end - time.monotonic()) > 0:
@@ -79,7 +79,7 @@ class Outlet:
                 line = self._lines.popleft()
             try:
                 self._write(line)
-            except Exception as error:  # of any kind: the thread of the caller must know
+            except Exception as error:  # any error must reach the caller's thread
                 with self._changed:
                     self._ended, self._bytes = True, 0
                     self._changed.notify_all()
@@ -91,15 +91,15 @@ class Outlet:
 
 
 def writer_to(stream: TextIO) -> Callable[[bytes], None]:
-    """Return a function that writes bytes, whole, to where a stream of text goes.
+    """Return a function that writes whole byte strings to the target of a text stream.
 
-    It goes past Python's buffers where the stream is an open file of the system: a thread that blocks in one of these
-    would abort the interpreter at its end.
+    If the stream has a file descriptor, Python's buffers are bypassed: a thread blocked in one of them would abort the
+    interpreter at exit.
     """
     stream.flush()
     try:
         descriptor = stream.fileno()
-    except (AttributeError, OSError):  # a stream in memory, or of a notebook
+    except (AttributeError, OSError):  # in memory, or in a notebook
         return lambda data: _write_text(stream, data)
 
     def write(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""One peer of the overlay as a state machine: notes in, notes out, no clock and no network."""
+"""One peer of the overlay as a state machine: notes in, notes out, without clock and network."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from contrada.overlay.state import PeerState
 
 
 class Peer:
-    """A peer that knows its neighbours alone: for each of its nodes the children with their boxes, and one parent.
+    """A peer that knows only its neighbours: for each of its nodes the children with their boxes, and one parent.
 
-    Every method returns the notes to send; `take_deliveries` gives the messages that match.
+    Every method returns the notes to send; `take_deliveries` returns the messages that match.
 
     >>> from contrada.overlay.interest import Rectangles
     >>> a, b = (Peer(name, Rectangles([box]), Rules()) for name, box in [("a", (0.0, 5.0)), ("b", (4.0, 6.0))])
@@ -56,28 +56,28 @@ class Peer:
         return self.state.id
 
     def join(self, *contacts: PeerId) -> list[Sent]:
-        """Enter the overlay through a peer that is in it; others are tried when that one does not answer."""
+        """Enter the overlay through the first of `contacts`; the others are tried if it does not answer."""
         self.state.bootstrap = tuple(contacts)
         structure.seek(self.state, contacts[0])
         return self._sent()
 
     def leave(self) -> list[Sent]:
-        """Leave the overlay in order; after that the peer only passes on what still comes."""
+        """Leave the overlay; afterwards the peer only passes on notes that still arrive."""
         joining.depart(self.state)
         return self._sent()
 
     def publish(self, publication: Publication) -> list[Sent]:
-        """Send a message to all who want it, this peer too."""
+        """Send a message to all peers that want it, including this one."""
         routing.up(self.state, Up(publication))
         return self._sent()
 
     def tick(self, now: float) -> list[Sent]:
-        """Look after the neighbours; to be called once in a period."""
+        """Check the neighbours; call once per period."""
         liveness.tick(self.state, now)
         return self._sent()
 
     def handle(self, sender: PeerId, note: AnyNote, now: float = 0.0) -> list[Sent]:
-        """Answer a note."""
+        """Handle a note; return the notes to send."""
         kind = type(note)
         state = self.state
         if kind is Down:
@@ -120,7 +120,7 @@ class Peer:
                 liveness.disown(state, sender, note)
 
     def take_deliveries(self) -> list[Publication]:
-        """The messages for this peer's user since the last time."""
+        """Return the messages delivered to this peer since the last call."""
         found, self.state.deliveries = self.state.deliveries, []
         return found
 

@@ -1,7 +1,7 @@
-"""What peers say to each other. Leaves are level 0, and a node of level k has children of level k - 1.
+"""The notes that peers exchange. Leaves are level 0; a node of level k has children of level k - 1.
 
-Every note is a small frozen struct, checked by its schema when it comes over a wire. Notes about a level that a peer
-has handed over are passed on to whom it was handed to.
+Every note is a small frozen struct, checked against its schema when it arrives over a socket. A note about a node that
+a peer has handed over is passed on to the new holder.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 from contrada.overlay.boxes import Box
 
 PeerId = int | str
-MOST_HOPS = 64  # of a note that is passed on: no tree is so high, so that only a fault of the tree goes further
+MAX_HOPS = 64  # for a note that is passed on; no tree is that high, so more hops mean a broken tree
 
 
 class ChildEntry(NamedTuple):
-    """What a parent knows of a child: the box of the child's node, and the box of the child's own subscriptions.
+    """A parent's entry for a child: the box of the child's node, and the box of the child's own subscriptions.
 
-    With sketches also a few boxes that together cover all that the node has below it; none means the box itself.
+    With sketches, `parts` holds a few boxes that together cover everything below the node; empty means `box`.
     """
 
     box: Box
@@ -31,41 +31,41 @@ Table = dict[PeerId, ChildEntry]
 
 
 class Note(msgspec.Struct, frozen=True, tag=True):
-    """A message of the protocol."""
+    """A note of the protocol."""
 
 
 class Join(Note, frozen=True):
-    """Find a parent for a peer's node: climbs to the root from wherever it is sent to."""
+    """Find a parent for a peer's node; passed up to the root from any peer."""
 
     peer: PeerId
     level: int
     entry: ChildEntry
     is_whole: bool  # the node has enough children to be an inner node
-    previous: PeerId | None = None  # who gave the node away; else the peer asks for itself
-    reinserted: int = 0  # a bit for every level whose overflow has been met by reinsertion already
+    previous: PeerId | None = None  # the parent that gave the node away; None: the peer asks for itself
+    reinserted: int = 0  # one bit per level that has already reinserted children
     hops: int = 0
 
 
 class Place(Note, frozen=True):
-    """A join on its way down: choose a child of your node at this level, or take the node in."""
+    """A join on its way down: choose a child of the node at level `at`, or adopt the new node."""
 
     join: Join
     at: int
 
 
 class Adopted(Note, frozen=True):
-    """I am the parent of your node: this is what I know of it."""
+    """The sender is the parent of the child's node, and has this entry for it."""
 
     level: int
     child: PeerId
     entry: ChildEntry
     parent: PeerId
-    previous: tuple[PeerId, ...] = ()  # your parent before, if it gave you to me, or who was to have you
+    previous: tuple[PeerId, ...] = ()  # earlier parents from which the sender took over the node
     hops: int = 0
 
 
 class Report(Note, frozen=True):
-    """My node has changed, or was split: these are new nodes beside it."""
+    """The sender's node has changed, or was split; `added` are new nodes beside it."""
 
     level: int
     child: PeerId
@@ -77,7 +77,7 @@ class Report(Note, frozen=True):
 
 
 class Take(Note, frozen=True):
-    """Hold these nodes, from this level up: one after a split, all that I had when you replace me."""
+    """Take over nodes from `level` up: one node after a split, or all nodes of a peer that is replaced."""
 
     level: int
     heir: PeerId
@@ -89,7 +89,7 @@ class Take(Note, frozen=True):
 
 
 class Replace(Note, frozen=True):
-    """I hold the node that was another's, and believe that you hold the one above it."""
+    """Peer `new` holds the node of peer `old`; sent to the supposed holder of the node above it."""
 
     level: int
     old: PeerId
@@ -100,7 +100,7 @@ class Replace(Note, frozen=True):
 
 
 class Leave(Note, frozen=True):
-    """Forget this child of yours."""
+    """Remove this child."""
 
     level: int
     child: PeerId
@@ -108,7 +108,7 @@ class Leave(Note, frozen=True):
 
 
 class Orphaned(Note, frozen=True):
-    """You have no parent any more; find one through this peer, or be the root."""
+    """The receiver has no parent any more: find one through `via`, or become the root."""
 
     level: int
     via: PeerId | None
@@ -117,13 +117,13 @@ class Orphaned(Note, frozen=True):
 
 
 class Yield(Note, frozen=True):
-    """There is another root, and your tree is to go into its tree in pieces."""
+    """There is another root: take your root node apart and join its tree."""
 
     root: PeerId
 
 
 class Beat(Note, frozen=True):
-    """I live, and this is my node: from child to parent."""
+    """Heartbeat from child to parent, with the child's entry."""
 
     level: int
     entry: ChildEntry
@@ -131,20 +131,20 @@ class Beat(Note, frozen=True):
 
 
 class Ack(Note, frozen=True):
-    """I live, and you are my child; these are peers to turn to when I am gone."""
+    """Answer to a heartbeat, with peers to contact if the parent dies."""
 
     level: int
     contacts: tuple[PeerId, ...] = ()
 
 
 class Disown(Note, frozen=True):
-    """You are no child of mine."""
+    """The receiver is not a child of the sender."""
 
     level: int
 
 
 class Publication(msgspec.Struct, frozen=True):
-    """A message on its way: where it lies among the dimensions, and what it says."""
+    """A message to route: its box `where`, and its content."""
 
     key: str | int
     where: Box
@@ -152,10 +152,10 @@ class Publication(msgspec.Struct, frozen=True):
 
 
 class Up(Note, frozen=True):
-    """A message from a child, or from whoever publishes."""
+    """A message from a child, or from the publisher."""
 
     publication: Publication
-    level: int | None = None  # of the child that it came from
+    level: int | None = None  # of the child that sent it
     child: PeerId | None = None
     hops: int = 0
 

@@ -1,4 +1,4 @@
-"""Dissemination: down to every child whose box the message meets, and up until the root."""
+"""Route messages: down to every child whose box the message meets, and up to the root."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from contrada.overlay.boxes import Box
-from contrada.overlay.protocol import MOST_HOPS, Down, PeerId, Publication, Up
+from contrada.overlay.protocol import MAX_HOPS, Down, PeerId, Publication, Up
 from contrada.overlay.state import PeerState
 
 
 def up(peer: PeerState, note: Up) -> None:
-    """A message from below, or published here: to all other children that want it, and to the parent."""
+    """Handle a message from below, or published here: send it to all other children it meets, and to the parent."""
     if note.level is not None and note.level >= peer.top and peer.pass_on(note, note.level + 1):
         return
     publication = note.publication
@@ -21,12 +21,12 @@ def up(peer: PeerState, note: Up) -> None:
     if done is None:
         return
     _spread(peer, publication, peer.top, done, note.child)
-    if peer.parent is not None and done < 0 and note.hops < MOST_HOPS:
+    if peer.parent is not None and done < 0 and note.hops < MAX_HOPS:
         peer.send(peer.parent, Up(publication, peer.top, peer.id))
 
 
 def down(peer: PeerState, note: Down) -> None:
-    """A message from above, for the node of a level and all below."""
+    """Handle a message from above, for the node of a level and all below."""
     level, top = note.level, len(peer.nodes) - 1
     if level > top:
         if peer.pass_on(note, level):
@@ -38,7 +38,7 @@ def down(peer: PeerState, note: Down) -> None:
 
 
 def _remember(peer: PeerState, publication: Publication, level: int) -> int | None:
-    """The level up to which a message was spread before, -1 if not at all; None if nothing is left to do."""
+    """Return the level up to which a message was spread before, -1 for a new one; None if nothing is left to do."""
     seen = peer.seen
     done = seen.get(publication.key, -1)
     if level <= done:
@@ -52,7 +52,7 @@ def _remember(peer: PeerState, publication: Publication, level: int) -> int | No
 
 
 def _spread(peer: PeerState, publication: Publication, level: int, done: int, source: PeerId | None) -> None:
-    """Send a message to the children, of a level and below, whose boxes it meets, but not where it came from."""
+    """Send a message to the children, from `level` down, whose boxes it meets, except to `source`."""
     own, out = peer.id, peer.out
     where = _array_of(publication.where)
     for k in range(level, max(done, 0), -1):
@@ -69,5 +69,5 @@ def _spread(peer: PeerState, publication: Publication, level: int, done: int, so
 
 @lru_cache(maxsize=16)
 def _array_of(box: Box) -> npt.NDArray[np.float64]:
-    """A message's box as kernels take it: it is looked at by many peers of a simulation one after the other."""
+    """Return a message's box as an array; cached, because many simulated peers route the same message in turn."""
     return np.array(box)

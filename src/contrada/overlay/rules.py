@@ -1,4 +1,4 @@
-"""What all peers of an overlay must agree on."""
+"""Rules: the parameters on which all peers of an overlay must agree."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contrada.errors import OverlayError
 CHOICES = ("r", "rstar")
 SPLITS = ("quadratic", "linear", "rstar")
 COVERS = ("mbr", "own")
-LARGEST_SKETCH = 64
-SKETCHED_LEVELS = 2  # nodes above see nearly every message anyway, and would change with every join
+MAX_SKETCH_BOXES = 64
+SKETCHED_LEVELS = 2  # higher nodes receive nearly every message anyway, and would change with every join
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the tree is kept: the paper's defaults.
+    """Parameters of the tree; defaults as in the paper.
 
-    `choose` is how a new node goes down the tree, `split` how a node with too many children is divided; of `rstar` a
-    node first gives 30 % of its children away to be inserted again, once per level. `cover` tells who holds a node: the
-    child whose node has the largest box, or the one whose own subscriptions have. With a `sketch` a parent knows of
-    each low node up to so many boxes in place of one. Times are in seconds.
+    `choose` is how a new node descends the tree, `split` how a node with too many children is divided; with `rstar` a
+    node first gives away 30 % of its children to be inserted again, once per level. `cover` says which child holds a
+    node: the one whose node has the largest box, or the one whose own subscriptions have. With a `sketch` a parent
+    keeps up to that many boxes for each low node, instead of one. Times are in seconds.
 
     >>> Rules(least=6, most=10)
     Traceback (most recent call last):
@@ -35,8 +35,8 @@ class Rules:
     sketch: int = 0
     reinserted_share: float = 0.3
     period: float = 1.0  # between two heartbeats
-    patience: float = 3.5  # so long without a heartbeat, and a neighbour is dead
-    remembered: int = 256  # messages, so that none is taken twice
+    patience: float = 3.5  # without a heartbeat before a neighbour counts as dead
+    remembered: int = 256  # messages, to drop duplicates
 
     def __post_init__(self) -> None:
         if self.least < 1 or 2 * self.least > self.most + 1 or self.most < 2:
@@ -51,17 +51,17 @@ class Rules:
         ):
             if value not in known:
                 raise OverlayError(f"{name} is {value!r}; there are {', '.join(known)}")
-        if not 0 <= self.sketch <= LARGEST_SKETCH:
-            raise OverlayError(f"a sketch has 0 to {LARGEST_SKETCH} boxes, not {self.sketch}")
+        if not 0 <= self.sketch <= MAX_SKETCH_BOXES:
+            raise OverlayError(f"a sketch has 0 to {MAX_SKETCH_BOXES} boxes, not {self.sketch}")
         if not 0 < self.period < self.patience:
             raise OverlayError(f"patience {self.patience} must be longer than a period, {self.period}, and that than 0")
 
     @property
     def reinserts(self) -> bool:
-        """True if an overflow is first met by reinsertion."""
+        """True if a full node first reinserts children before it is split."""
         return self.split == "rstar" and self.reinserted_count > 0
 
     @property
     def reinserted_count(self) -> int:
-        """How many children are inserted again: 30 % of M, and never so many that too few stay."""
+        """The number of children to reinsert: 30 % of M, but leaving at least `least` children."""
         return min(max(1, round(self.reinserted_share * self.most)), self.most + 1 - self.least)

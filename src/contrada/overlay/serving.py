@@ -1,7 +1,7 @@
-"""A peer over asyncio sockets: the same state machine, with a clock and connections around it.
+"""A peer over asyncio sockets: the state machine of `Peer` with a clock and connections.
 
-Every peer listens, and opens a connection to each peer that it sends to. What cannot be sent is dropped: heartbeats
-tell when a neighbour is gone, and what was said is said again.
+Every peer listens, and opens a connection to each peer that it sends to. Notes that cannot be sent are dropped:
+heartbeats detect dead neighbours, and lost notes are repeated.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from contrada.overlay.wire import (
     shake_hands,
 )
 
-MOST_WAITING = 1000  # frames for one neighbour
+MAX_WAITING_FRAMES = 1000  # per neighbour
 CONNECT_SECONDS = 3.0
-IDLE_SECONDS = 60.0  # after which a connection that carries nothing is closed by who opened it
-SILENT_SECONDS = 90.0  # after which it is closed by who accepted it
+IDLE_SECONDS = 60.0  # the side that opened an unused connection closes it
+SILENT_SECONDS = 90.0  # the side that accepted a silent connection closes it
 LEAVING_SECONDS = 2.0
 
 
@@ -47,12 +47,12 @@ LEAVING_SECONDS = 2.0
 class Link:
     """The frames that wait for one neighbour, and the task that sends them."""
 
-    frames: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
+    frames: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(MAX_WAITING_FRAMES))
     task: asyncio.Task[None] | None = None
 
 
 def overlay_name(space: Space, rules: Rules) -> str:
-    """What two peers must agree on: the dimensions and the rules.
+    """Return the text on which two peers must agree: the dimensions and the rules.
 
     >>> named(overlay_name(Space.parse("price"), Rules(2, 4)))[1].most
     4
@@ -61,7 +61,7 @@ def overlay_name(space: Space, rules: Rules) -> str:
 
 
 def named(overlay: str) -> tuple[Space, Rules]:
-    """The dimensions and rules that a name says; an OverlayError if it is none."""
+    """Return the dimensions and rules in an overlay name; raise OverlayError if it is invalid."""
     text, brace, rules = overlay.partition(" {")
     try:
         return Space.parse(text), Rules(**json.loads(brace[1:] + rules))
@@ -70,15 +70,15 @@ def named(overlay: str) -> tuple[Space, Rules]:
 
 
 def load_kernels(dimensions: int, rules: Rules) -> None:
-    """Load everything that a peer computes with, by a small tree: later it may take longer than neighbours wait."""
+    """Load all kernels that a peer uses, with a small tree: loading later may exceed the neighbours' patience."""
     tree = Simulator(rules)
-    for number in range(rules.most + 2):  # one node is split
+    for number in range(rules.most + 2):  # enough to split one node
         tree.add([(*[float(number)] * dimensions, *[number + 1.0] * dimensions)])
     tree.publish((1.0,) * (2 * dimensions))
 
 
 class PeerServer:
-    """One peer of an overlay on this machine; use it as an async context."""
+    """One peer of an overlay on this machine; an async context manager."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class PeerServer:
         )
         self._listen, self._asked, self._advertise = listen, asked, advertise
         self._links: dict[PeerId, Link] = {}
-        self._waiting = 0  # bytes of all links
+        self._waiting = 0  # bytes in all links
         self._dials, self._guests = Dials(), Guests()
         self._welcomes: set[asyncio.Task[Any]] = set()
         self._undelivered = asyncio.Event()
-        self.fault: Exception | None = None  # of `deliver`; it is not called again
+        self.fault: Exception | None = None  # error of `deliver`, which is then not called again
 
     async def __aenter__(self) -> PeerServer:
         host, port = address_of(self._listen)
@@ -146,14 +146,14 @@ class PeerServer:
             self._send(self.peer.join(*others))
 
     def publish(self, body: str) -> str:
-        """Publish a message in JSON; a ContradaError if it is none. Returns its key."""
+        """Publish a message in JSON and return its key; raise ContradaError if it is invalid."""
         key = uuid.uuid4().hex
         where = self.space.where(message_of(body))
         self._send(self.peer.publish(Publication(key, where, body)))
         return key
 
     async def leave(self) -> None:
-        """Leave in order: neighbours are told before this returns, as far as they listen."""
+        """Leave the overlay; return when reachable neighbours have been notified, or after LEAVING_SECONDS."""
         self._ticking.cancel()
         self._send(self.peer.leave())
         waiting = [asyncio.create_task(link.frames.join()) for link in self._links.values() if link.task is not None]
@@ -162,10 +162,10 @@ class PeerServer:
             for task in late:
                 task.cancel()
 
-    # --- notes that come ---
+    # --- incoming notes ---
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection that somebody opened: greet, then answer until it ends, is silent or says rubbish."""
+        """Serve one accepted connection: handshake, then notes until it ends, is silent or sends invalid data."""
         task = asyncio.current_task()
         assert task is not None
         self._welcomes.add(task)
@@ -203,7 +203,7 @@ class PeerServer:
             self._handle(sender, self._checked(frame))
 
     def _checked(self, frame: Any) -> AnyNote:
-        """A note whose every part makes sense: nothing of it has been acted on if this raises a ContradaError."""
+        """Return the note if every part of it is valid, else raise ContradaError before anything is acted on."""
         check_note(frame, self.space.dimensions)
         for peer in peers_in(frame):
             peer_address(peer)
@@ -225,13 +225,13 @@ class PeerServer:
         self._send(self.peer.handle(sender, note, asyncio.get_running_loop().time()))
 
     async def _tick(self) -> None:
-        """Heartbeats, at times of this peer's own."""
+        """Send heartbeats, with a random phase."""
         await asyncio.sleep(self.rules.period * self.peer.state.rng.random())
         while True:
             self._send(self.peer.tick(asyncio.get_running_loop().time()))
             await asyncio.sleep(self.rules.period)
 
-    # --- notes that go ---
+    # --- outgoing notes ---
 
     def _send(self, sent: list[Sent]) -> None:
         for to, note in sent:
@@ -239,11 +239,11 @@ class PeerServer:
                 asyncio.get_running_loop().call_soon(self._handle, self.id, note)
             else:
                 self._post(to, note)
-        for publication in self.peer.take_deliveries():  # after what goes on to others, so that nothing keeps it
+        for publication in self.peer.take_deliveries():  # after forwarding, so that a slow `deliver` does not delay it
             self._deliver(publication)
 
     def _post(self, to: PeerId, note: AnyNote) -> None:
-        """Let a note wait for a neighbour; a note that is dropped is said again, for heartbeats go on."""
+        """Queue a note for a neighbour; a dropped note is repeated by later heartbeats."""
         try:
             frame = encode(note)
             if self._waiting + len(frame) > limit("waiting_bytes"):
@@ -261,25 +261,25 @@ class PeerServer:
             self.complain(f"a note for {to} is dropped: {str(error) or 'too many wait'}")
 
     def _deliver(self, publication: Publication) -> None:
-        """Hand a message on; a `deliver` that fails is not called again, and `undelivered` ends."""
+        """Deliver a message; if `deliver` fails it is not called again, and `undelivered` returns."""
         if self.fault is not None:
             return
         try:
             self.deliver(publication)
-        except Exception as error:  # whatever it is, neighbours must not suffer from it
+        except Exception as error:  # no error may affect the neighbours
             self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """Deliver nothing any more; `undelivered` ends."""
+        """Stop deliveries; `undelivered` returns."""
         self.fault = error
         self._undelivered.set()
 
     async def undelivered(self) -> None:
-        """Wait until a message could not be delivered; `fault` says why."""
+        """Wait until a message could not be delivered; `fault` holds the error."""
         await self._undelivered.wait()
 
     async def _carry(self, to: PeerId, link: Link) -> None:
-        """Send what waits for one neighbour, until that fails or nothing comes for long; the next note begins anew."""
+        """Send frames to one neighbour until that fails or none comes for IDLE_SECONDS; the next note reconnects."""
         writer = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -310,7 +310,7 @@ class PeerServer:
 
 
 async def offer(to: str, bodies: list[str], door: Door) -> list[OfferAnswer]:
-    """Publish messages through a peer, as somebody who is none."""
+    """Publish messages through a peer, as a client that is not a peer."""
     async with asyncio.timeout(CONNECT_SECONDS + len(bodies)):
         reader, writer = await connect(to, door)
         try:
@@ -328,7 +328,7 @@ async def offer(to: str, bodies: list[str], door: Door) -> list[OfferAnswer]:
 
 
 async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
-    """The dimensions and rules of an overlay, from the first of some peers that answers."""
+    """Return the dimensions and rules of an overlay, from the first contact that answers."""
     reasons = []
     for contact in contacts:
         try:

@@ -1,8 +1,8 @@
-"""Sketches: of a low node a parent knows not one box but several, so that fewer messages reach it in vain.
+"""Sketches: a parent keeps several boxes instead of one for a low node, so that fewer messages reach it in vain.
 
-This is the variant of our own. A node's box is mostly empty: in the paper's workload most false positives are messages
-that fall between the boxes of a node's children. A sketch is the children's boxes themselves, without those that lie in
-others, merged two by two where that wastes least until few enough are left. The tree is the same, so are its degrees.
+This variant is our own. A node's box is mostly empty: in the paper's workload most false positives are messages that
+fall between the boxes of a node's children. A sketch consists of the children's boxes, without those inside others,
+merged in pairs that waste the least space until few enough are left. The tree and its degrees do not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contrada.overlay.rules import SKETCHED_LEVELS, Rules
 
 
 def parts_of(rules: Rules, level: int, table: Table) -> tuple[Box, ...]:
-    """The sketch of a node with these children: boxes that cover all below it; none where its box has to do.
+    """Return the sketch of a node with these children: boxes that cover all below it; empty if its box suffices.
 
     >>> from contrada.overlay.protocol import Entry
     >>> boxes = [(0.0, 2.0), (1.0, 2.0), (8.0, 9.0), (9.0, 9.5)]
@@ -27,7 +27,7 @@ def parts_of(rules: Rules, level: int, table: Table) -> tuple[Box, ...]:
 
 
 def merged(boxes: list[Box], most: int) -> tuple[Box, ...]:
-    """At most so many boxes that cover all of these; none if one is enough."""
+    """Return at most `most` boxes that cover `boxes`; empty if one box is enough."""
     distinct = list(dict.fromkeys(boxes))
     if len(distinct) == 1:
         return ()

@@ -1,7 +1,7 @@
-"""The dimensions of an overlay over real messages: which attributes route, and the boxes of filters and messages.
+"""Map real messages and filters to boxes: which attributes route, and which dimensions they use.
 
-A number is one dimension, a region two, those of its box. What has no bounds there (another operator, another type of
-value, an attribute that is absent) is unbounded, so that a box never says no where the exact test may say yes.
+A number takes one dimension, a region two, those of its box. Anything without bounds there (another operator, another
+type of value, an absent attribute) is unbounded, so a box never excludes a message that the exact test may accept.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from contrada.overlay.boxes import Box, bounds
 from contrada.overlay.protocol import Publication
 
 Side = tuple[float, float]
-EVERYWHERE: Side = (-math.inf, math.inf)
+UNBOUNDED: Side = (-math.inf, math.inf)
 KINDS = ("number", "region")
 
 
 class RoutingAttribute(NamedTuple):
-    """An attribute that routes."""
+    """An attribute that routes, and its kind."""
 
     name: str
     kind: str
 
     @property
     def width(self) -> int:
-        """How many dimensions it takes."""
+        """The number of dimensions it takes."""
         return 2 if self.kind == "region" else 1
 
 
 class Space:
-    """The attributes that an overlay routes by, in order; all its peers have the same.
+    """The attributes by which an overlay routes, in order; equal for all its peers.
 
     >>> space = Space.parse("price, area:region")
     >>> space.where({"price": 5, "area": Region.box(0, 0, 2, 1)})
@@ -59,13 +59,13 @@ class Space:
 
     @classmethod
     def parse(cls, text: str) -> Space:
-        """The space of a list of names, each a number unless `:region` follows."""
+        """Parse a comma-separated list of names; each is a number unless followed by `:region`."""
         parts = [part.strip().partition(":") for part in text.split(",")]
         return cls(RoutingAttribute(name.strip(), kind.strip() or "number") for name, _, kind in parts)
 
     @classmethod
     def of(cls, predicates: Iterable[Predicate]) -> Space:
-        """The space of all attributes that predicates bound.
+        """Return the space of all attributes that predicates bound.
 
         >>> from contrada import parse
         >>> str(Space.of([parse("price < 3 AND kind = 'x' AND overlaps(area, BBOX(0, 0, 1, 1))")]))
@@ -73,7 +73,7 @@ class Space:
         """
         found: dict[str, str] = {}
         for constraint in (one for predicate in predicates for part in predicate for one in part):
-            if _number_bounds(constraint) != EVERYWHERE:
+            if _number_bounds(constraint) != UNBOUNDED:
                 found.setdefault(constraint.attribute, "number")
             elif isinstance(constraint.operator, RelationSet):
                 found.setdefault(constraint.attribute, "region")
@@ -83,7 +83,7 @@ class Space:
         return ",".join(f"{name}:{kind}" for name, kind in self.attributes)
 
     def where(self, message: Mapping[str, Any]) -> Box:
-        """The box of a message: a point where it has numbers, its regions' boxes, unbounded where it has neither."""
+        """Return the box of a message: numbers as points, regions by their boxes, everything else unbounded."""
         names = {name for name, _ in self.attributes}
         message = read_message(message, names.__contains__)
         sides: list[Side] = []
@@ -93,23 +93,23 @@ class Space:
         return _box(sides)
 
     def box_of(self, part: Filter) -> Box | None:
-        """The box of a filter; None if no message can match it."""
+        """Return the box of a filter; None if no message can match it."""
         sides: list[Side] = []
         for name, kind in self.attributes:
             asked = [constraint for constraint in part if constraint.attribute == name]
-            wide = [EVERYWHERE] * (2 if kind == "region" else 1)
+            wide = [UNBOUNDED] * (2 if kind == "region" else 1)
             for constraint in asked:
                 sides_of = _region_bounds(constraint) if kind == "region" else [_number_bounds(constraint)]
                 wide = [(max(a[0], b[0]), min(a[1], b[1])) for a, b in zip(wide, sides_of, strict=True)]
             sides += wide
-        # A number cannot lie between bounds that exclude each other, but a region can meet two boxes that are apart.
-        # Boxes that are not are met by it within what they have in common (Helly's theorem, on each axis).
+        # A number cannot satisfy bounds that exclude each other, but a region can meet two boxes that are apart. A
+        # region that meets boxes which are not apart also meets their intersection (Helly's theorem, on each axis).
         if any(low > high for low, high in sides):
             sides = self._opened(part, sides)
         return None if any(low > high for low, high in sides) else _box(sides)
 
     def _opened(self, part: Filter, sides: list[Side]) -> list[Side]:
-        """The sides, those of a region that must meet boxes apart replaced by the box around these."""
+        """Return the sides; a region that must meet separate boxes gets the sides of the box around them."""
         opened, at = list(sides), 0
         for name, kind in self.attributes:
             if kind == "region":
@@ -122,7 +122,7 @@ class Space:
         return opened
 
     def boxes_of(self, predicate: Predicate) -> list[Box]:
-        """The boxes of all filters of a predicate that something can match."""
+        """Return the boxes of all filters of a predicate that a message can match."""
         return [box for box in map(self.box_of, predicate) if box is not None]
 
 
@@ -131,7 +131,7 @@ def _box(sides: Sequence[Side]) -> Box:
 
 
 def _as_float(value: Any) -> float:
-    """The nearest double, which keeps the order of numbers; beyond the largest, infinity."""
+    """Return the nearest double, which keeps the order of numbers; infinity beyond the largest."""
     try:
         return float(value)
     except OverflowError:
@@ -141,7 +141,7 @@ def _as_float(value: Any) -> float:
 def _number_side(value: Any) -> Side:
     scalar = scalar_of(value)
     if scalar is None or scalar.kind != NUMBER:
-        return EVERYWHERE
+        return UNBOUNDED
     number = _as_float(value)
     return number, number
 
@@ -152,20 +152,20 @@ def _spatial_sides(value: Any) -> list[Side]:
         return [(xmin, xmax), (ymin, ymax)]
     if isinstance(value, Point):
         return [(value.x, value.x), (value.y, value.y)]
-    return [EVERYWHERE, EVERYWHERE]
+    return [UNBOUNDED, UNBOUNDED]
 
 
 def _number_bounds(constraint: Constraint) -> Side:
-    """Between which numbers an attribute must lie for a constraint to hold."""
+    """Return bounds of the numbers that satisfy a constraint."""
     operator, value = constraint.operator, constraint.value
     if isinstance(operator, RelationSet) or constraint.kind is not None:
-        return EVERYWHERE
+        return UNBOUNDED
     if operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
-        return EVERYWHERE
+        return UNBOUNDED
     operands = value if operator in ("between", "in") else (value,)
     scalars = [scalar_of(operand) for operand in operands]
     if any(scalar is None or scalar.kind != NUMBER for scalar in scalars):
-        return EVERYWHERE
+        return UNBOUNDED
     numbers = [_as_float(operand) for operand in operands]
     if operator in ("<", "<="):
         return -math.inf, numbers[0]
@@ -177,15 +177,15 @@ def _number_bounds(constraint: Constraint) -> Side:
 
 
 def _region_bounds(constraint: Constraint) -> list[Side]:
-    """A box that a region must meet for a constraint to hold."""
+    """Return the sides of a box that a region must meet to satisfy a constraint."""
     operator = constraint.operator
     if not isinstance(operator, RelationSet) or Relation.DISJOINT in operator:
-        return [EVERYWHERE, EVERYWHERE]
+        return [UNBOUNDED, UNBOUNDED]
     return _spatial_sides(constraint.value)
 
 
 class PeerQueries:
-    """Subscriptions that are predicates: boxes to route by, and every constraint tested at delivery.
+    """Subscriptions that are predicates: boxes for routing, and a test of all constraints at delivery.
 
     The body of a publication is the message, or its JSON.
     """
@@ -204,13 +204,13 @@ class PeerQueries:
         self.box = bounds(self.boxes)
 
     def warm_up(self) -> None:
-        """Load what relates regions, which may take longer than neighbours wait for a heartbeat."""
+        """Load the kernels that relate regions: loading may take longer than neighbours wait for a heartbeat."""
         spatial = {one for predicate in self.predicates for part in predicate for one in part if one.kind == "region"}
         for constraint in list(spatial)[:1]:
             truth(constraint, constraint.value)
 
     def read(self, body: str) -> Mapping[str, Any]:
-        """The message of a JSON text; a ContradaError if it is none. The last one is kept, not to be read twice."""
+        """Return the message in a JSON text; raise ContradaError if it is invalid. The last one is cached."""
         if self._last[0] != body:
             try:
                 self._last = body, message_of(body)
@@ -219,7 +219,7 @@ class PeerQueries:
         return self._last[1]
 
     def matches(self, publication: Publication) -> bool:
-        """Whether one of the filters holds of the message."""
+        """Return whether the message satisfies one of the filters."""
         body = publication.body
         message = self.read(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
         return any(

@@ -1,4 +1,4 @@
-"""The state of one peer: the nodes it holds, its parent, and what it is about to send."""
+"""The state of one peer: the nodes it holds, its parent, and the notes it is about to send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contrada.overlay.boxes import bounds
 from contrada.overlay.children import Children
 from contrada.overlay.interest import Interest
 from contrada.overlay.protocol import (
-    MOST_HOPS,
+    MAX_HOPS,
     Adopted,
     AnyNote,
     ChildEntry,
@@ -29,16 +29,16 @@ from contrada.overlay.protocol import (
 from contrada.overlay.rules import Rules
 from contrada.overlay.sketch import merged, parts_of
 
-MOST_CONTACTS = 32
+MAX_CONTACTS = 32
 Passed = Adopted | Report | Replace | Leave | Orphaned | Up | Down  # notes that are passed on with a node
 
 
 class PeerState:
-    """A peer holds its leaf and the nodes of levels 1 up to `top`, each of which has the peer itself as a child.
+    """A peer holds its leaf and the nodes of levels 1 to `top`; each of these has the peer itself as a child.
 
-    `nodes[k]` are the children of the node of level k (of a leaf: none), `boxes[k]` its box, `parts[k]` its sketch;
-    `parent` holds the parent of the highest node, and None means that the peer is a root. `heirs[k]` is who got the
-    node of level k from here.
+    `nodes[k]` holds the children of the node of level k (a leaf has none), `boxes[k]` its box, `parts[k]` its sketch.
+    `parent` is the parent of the highest node; None means that the peer is a root. `heirs[k]` is the peer to which the
+    node of level k was handed over.
     """
 
     def __init__(self, id: PeerId, interest: Interest, rules: Rules, seed: int = 0) -> None:
@@ -50,7 +50,7 @@ class PeerState:
         self.boxes = [self.own]
         self.parts = [merged(list(interest.boxes), rules.sketch) if rules.sketch and len(interest.boxes) > 1 else ()]
         self.parent: PeerId | None = None
-        self.seeking: PeerId | None = None  # through whom a parent is being looked for
+        self.seeking: PeerId | None = None  # the peer asked to find a parent
         self.heirs: dict[int, PeerId] = {}
         self.has_left = False
         self.out: list[Sent] = []
@@ -58,7 +58,7 @@ class PeerState:
         self.seen: dict[str | int, int] = {}
         self.bootstrap: tuple[PeerId, ...] = ()
         self.kin: tuple[PeerId, ...] = ()  # the parent's parent and children, as last heard
-        self.contacts: dict[PeerId, None] = {}  # peers from anywhere in the tree, as they are gossiped about
+        self.contacts: dict[PeerId, None] = {}  # peers from anywhere in the tree, learnt by gossip
         self.heard: dict[tuple[int, PeerId], float] = {}
         self.parent_heard: float | None = None
         self.rng = random.Random(f"{seed}/{id}")
@@ -75,11 +75,11 @@ class PeerState:
         return self.top == 0 or len(self.nodes[-1]) >= self.rules.least
 
     def entry(self, level: int) -> ChildEntry:
-        """What a parent should know of the node of a level."""
+        """Return the entry that a parent should have for the node of `level`."""
         return ChildEntry(self.boxes[level], self.own, self.parts[level])
 
     def children_at(self, level: int) -> Children:
-        """The children of a node of this peer, made anew if they are not what they were when last asked for."""
+        """Return the children of the node of `level` as arrays, rebuilt if the table has changed."""
         table = self.nodes[level]
         known = self._children.get(level)
         if known is None or not known.is_of(table):
@@ -87,18 +87,18 @@ class PeerState:
         return known
 
     def send(self, to: PeerId, note: AnyNote) -> None:
-        """Send a note when this step is done."""
+        """Queue a note, to be sent after this step."""
         self.out.append((to, note))
 
     def follow(self, parent: PeerId | None) -> None:
-        """Take another parent, or none."""
+        """Set the parent, or None."""
         if parent != self.parent:
             self.parent = parent
             self.parent_heard = None
         self.seeking = None
 
     def push(self, table: Table) -> None:
-        """Hold one node more, with these children and the node below."""
+        """Add a node on top, with the children in `table` and this peer's node below."""
         node = dict(table)
         node[self.id] = self.entry(self.top)
         self.nodes.append(node)
@@ -106,7 +106,7 @@ class PeerState:
         self.parts.append(parts_of(self.rules, self.top, node))
 
     def truncate(self, level: int) -> list[Table]:
-        """Hold no node of this level or above any more; returns their children."""
+        """Drop the nodes from `level` up; return their children."""
         tables = self.nodes[level:]
         del self.nodes[level:]
         del self.boxes[level:]
@@ -114,30 +114,30 @@ class PeerState:
         return tables
 
     def hand_over(self, level: int, highest: int, heir: PeerId) -> None:
-        """Remember who holds the nodes of these levels now."""
+        """Record which peer holds the nodes of these levels now."""
         for k in range(level, highest + 1):
             self.heirs[k] = heir
 
     def heir_of(self, level: int, hops: int) -> PeerId | None:
-        """Whom a note about a level is passed on to if the peer does not hold it."""
+        """Return the peer to which a note about `level` is passed on; None if unknown or after MAX_HOPS."""
         heir = self.heirs.get(level)
-        return None if heir == self.id or hops >= MOST_HOPS else heir
+        return None if heir == self.id or hops >= MAX_HOPS else heir
 
     def pass_on(self, note: Passed, level: int) -> bool:
-        """Send a note about a node that was handed over on to whom it was handed to; False if nobody is known."""
+        """Pass a note about a node that was handed over to its new holder; return False if that is unknown."""
         heir = self.heir_of(level, note.hops)
         if heir is not None:
             self.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
         return heir is not None
 
     def known(self) -> list[PeerId]:
-        """All peers to turn to when the parent is gone."""
+        """Return all peers to contact when the parent is gone."""
         return [each for each in (*self.bootstrap, *self.kin, *self.contacts) if each != self.id]
 
     def learn(self, peers: Iterable[PeerId]) -> None:
-        """Remember peers to turn to; of too many, random ones are forgotten."""
+        """Add contacts; beyond MAX_CONTACTS random ones are dropped."""
         for peer in peers:
             if peer != self.id:
                 self.contacts[peer] = None
-        while len(self.contacts) > MOST_CONTACTS:
+        while len(self.contacts) > MAX_CONTACTS:
             del self.contacts[self.rng.choice(list(self.contacts))]

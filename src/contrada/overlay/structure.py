@@ -1,4 +1,4 @@
-"""The shape of the tree, as far as one peer sees it: overflow, underflow, and who holds a node."""
+"""The shape of the tree as one peer sees it: overflow, underflow, and which peer holds a node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contrada.overlay.state import PeerState
 
 
 def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
-    """Put the nodes from a level up in order after one of them has changed, and tell the parent."""
+    """Repair the nodes from `level` up after one has changed, and report to the parent."""
     before = peer.entry(peer.top), peer.top
     added: Table = {}
     k = level
@@ -29,7 +29,7 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
         elif has_parent and count < peer.rules.least:
             dissolve(peer, k)
             return
-        elif count == 1 and not has_parent:  # a root with one child is none
+        elif count == 1 and not has_parent:  # a root needs two children
             peer.truncate(k)
             if k > 1 and len(peer.nodes[k - 1]) == 1:
                 settle(peer, k - 1)
@@ -44,7 +44,7 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
 
 
 def _renew(peer: PeerState, level: int) -> bool:
-    """Compute the box and the sketch of a node anew; whether they have changed."""
+    """Recompute the box and the sketch of a node; return whether they have changed."""
     table = peer.nodes[level]
     box = bounds([entry.box for entry in table.values()])
     parts = parts_of(peer.rules, level, table)
@@ -58,7 +58,7 @@ def _renew(peer: PeerState, level: int) -> bool:
 
 
 def _split(peer: PeerState, level: int, added: Table) -> Table:
-    """Divide a node in two, one of which another peer gets; returns the nodes that the parent of the top must take."""
+    """Split a node; another peer gets one half. Return the new nodes that the parent of the top must adopt."""
     table = peer.nodes[level]
     children = list(table)
     split = getattr(kernels, f"split_{peer.rules.split}")
@@ -86,7 +86,7 @@ def _split(peer: PeerState, level: int, added: Table) -> Table:
 
 
 def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
-    """Give the children that lie furthest out away, to be placed from the root again: the nearest of them first."""
+    """Give away the outermost children, to be placed again from the root; the nearest of them first."""
     table = peer.nodes[level]
     children = [child for child in table if child != peer.id]
     order = kernels.order_by_distance(rows_of([table[child].box for child in (*children, peer.id)]))
@@ -94,21 +94,21 @@ def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
     climb = peer.parent if peer.parent is not None else peer.id
     for k in outer:
         child = children[k]
-        # A child that is taken away is whole: only roots may have fewer children than that.
+        # A child is whole: only roots may have fewer than `least` children.
         peer.send(climb, Join(child, level - 1, table.pop(child), True, peer.id, reinserted))
 
 
 def best_cover(peer: PeerState, table: Table) -> PeerId:
-    """The child that should hold a node: the one with the largest box; among equals the first."""
+    """Return the child that should hold a node: the one with the largest box; the first of equals."""
     by_own = peer.rules.cover == "own"
     children = list(table)
     return children[largest([entry.own if by_own else entry.box for entry in table.values()])]
 
 
 def _promote(peer: PeerState, level: int) -> None:
-    """Give a node, and all that the peer holds above it, to a child that covers better."""
+    """Hand a node, and all nodes above it, to a child that covers it better."""
     table = peer.nodes[level]
-    heir = best_cover(peer, {peer.id: table[peer.id]} | table)  # the holder first: among equals it stays
+    heir = best_cover(peer, {peer.id: table[peer.id]} | table)  # the holder first: it wins ties
     if heir == peer.id:
         return
     highest, parent = peer.top, peer.parent
@@ -119,7 +119,7 @@ def _promote(peer: PeerState, level: int) -> None:
 
 
 def take(peer: PeerState, note: Take) -> None:
-    """Hold nodes that another peer has given away."""
+    """Take over nodes that another peer has given away."""
     if peer.top != note.level - 1 or peer.has_left:
         heir = peer.heir_of(note.level - 1, note.hops)
         if peer.top < note.level - 1 and heir is not None:
@@ -145,10 +145,10 @@ def _passed_on(note: Take) -> Take:
 
 
 def vacate(peer: PeerState, level: int) -> PeerId | None:
-    """Give up all nodes from a level up: their children are without the peer, and tell who is near them now.
+    """Give up all nodes from `level` up, and remove the peer from their children; return a peer near them now.
 
-    The lowest node that has enough children left goes, with all above it, to the child that covers best. The children
-    of nodes below that are to find new parents, each with its whole subtree at its level.
+    The lowest node with enough children left goes, with all above it, to the child that covers it best. The children of
+    nodes below find new parents, each with its whole subtree at its level.
     """
     highest = peer.top
     tables = peer.truncate(level)
@@ -166,7 +166,7 @@ def vacate(peer: PeerState, level: int) -> PeerId | None:
     if heir is None and peer.parent is not None:
         heir = peer.parent
         peer.send(heir, Leave(highest, peer.id))
-    if heir is None and orphans:  # the last one of the highest level is the root now
+    if heir is None and orphans:  # the last child of the highest level becomes the root
         heir = orphans[-1][1]
     for at, child in orphans:
         peer.send(child, Orphaned(at, None if child == heir else heir, peer.id))
@@ -174,34 +174,35 @@ def vacate(peer: PeerState, level: int) -> PeerId | None:
 
 
 def dissolve(peer: PeerState, level: int) -> None:
-    """A node has too few children: each of them finds a new parent, the peer's own node below it too."""
+    """Dissolve a node with too few children: each child, and the peer's own node below, finds a new parent."""
     near = vacate(peer, level)
     peer.follow(None)
     seek(peer, near)
 
 
 def seek(peer: PeerState, via: PeerId | None) -> None:
-    """Find a parent for the highest node through a peer, or through one that is known by chance.
+    """Find a parent for the highest node through `via`, or through a random known peer.
 
-    Until that is done, what others seek here goes the same way: a root for a moment would gather a tree of its own.
+    Until a parent is found, join requests that arrive here are passed on to `via`: a temporary root would gather a tree
+    of its own.
     """
     peer.seeking = None if via == peer.id else via
     if via is None or via == peer.id:
         known = peer.known()
         via = peer.rng.choice(known) if known else None
     if via is not None:
-        peer.contacts.pop(via, None)  # whoever lives is heard of again
+        peer.contacts.pop(via, None)  # a live peer will be heard of again
         peer.send(via, Join(peer.id, peer.top, peer.entry(peer.top), peer.is_whole))
 
 
 def order_of(peer: PeerId) -> tuple[bool, PeerId]:
-    """An order of all peers, for decisions that two of them must take alike."""
+    """Return a sort key of peers, for decisions that two peers must make alike."""
     return isinstance(peer, str), peer
 
 
 def closest(peer: PeerState, level: int, join: Join) -> PeerId:
-    """The child of a node that a new node suits best."""
+    """Return the child of a node that fits a new node best."""
     table = peer.nodes[level]
-    # R* looks at overlap where the children are the lowest nodes, and at area above.
+    # R* minimizes overlap where the children are the lowest nodes, and area above.
     by_overlap = peer.rules.choose == "rstar" and level == 2
     return list(table)[nearest([entry.box for entry in table.values()], join.entry.box, by_overlap)]

@@ -1,8 +1,8 @@
-"""Notes as bytes: frames of limited length, checked against their schema, and a handshake that proves a shared secret.
+"""Encode notes as bytes: frames of limited length, checked against a schema, and a handshake with a shared secret.
 
-A frame is its length, four bytes, and MessagePack. Both sides begin with a Hello; if there is a secret, each proves
-that it has it by an HMAC over the numbers that both have drawn. That keeps strangers out; against those who listen or
-change what is sent there is TLS.
+A frame is its length in four bytes, then MessagePack. Both sides begin with a Hello. With a secret, each side proves
+that it has it by an HMAC over the nonces of both sides. The secret keeps out unknown peers; TLS protects against
+eavesdropping and tampering.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import msgspec
 from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
 from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
-from contrada.overlay.rules import LARGEST_SKETCH
+from contrada.overlay.rules import MAX_SKETCH_BOXES
 
-LONGEST_GREETING = 1 << 16  # bytes of a frame from somebody who has not proved anything yet
-HIGHEST_LEVEL = 64
+MAX_GREETING_BYTES = 1 << 16  # of a frame before the handshake is complete
+MAX_LEVEL = 64
 PEER_FIELDS = ("peer", "previous", "child", "parent", "heir", "old", "new", "via", "root", "contacts")
 HANDSHAKE_SECONDS = 5.0
 VERSION = 1
@@ -31,7 +31,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The first frame of each side: who it is (None: somebody who publishes), and what overlay it means."""
+    """The first frame of each side: its address (None: a client that only publishes), and its overlay."""
 
     version: int
     peer: str | None
@@ -40,19 +40,19 @@ class Hello(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
 
 
 class Proof(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The second frame of each side."""
+    """The second frame of each side: the HMAC."""
 
     digest: bytes
 
 
 class Offer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """A message to publish, in JSON, from somebody who is no peer."""
+    """A message to publish, in JSON, from a client that is not a peer."""
 
     body: str
 
 
 class OfferAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """What became of an offer: its key, or why it was refused."""
+    """The answer to an offer: the key of the message, or why it was refused."""
 
     key: str | None
     reason: str | None = None
@@ -64,7 +64,7 @@ _DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame.
+    """Return the bytes of a frame.
 
     >>> decode(encode(Offer("{}"))[4:])
     Offer(body='{}')
@@ -75,7 +75,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(content: bytes) -> Frame:
-    """The frame of bytes without their length; an OverlayError for anything else.
+    """Return the frame in bytes without length; raise OverlayError if they are invalid.
 
     >>> decode(b"rubbish")
     Traceback (most recent call last):
@@ -88,7 +88,7 @@ def decode(content: bytes) -> Frame:
 
 
 async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -> Frame | None:
-    """The next frame; None at the end of the connection. `longest` is in bytes, else the limit on frames."""
+    """Read the next frame, of at most `longest` bytes (default: the limit); None at the end of the connection."""
     most = limit("frame_bytes") if longest is None else longest
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
@@ -111,8 +111,8 @@ def check_note(note: Frame, dimensions: int) -> None:
         if isinstance(value, ChildEntry):
             for box in (value.box, value.own, *value.parts):
                 _check_box(box, dimensions)
-            if len(value.parts) > LARGEST_SKETCH:
-                raise OverlayError(f"a sketch of {len(value.parts)} boxes; {LARGEST_SKETCH} is the most")
+            if len(value.parts) > MAX_SKETCH_BOXES:
+                raise OverlayError(f"a sketch of {len(value.parts)} boxes; {MAX_SKETCH_BOXES} is the most")
         elif isinstance(value, Publication):
             _check_box(value.where, dimensions)
             if not isinstance(value.body, str):
@@ -120,19 +120,19 @@ def check_note(note: Frame, dimensions: int) -> None:
     _check_numbers(note)
     if isinstance(note, Place):
         _check_numbers(note.join)
-    if isinstance(note, Take) and note.level + len(note.tables) > HIGHEST_LEVEL:
-        raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on; {HIGHEST_LEVEL} is the highest")
+    if isinstance(note, Take) and note.level + len(note.tables) > MAX_LEVEL:
+        raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on; {MAX_LEVEL} is the highest")
 
 
 def _check_numbers(note: Note) -> None:
     for name in ("level", "at", "hops", "reinserted"):
         number = getattr(note, name, 0)
-        if number is not None and not 0 <= number <= (HIGHEST_LEVEL if name != "reinserted" else 1 << HIGHEST_LEVEL):
+        if number is not None and not 0 <= number <= (MAX_LEVEL if name != "reinserted" else 1 << MAX_LEVEL):
             raise OverlayError(f"{type(note).__name__}: {name} is {number}")
 
 
 def peers_in(note: Note) -> Iterator[PeerId]:
-    """All peers that a note names, each as often as it does.
+    """Yield all peers that a note names, with repetitions.
 
     >>> from contrada.overlay.protocol import Ack
     >>> list(peers_in(Ack(0, ("a:1", "b:2"))))
@@ -150,7 +150,7 @@ def peers_in(note: Note) -> Iterator[PeerId]:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """All values within a note."""
+    """Yield all entries and publications within a note."""
     if isinstance(value, ChildEntry | Publication):
         yield value
     elif isinstance(value, msgspec.Struct):
@@ -181,11 +181,11 @@ async def shake_hands(
     secret: bytes | None,
     is_server: bool,
 ) -> Hello:
-    """Greet, and prove that the secret is known; returns how the other side greeted."""
+    """Exchange greetings and prove knowledge of the secret; return the other side's Hello."""
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))
     writer.write(encode(mine))
     async with asyncio.timeout(HANDSHAKE_SECONDS):
-        theirs = await read_frame(reader, LONGEST_GREETING)
+        theirs = await read_frame(reader, MAX_GREETING_BYTES)
     if not isinstance(theirs, Hello):
         raise OverlayError("no greeting came")
     if theirs.version != VERSION:
@@ -197,7 +197,7 @@ async def shake_hands(
     server, client = (mine, theirs) if is_server else (theirs, mine)
     writer.write(encode(Proof(_proof(secret, server, client, is_server))))
     async with asyncio.timeout(HANDSHAKE_SECONDS):
-        proof = await read_frame(reader, LONGEST_GREETING)
+        proof = await read_frame(reader, MAX_GREETING_BYTES)
     expected = _proof(secret, server, client, not is_server)
     if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
         raise OverlayError("the other side does not know the secret")
@@ -205,6 +205,6 @@ async def shake_hands(
 
 
 def _proof(secret: bytes | None, server: Hello, client: Hello, of_server: bool) -> bytes:
-    """Without a secret this proves only that both sides saw the same greetings."""
+    """Return the HMAC over both greetings; without a secret it only proves that both sides saw the same greetings."""
     said = (b"server" if of_server else b"client") + _ENCODER.encode(server) + _ENCODER.encode(client)
     return hmac.digest(secret or b"", said, "sha256")

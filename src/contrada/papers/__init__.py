@@ -1,1 +1,1 @@
-"""The structures of the three papers as printed, and the experiments on them."""
+"""The data structures of the three papers as printed, and the papers' experiments."""

@@ -1,4 +1,4 @@
-"""Files of results: rows, with the seed, the versions and the machine that they hold for."""
+"""Read and write result files: rows, with the settings, versions and machine that produced them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = ("numpy", "numba", "llvmlite")
 
 
 def save(path: Path, experiment: str, settings: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Write a file of results, and return what is in it."""
+    """Write a result file, and return its contents."""
     result = {
         "experiment": experiment,
         "settings": settings,
@@ -31,7 +31,7 @@ def save(path: Path, experiment: str, settings: dict[str, Any], rows: list[dict[
 
 
 def load(path: Path, experiment: str) -> dict[str, Any]:
-    """Read a file of results; raises FormatError if it is none of this experiment."""
+    """Read a result file; raise FormatError if it holds no results of `experiment`."""
     try:
         result: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -42,7 +42,7 @@ def load(path: Path, experiment: str) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit of the source tree that runs, if it is one."""
+    """Return the commit of the running source tree, or "unknown"."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
     try:
         found = subprocess.run(git, capture_output=True, text=True)
@@ -52,7 +52,7 @@ def _commit() -> str:
 
 
 def _cpu() -> str:
-    """The model of the processor, where the system tells."""
+    """Return the model of the processor, if the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,1 +1,1 @@
-"""Predicates without what is redundant in them."""
+"""Simplify predicates: drop redundant constraints and filters without changing any answer."""

@@ -1,4 +1,4 @@
-"""One filter at a time: what contradicts itself, and which of its constraints say nothing that the others do not."""
+"""Simplify one filter: find conflicting constraints, drop implied ones, intersect masks, ranges and sets."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from contrada.model import Constraint
 from contrada.model.merging import folded, intersected, is_mergeable
 from contrada.simplify.interning import OTHER, Ground, Term, Terms
 
-MOST_COMPARED = 32  # constraints of one filter on one attribute that are compared each with each
+MAX_PAIRWISE_CONSTRAINTS = 32  # of a filter, or on one attribute of a filter with more
 
 
 class Reduced(NamedTuple):
-    """What is left of a filter; two constraints that no message satisfies both, or one twice, if it is false."""
+    """The rest of a filter. `conflict`: two terms that no message satisfies both, or one unsatisfiable term twice."""
 
     terms: Terms
     conflict: tuple[Term, Term] | None = None
     covering: int = 0  # constraints dropped because others imply them
-    intersected: int = 0  # constraints that became one with others
+    intersected: int = 0  # constraints merged into others
 
 
 def learn_filters(ground: Ground, filters: Iterable[Terms]) -> None:
-    """Find out in bulk how the regions within each filter relate."""
+    """Compute in bulk the relations of the regions within each filter."""
     ground.learn(
         (first.space, first.item, second.item)
         for terms in filters
         if len(terms) > 1
         for group in _groups(ground, terms)
-        if len(group) <= MOST_COMPARED
+        if len(group) <= MAX_PAIRWISE_CONSTRAINTS
         for first, second in combinations(group, 2)
         if first.space == second.space != OTHER
     )
 
 
 def _groups(ground: Ground, terms: Terms) -> Iterable[Terms]:
-    """The terms of a filter that may be compared with each other: all of a short one, else those of one attribute."""
-    if len(terms) <= MOST_COMPARED:
+    """Return groups of terms to compare with each other: all terms of a short filter, else by attribute."""
+    if len(terms) <= MAX_PAIRWISE_CONSTRAINTS:
         return [terms]
     groups: dict[str, list[Term]] = {}
     for term in terms:
@@ -46,18 +46,18 @@ def _groups(ground: Ground, terms: Terms) -> Iterable[Terms]:
 
 
 def reduced(ground: Ground, terms: Terms) -> Reduced:
-    """A filter without what is redundant in it: equal to it for every message.
+    """Return an equivalent filter without redundant constraints.
 
-    Of an attribute with very many constraints ranges and sets become one; others are then left as they are, since
-    comparing each with each would take hours.
+    If an attribute has more than MAX_PAIRWISE_CONSTRAINTS constraints, its ranges and sets are intersected; if too many
+    are left, they are not compared, because comparing all pairs would take hours.
     """
-    if len(terms) <= MOST_COMPARED:
+    if len(terms) <= MAX_PAIRWISE_CONSTRAINTS:
         return _reduced(ground, terms)
     left: list[Term] = []
     covering = intersected = 0
     for group in _groups(ground, terms):
-        small = group if len(group) <= MOST_COMPARED else _folded(ground, group)
-        found = _reduced(ground, small) if len(small) <= MOST_COMPARED else Reduced(small)
+        small = group if len(group) <= MAX_PAIRWISE_CONSTRAINTS else _folded(ground, group)
+        found = _reduced(ground, small) if len(small) <= MAX_PAIRWISE_CONSTRAINTS else Reduced(small)
         if found.conflict is not None:
             return Reduced(terms, found.conflict)
         left += found.terms
@@ -67,7 +67,7 @@ def reduced(ground: Ground, terms: Terms) -> Reduced:
 
 
 def _folded(ground: Ground, terms: Terms) -> Terms:
-    """The terms of one attribute, the ranges and sets of each form made few at once."""
+    """Return the terms of one attribute with the ranges and sets of each form folded into few."""
     forms: dict[tuple[str, int], list[Constraint]] = {}
     left: list[Term] = []
     for term in terms:
@@ -96,7 +96,7 @@ def _reduced(ground: Ground, terms: Terms) -> Reduced:
 
 
 def _intersected(ground: Ground, terms: Terms) -> Terms:
-    """The terms with masks of one item, and ranges and sets of one attribute, made one."""
+    """Return the terms with masks of one item, and ranges and sets of one attribute, intersected."""
     masks: dict[tuple[int, int], int] = {}
     others: list[int] = []
     for term in terms:
@@ -110,7 +110,7 @@ def _intersected(ground: Ground, terms: Terms) -> Terms:
 
 
 def _together(ground: Ground, others: list[int]) -> Iterator[int]:
-    """Constraints with those made one that one constraint can say."""
+    """Intersect constraints in pairs where one constraint can express the result; yield the rest unchanged."""
     todo = list(others)
     while todo:
         one = ground.others[todo.pop(0)]
@@ -123,7 +123,7 @@ def _together(ground: Ground, others: list[int]) -> Iterator[int]:
 
 
 def _conflict(ground: Ground, terms: Terms) -> tuple[Term, Term] | None:
-    """The first two terms that conflict; a term that nothing satisfies conflicts with itself."""
+    """Return the first two terms that conflict; an unsatisfiable term conflicts with itself; None without conflict."""
     for term in terms:
         if (term.space != OTHER and term.mask == 0) or (term.space == OTHER and ground.conflicts(term, term)):
             return term, term
@@ -134,7 +134,7 @@ def _conflict(ground: Ground, terms: Terms) -> tuple[Term, Term] | None:
 
 
 def _without_covering(ground: Ground, terms: Terms) -> Terms:
-    """The terms without those that another one implies; of two that imply each other the first stays."""
+    """Return the terms that no other term implies; of two that imply each other the first stays."""
     left = list(terms)
     for term in reversed(terms):
         attribute = ground.attribute(term)

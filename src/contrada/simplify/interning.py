@@ -1,7 +1,7 @@
-"""Ground: the constraints of many filters, each known by a term of three numbers, and how they relate.
+"""Ground: number the constraints of many filters (interning) and decide which cover or conflict with each other.
 
-Regions of one attribute make a space; equal ones are one item of it, whatever vertex they start from. Relations are
-found in bulk and kept, so that all the reasoning about filters works on numbers.
+Regions and points on one attribute form a space; equal regions are one item of it, whatever their first vertex.
+Relations are computed in bulk and cached, so simplification works on numbers.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from contrada.model import Constraint, Filter
 from contrada.model.implication import conflicts, covers
 
 Items = NDArray[np.int64]
-OTHER = -1  # the space of what is no region or point
+OTHER = -1  # space of constraints that are not spatial
 Value = Region | Point
 
 
 class Term(NamedTuple):
-    """A constraint as numbers: an item of a space with a mask of relations, or one of the other constraints."""
+    """A constraint as numbers: space, item and mask of relations; or OTHER and a position in `Ground.others`."""
 
     space: int
     item: int
     mask: int = 0
 
 
-Terms = tuple[Term, ...]  # of one filter, each once, sorted
+Terms = tuple[Term, ...]  # of one filter: sorted, without repetitions
 
 
 class RegionPool:
-    """The different regions and points that constraints on one attribute name, in one coordinate system."""
+    """The distinct regions and points in constraints on one attribute, in one coordinate reference system."""
 
     def __init__(self, attribute: str, values: Sequence[Value], groups: Sequence[int]) -> None:
         self.attribute = attribute
@@ -49,18 +49,18 @@ class RegionPool:
         self._points = PointArray(
             [value.column.xy[0] for value in values if isinstance(value, Point)] or np.empty((0, 2))
         )
-        self.item_of = self._items()  # by value
+        self.item_of = self._items()  # for each value, the first equal value
         self.values = values
         self._tree: shapely.STRtree | None = None
 
     def _items(self) -> Items:
-        """For every value the first of its group that equals it: values of one box are compared, the rest differ."""
+        """Return for every value the first equal value of its group; only values with equal boxes are compared."""
         first = np.arange(len(self.boxes))
         _, group = np.unique(np.column_stack([self._groups, self.boxes]), axis=0, return_inverse=True)
         todo = np.argsort(group, kind="stable")
         while True:
             is_head = np.diff(group[todo], prepend=-1) != 0
-            heads = todo[is_head][np.cumsum(is_head) - 1]  # the first of the group that each belongs to
+            heads = todo[is_head][np.cumsum(is_head) - 1]  # the first value of each group
             todo, heads = todo[~is_head], heads[~is_head]
             if not len(todo):
                 return first
@@ -69,7 +69,7 @@ class RegionPool:
             todo = todo[~same]
 
     def relations(self, a: Items, b: Items) -> NDArray[np.uint8]:
-        """The relation of each a to its b."""
+        """Return the relation of `a[k]` to `b[k]` for every k."""
         codes = np.zeros(len(a), np.uint8)
         first, second = self.boxes[a], self.boxes[b]
         near = (first[:, :2] <= second[:, 2:]).all(axis=1) & (second[:, :2] <= first[:, 2:]).all(axis=1)
@@ -90,7 +90,7 @@ class RegionPool:
         return self._regions[self._local[items]]
 
     def near(self, items: Items) -> tuple[Items, Items]:
-        """Pairs of a place among `items` and an item whose boxes have a point in common."""
+        """Return pairs of a position in `items` and an item whose boxes meet."""
         if self._tree is None:
             self._tree = shapely.STRtree(shapely.box(*self.boxes.T))
         which, found = self._tree.query(shapely.box(*self.boxes[items].T))
@@ -98,18 +98,18 @@ class RegionPool:
         return which[chosen].astype(np.int64), found[chosen].astype(np.int64)
 
     def are_regions(self, items: Items) -> NDArray[np.bool_]:
-        """Which items are regions, whose boxes have an area."""
+        """Return which items are regions; points have boxes without area."""
         return ~self._is_point[items]
 
 
 class Ground:
-    """All constraints of some groups of filters; what is equal is one within a group, so that no group sees another."""
+    """All constraints of groups of filters. Equal constraints are one term within a group; groups share none."""
 
     def __init__(self, groups: Iterable[Iterable[Filter]]) -> None:
-        self.group = 0  # that further constraints belong to
+        self.group = 0  # group of constraints that are added next
         self.others: list[Constraint] = []
         self._other_of: dict[tuple[int, Constraint], int] = {}
-        self._known: dict[tuple[int, int, int], int] = {}  # relations of items of a space
+        self._known: dict[tuple[int, int, int], int] = {}  # relations by space and two items
         self._covers: dict[tuple[int, int], bool] = {}
         self._conflicts: dict[tuple[int, int], bool] = {}
         self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
@@ -119,10 +119,10 @@ class Ground:
         self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
 
     def _interned(self, groups: Iterable[Iterable[Filter]]) -> list[Terms]:
-        """The filters as terms."""
+        """Return the filters as terms."""
         values: list[list[Value]] = []
         whose: list[list[int]] = []  # the group of each value
-        number_of: dict[tuple[int, int, int], int] = {}  # by space, group and identity of a value
+        number_of: dict[tuple[int, int, int], int] = {}  # by space, group and `id` of a value
         drafts: list[list[Term]] = []
         for self.group, filters in enumerate(groups):
             for part in filters:
@@ -150,27 +150,27 @@ class Ground:
         ]
 
     def other(self, constraint: Constraint) -> int:
-        """The number of a constraint on no region or point."""
+        """Return the number of a constraint that is not spatial; equal ones of a group share it."""
         number = self._other_of.setdefault((self.group, constraint), len(self.others))
         if number == len(self.others):
             self.others.append(constraint)
         return number
 
     def attribute(self, term: Term) -> str:
-        """The attribute that a term is about."""
+        """Return the attribute of a term."""
         return self.others[term.item].attribute if term.space == OTHER else self.spaces[term.space].attribute
 
     def constraint(self, term: Term) -> Constraint:
-        """The constraint that a term stands for."""
+        """Return the constraint of a term."""
         if term.space == OTHER:
             return self.others[term.item]
         space = self.spaces[term.space]
         return Constraint(space.attribute, RelationSet.from_mask(term.mask), space.values[term.item])
 
-    # How terms relate
+    # Relations between terms
 
     def learn(self, pairs: Iterable[tuple[int, int, int]]) -> None:
-        """Find the relations of many pairs (space, item, item) at once."""
+        """Compute and cache the relations of many pairs (space, item, item) at once."""
         by_space: dict[int, list[tuple[int, int]]] = {}
         for space, a, b in {(space, min(a, b), max(a, b)) for space, a, b in pairs}:
             if a < b and (space, a, b) not in self._known:
@@ -181,7 +181,7 @@ class Ground:
             self._known.update(((number, a, b), code) for (a, b), code in zip(asked, codes, strict=True))
 
     def relation(self, space: int, a: int, b: int) -> int:
-        """The relation of one item to another."""
+        """Return the relation of item `a` to item `b`."""
         if a == b:
             return Relation.EQUALS
         if a > b:
@@ -193,11 +193,11 @@ class Ground:
         return code
 
     def may_cover(self, first: Term, second: Term) -> bool:
-        """True unless the masks of two terms of one space show that the first cannot cover the second."""
+        """Return False if the masks of two terms of one space already rule out that `first` covers `second`."""
         return bool(self._covering[first.mask][second.mask])
 
     def covers(self, first: Term, second: Term) -> bool:
-        """True if every message that satisfies the second satisfies the first; as complete as `model.implication`."""
+        """Return True if every message that satisfies `second` satisfies `first`, by `model.implication`."""
         if first.space == second.space != OTHER:
             related = self._covering[first.mask][second.mask]
             return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
@@ -209,7 +209,7 @@ class Ground:
         return first.space == OTHER and self._across(first, second)[0]
 
     def conflicts(self, first: Term, second: Term) -> bool:
-        """True if no message satisfies both."""
+        """Return True if no message satisfies both terms."""
         if first.space == second.space != OTHER:
             related = self._conflicting[first.mask][second.mask]
             return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
@@ -220,14 +220,14 @@ class Ground:
                 known = self._conflicts[key] = conflicts(*self._both(first, second))
             return known
         if OTHER not in (first.space, second.space):
-            return False  # of two coordinate systems, or of two attributes
+            return False  # different attributes or coordinate reference systems
         return self._across(*sorted((first, second)))[1]
 
     def _both(self, first: Term, second: Term) -> tuple[Constraint, Constraint]:
         return self.others[first.item], self.others[second.item]
 
     def _across(self, other: Term, spatial: Term) -> tuple[bool, bool]:
-        """Whether another constraint covers those of a space, and whether it conflicts with them."""
+        """Return whether `other` covers the constraints of a space, and whether it conflicts with them."""
         known = self._with_space.get((other.item, spatial.space))
         if known is None:
             both = self.others[other.item], self.constraint(spatial)

@@ -1,4 +1,4 @@
-"""Filters that differ in one constraint only, and there by masks or ranges that one constraint can say, become one."""
+"""Merge filters that differ in one constraint, if one constraint can express the union of the two."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from contrada.model.merging import is_mergeable, united
 from contrada.model.pieces import pieces_of
-from contrada.simplify.conjunctions import MOST_COMPARED
+from contrada.simplify.conjunctions import MAX_PAIRWISE_CONSTRAINTS
 from contrada.simplify.interning import OTHER, Ground, Term, Terms
 
-Slot = tuple[Terms, Hashable]  # what two filters must have in common: all terms but one, and what that one is about
+Slot = tuple[Terms, Hashable]  # equal for filters that may be merged: all terms but one, and its slot or item
 
 
 def merged(ground: Ground, filters: Sequence[Terms]) -> tuple[list[Terms], list[Terms]]:
-    """The filters that stay as they are and those that became of others, in the order of their first parts.
+    """Return the unchanged filters, and the merged ones in the order of their first parts.
 
-    Filters with very many constraints stay as they are.
+    Filters with more than MAX_PAIRWISE_CONSTRAINTS constraints are not merged.
     """
     if len(filters) < 2:
         return list(filters), []
@@ -23,7 +23,7 @@ def merged(ground: Ground, filters: Sequence[Terms]) -> tuple[list[Terms], list[
     made: dict[int, Terms] = {}
     buckets: dict[Slot, list[tuple[int, Term]]] = {}
     for number, terms in enumerate(filters):
-        if len(terms) > MOST_COMPARED:
+        if len(terms) > MAX_PAIRWISE_CONSTRAINTS:
             continue
         for slot, term in _slots(ground, terms):
             buckets.setdefault(slot, []).append((number, term))
@@ -37,7 +37,7 @@ def merged(ground: Ground, filters: Sequence[Terms]) -> tuple[list[Terms], list[
 
 
 def _slots(ground: Ground, terms: Terms) -> Iterator[tuple[Slot, Term]]:
-    """What a filter may share with others, for each of its terms that can be united."""
+    """Yield, for each term that can be merged, the slot that other filters must share."""
     for at, term in enumerate(terms):
         rest = terms[:at] + terms[at + 1 :]
         if term.space != OTHER:
@@ -49,7 +49,7 @@ def _slots(ground: Ground, terms: Terms) -> Iterator[tuple[Slot, Term]]:
 
 
 def _united(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
-    """Several terms of a bucket that one can say, and that one."""
+    """Yield the numbers of filters whose terms can be merged, and the merged term."""
     if len(bucket) < 2:
         return
     first = bucket[0][1]
@@ -67,14 +67,14 @@ def _united(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[li
 
 
 def _united_sets(ground: Ground, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
-    """The constraints of a bucket that name values, as one; then pairs of neighbouring ranges."""
+    """Merge constraints that name values (`=`, `in`) into one; then merge pairs of neighbouring ranges."""
     naming = [(number, term) for number, term in bucket if ground.others[term.item].operator in ("=", "in")]
     together = united([ground.others[term.item] for _, term in naming]) if len(naming) > 1 else None
-    if together is not None:  # true or false is no set of its own
+    if together is not None:  # there are no sets of booleans
         yield [number for number, _ in naming], Term(OTHER, ground.other(together))
     ranges = [(number, term) for number, term in bucket if ground.others[term.item].operator not in ("=", "in")]
-    tried = MOST_COMPARED
-    if len(ranges) > MOST_COMPARED:  # in order, each has a chance with its neighbour alone
+    tried = MAX_PAIRWISE_CONSTRAINTS
+    if len(ranges) > MAX_PAIRWISE_CONSTRAINTS:  # too many for all pairs: sort, and try each with its neighbour
         ranges.sort(key=lambda one: pieces_of(ground.others[one[1].item].test))
         tried = 1
     ranges.reverse()

@@ -1,9 +1,9 @@
-"""Covered filters of a group, found through indexes: none of them is compared with all others.
+"""Drop filters that another filter of the group covers; candidates come from indexes, not from all pairs.
 
-A filter covers another if each of its constraints covers one of the other's. So it is found through one of its
-constraints, its head: through boxes that meet if its head does not hold of regions far apart, through sorted ranges and
-hashed values otherwise. Only what holds of nearly everything, such as `disjoint`, is tried against whole classes, and
-such a filter covers most of them.
+A filter covers another if each of its constraints covers one of the other's. So covered filters are found through one
+of its constraints, the head: by boxes that meet if the head does not accept `disjoint`, by sorted ranges and hashed
+values otherwise. Only heads that nearly everything satisfies, such as `disjoint`, are tried against whole classes; such
+a filter covers most of the others.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from contrada.model.implication import MOST_PAIRS
 from contrada.simplify.interning import OTHER, Ground, Items, RegionPool, Term, Terms
 from contrada.simplify.scalar_heads import ScalarHeads, rank_of
 
-FEW = 12  # filters that are compared each with each
-AT_ONCE = 2_000_000  # pairs of boxes that are looked at together, about
-MOST = 10_000_000  # pairs of boxes that meet, in all: 10,000 regions that all overlap have ten times as many, and 20 s
-APART = 1 << Relation.DISJOINT
+MAX_PAIRWISE_FILTERS = 12  # compare all pairs of up to this many filters
+BOX_PAIRS_PER_CHUNK = 2_000_000  # about this many pairs in one step
+# Meeting pairs before the search stops: 10,000 regions that all overlap have ten times as many, and take 20 s.
+MAX_NEAR_PAIRS = 10_000_000
+DISJOINT_BIT = 1 << Relation.DISJOINT
 
 
 def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
-    """Find out in bulk how the regions of small groups relate, as far as comparing their filters needs it."""
+    """Compute in bulk the relations that comparing the filters of small groups needs."""
     ground.learn(
         (one.space, one.item, other.item)
         for group in groups
@@ -42,21 +43,21 @@ def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
 
 
 def are_compared(first: Terms, second: Terms) -> bool:
-    """True if two filters are so small that each term of one may be compared with each of the other."""
+    """Return True if both filters are small enough to compare each term of one with each term of the other."""
     return len(first) * len(second) <= MOST_PAIRS
 
 
 def filter_covers(ground: Ground, first: Terms, second: Terms) -> bool:
-    """True if every message that satisfies the second filter satisfies the first."""
+    """Return True if every message that satisfies `second` satisfies `first`."""
     if not are_compared(first, second):
         return set(first) <= set(second)
     return all(any(ground.covers(one, other) for other in second) for one in first)
 
 
 def uncovered(ground: Ground, filters: Sequence[Terms]) -> list[Terms]:
-    """The filters that no other one covers, in order; of those that cover each other the first stays."""
+    """Return the filters that no other one covers, in order; of filters that cover each other the first stays."""
     distinct = list(dict.fromkeys(filters))
-    if len(distinct) <= FEW:
+    if len(distinct) <= MAX_PAIRWISE_FILTERS:
         return _uncovered_few(ground, distinct)
     return Redundancy(ground, distinct).left()
 
@@ -70,7 +71,7 @@ def _uncovered_few(ground: Ground, filters: list[Terms]) -> list[Terms]:
 
 
 class _Entries:
-    """The terms of one space in all filters, by item."""
+    """The terms of one space in all filters, sorted by item."""
 
     def __init__(self, space: RegionPool, terms: list[tuple[int, int, int]]) -> None:
         entries = np.array(sorted(terms), np.int64).reshape(-1, 3)
@@ -83,7 +84,7 @@ class _Entries:
         self.starts = np.searchsorted(self.items, np.arange(len(space.boxes) + 1))
 
     def under(self, items: Items) -> tuple[Items, Items]:
-        """The entries of items: pairs of a place among `items` and an entry."""
+        """Return the entries of `items`, as pairs of a position in `items` and an entry."""
         counts = self.starts[items + 1] - self.starts[items]
         which = np.repeat(np.arange(len(items)), counts)
         shift = np.cumsum(counts) - counts
@@ -91,13 +92,13 @@ class _Entries:
 
 
 class Redundancy:
-    """The filters of one group, each alive until one that is alive covers it."""
+    """The filters of one group; a filter is alive until another live filter covers it."""
 
     def __init__(self, ground: Ground, filters: list[Terms]) -> None:
         self._ground, self._filters = ground, filters
         self._alive = np.ones(len(filters), bool)
         self._covering = covering_relations()
-        self._left = MOST
+        self._left = MAX_NEAR_PAIRS
         by_space: dict[int, list[tuple[int, int, int]]] = {}
         for number, terms in enumerate(filters):
             for term in terms:
@@ -107,16 +108,16 @@ class Redundancy:
         self._scalars = ScalarHeads(ground, filters)
 
     def left(self) -> list[Terms]:
-        """The filters that are left."""
+        """Return the filters that are not covered."""
         strong: dict[int, list[tuple[int, Term]]] = {}
         wide: list[tuple[int, Term]] = []
         for number, terms in enumerate(self._filters):
             head = self._head(terms)
-            if head.space != OTHER and not head.mask & APART:
+            if head.space != OTHER and not head.mask & DISJOINT_BIT:
                 strong.setdefault(head.space, []).append((number, head))
             else:
                 wide.append((number, head))
-        for number, head in wide:  # these cover most: what they leave is soon done
+        for number, head in wide:  # first, because they cover most filters and shorten the rest
             if self._alive[number]:
                 found = self._through_scalars(head) if head.space == OTHER else self._through_all(self._filters[number])
                 self._drop(number, found)
@@ -125,18 +126,18 @@ class Redundancy:
         return [terms for terms, alive in zip(self._filters, self._alive, strict=True) if alive]
 
     def _head(self, terms: Terms) -> Term:
-        """The term through which the fewest others are found, roughly: a small region, a value, a range, the rest."""
+        """Return the term that finds the fewest candidates, roughly: a small region, a value, a range, the rest."""
 
         def rank(term: Term) -> tuple[int, float]:
             if term.space == OTHER:
                 return rank_of(self._ground.others[term.item]), 0.0
             xmin, ymin, xmax, ymax = self._ground.spaces[term.space].boxes[term.item].tolist()
-            return 4 if term.mask & APART else 0, (xmax - xmin) * (ymax - ymin)
+            return 4 if term.mask & DISJOINT_BIT else 0, (xmax - xmin) * (ymax - ymin)
 
         return min(terms, key=rank)
 
     def _drop(self, number: int, found: Iterable[int]) -> None:
-        """Drop those of the filters found that a filter covers."""
+        """Drop those of the filters `found` that filter `number` covers."""
         chosen = [other for other in found if other != number and self._alive[other]]
         self._learn((number, other) for other in chosen)
         for other in chosen:
@@ -144,7 +145,7 @@ class Redundancy:
                 self._alive[other] = False
 
     def _learn(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Find out in bulk how the regions of pairs of filters relate."""
+        """Compute in bulk the relations of the regions of pairs of filters."""
         self._ground.learn(
             (one.space, one.item, other.item)
             for first, second in pairs
@@ -158,7 +159,7 @@ class Redundancy:
         return iter(self._scalars.filters_under(head))
 
     def _through_all(self, terms: Terms) -> Iterator[int]:
-        """Filters in which each term of a filter of wide ones alone covers one: by whole classes, boxes apart."""
+        """Return the filters with a covered term for each spatial term of a filter without a selective head."""
         passing: NDArray[np.bool_] | None = None
         for term in terms:
             if term.space == OTHER:
@@ -172,9 +173,9 @@ class Redundancy:
         return iter(np.flatnonzero(passing & self._alive).tolist())
 
     def _covered_entries(self, entries: _Entries, term: Term) -> Items:
-        """The entries of a space that one term covers."""
+        """Return the entries of a space that `term` covers."""
         admitted = self._covering[term.mask][entries.masks]
-        is_covered = (admitted & APART) != 0
+        is_covered = (admitted & DISJOINT_BIT) != 0
         _, near = entries.space.near(np.array([term.item]))
         _, hits = entries.under(near)
         codes = entries.space.relations(entries.items[hits], np.full(len(hits), term.item))
@@ -182,8 +183,8 @@ class Redundancy:
         return np.flatnonzero(is_covered)
 
     def _through_boxes(self, entries: _Entries, heads: list[tuple[int, Term]]) -> None:
-        """Drop what is covered by filters whose heads hold of nothing apart: boxes must meet."""
-        at_once = max(1, min(512, AT_ONCE // max(1, len(entries.items))))
+        """Drop filters covered by filters whose heads do not accept `disjoint`, so that boxes must meet."""
+        at_once = max(1, min(512, BOX_PAIRS_PER_CHUNK // max(1, len(entries.items))))
         for start in range(0, len(heads), at_once):
             chunk = [head for head in heads[start : start + at_once] if self._alive[head[0]]]
             if self._left < 0:
@@ -199,7 +200,7 @@ class Redundancy:
                         self._alive[other] = False
 
     def _near_pairs(self, entries: _Entries, chunk: list[tuple[int, Term]]) -> list[tuple[int, int]]:
-        """Pairs of filters, the head of the first of which covers a term of the second."""
+        """Return pairs of filters; the head of the first covers a term of the second."""
         space = entries.space
         numbers = np.array([number for number, _ in chunk])
         items = np.array([head.item for _, head in chunk])
@@ -220,7 +221,7 @@ class Redundancy:
 
 
 def _boxes_fit(space: RegionPool, a: Items, b: Items, admitted: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which pairs have boxes that allow a relation of a to b among those admitted."""
+    """Return which pairs have boxes that allow a relation of `a` to `b` in `admitted`."""
     fits = np.ones(len(a), bool)
     chosen = np.flatnonzero(space.are_regions(a) & space.are_regions(b))
     if len(chosen):

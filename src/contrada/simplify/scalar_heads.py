@@ -1,4 +1,4 @@
-"""Which constraints on scalars and text one of them may cover: by hashed values and sorted ranges."""
+"""Find the scalar constraints that a given one may cover, by hashed values and sorted ranges."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from contrada.model.operators import TEXTUAL
 from contrada.model.pieces import Cut, pieces_of
 from contrada.simplify.interning import OTHER, Ground, Term, Terms
 
-VALUES, RANGE, WIDE = 1, 2, 3  # how few a head finds
+VALUES, RANGE, WIDE = 1, 2, 3  # how selective a head is, most selective first
 
 
 def rank_of(constraint: Constraint) -> int:
-    """How few constraints one may cover, roughly: it names values, it is a range, or it may cover most."""
+    """Return how few constraints this one may cover, roughly: VALUES, RANGE or WIDE."""
     if constraint.kind is not None or constraint.operator == "is null":
         return VALUES
     if constraint.operator == "is not null" or constraint.long_numbers:
         return WIDE
     test = constraint.test
     if test.form > TEXT or test.asks & NOT or constraint.operator in TEXTUAL:
-        return WIDE  # a prefix may cover patterns, which stand in no order
+        return WIDE  # a prefix may cover patterns, which have no order
     return VALUES if constraint.operator in ("=", "in") else RANGE
 
 
 class ScalarHeads:
-    """The constraints on scalars and text of some filters, and in which filters each is."""
+    """The scalar constraints of some filters, and the filters that have each."""
 
     def __init__(self, ground: Ground, filters: Sequence[Terms]) -> None:
         self._ground = ground
         self._filters_of: dict[int, list[int]] = {}
-        self._spatial: dict[str, set[int]] = {}  # filters with a region or point at an attribute
+        self._spatial: dict[str, set[int]] = {}  # filters with a region or point on an attribute
         for number, terms in enumerate(filters):
             for term in terms:
                 if term.space == OTHER:
@@ -61,7 +61,7 @@ class ScalarHeads:
         self._by_value.setdefault((constraint.place, pieces[0][0]), []).append(number)
 
     def filters_under(self, head: Term) -> list[int]:
-        """The filters with a constraint that the head may cover, in order."""
+        """Return the filters with a constraint that `head` may cover, sorted."""
         constraint = self._ground.others[head.item]
         found = {number for item in self._under(head.item, constraint) for number in self._filters_of.get(item, ())}
         if constraint.operator == "is not null":
@@ -69,7 +69,7 @@ class ScalarHeads:
         return sorted(found)
 
     def _under(self, number: int, constraint: Constraint) -> Iterable[int]:
-        """The constraints that one may cover."""
+        """Return the constraints that `constraint` may cover."""
         if constraint.kind is not None or constraint.operator == "is null":
             return [number]
         rank = rank_of(constraint)
@@ -83,5 +83,5 @@ class ScalarHeads:
         ranges = self._ranges.get(constraint.place, [])
         low, high = pieces[0][0], pieces[-1][1]
         first = bisect_left(ranges, (low,))
-        last = bisect_right(ranges, (high, high))  # what begins later ends later
+        last = bisect_right(ranges, (high, high))  # a range that begins after `high` ends after it
         return [item for _, end, item in ranges[first:last] if end <= high]

@@ -1,8 +1,9 @@
-"""Simplification: predicates without what is redundant in them. For every message they say what they said before.
+"""Simplify predicates: same answer for every message, fewer filters and constraints.
 
-Section 4.2 of [SPATIAL], corrected: covering and conflict follow from the composition table. Within a filter masks and
-ranges are intersected, false filters dropped (rule 1), and constraints that others imply (rule 2); among filters those
-that another covers are dropped (rule 3), and filters that differ in one mask or range become one. To a fixed point.
+Section 4.2 of [SPATIAL], corrected: covering and conflict follow from the composition table. Within a filter, masks
+and ranges are intersected; false filters (rule 1) and implied constraints (rule 2) are dropped. Among filters, those
+that another one covers are dropped (rule 3), and filters that differ in one mask or range are merged. The rules are
+applied until nothing changes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from contrada.model import Constraint, Filter, Predicate
 from contrada.simplify.conjunctions import learn_filters, reduced
 from contrada.simplify.interning import Ground, Terms
 from contrada.simplify.merges import merged
-from contrada.simplify.redundancy import FEW, learn_few, uncovered
+from contrada.simplify.redundancy import MAX_PAIRWISE_FILTERS, learn_few, uncovered
 
-AT_ONCE = 50_000  # filters whose relations are found and kept together, about
+FILTERS_PER_CHUNK = 50_000  # about how many filters are simplified, and their relations cached, together
 
 RULES = {
     "false": "filters that no message satisfies",
@@ -31,10 +32,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Simplification:
-    """What simplification did: sizes before and after, and how often each rule was used.
-
-    The rules are those of `RULES`.
-    """
+    """Report of a simplification: sizes before and after, and how often each of the `RULES` was applied."""
 
     filters_before: int = 0
     filters_after: int = 0
@@ -43,7 +41,7 @@ class Simplification:
     rules: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
 
     def plus(self, other: Simplification) -> Simplification:
-        """Both together."""
+        """Return the sum of both reports."""
         return Simplification(
             self.filters_before + other.filters_before,
             self.filters_after + other.filters_after,
@@ -53,7 +51,7 @@ class Simplification:
         )
 
     def __str__(self) -> str:
-        """For people, in a few lines."""
+        """Return the report as a few lines of text."""
         lines = [
             f"filters      {self.filters_before:>12,} -> {self.filters_after:,}",
             f"constraints  {self.constraints_before:>12,} -> {self.constraints_after:,}",
@@ -62,7 +60,7 @@ class Simplification:
 
 
 class Simplified(NamedTuple):
-    """What is left of a group of filters, and what was done; changed is False if all is as it was."""
+    """The simplified filters of a group, and a report; `changed` is False if the filters are as before."""
 
     filters: list[Filter]
     report: Simplification
@@ -70,9 +68,9 @@ class Simplified(NamedTuple):
 
 
 def simplify(what: Asked) -> Predicate:
-    """A predicate that every message satisfies or not as before, without what is redundant.
+    """Return a predicate without redundancies that every message satisfies if and only if it satisfies `what`.
 
-    One that no message can satisfy keeps one filter, of two constraints that conflict.
+    A predicate that no message can satisfy becomes one filter with a conflict: two constraints, or one.
 
     >>> print(simplify("severity >= 3 AND severity >= 5 OR severity >= 4 AND kind = 'flood' AND severity >= 6"))
     severity >= 5
@@ -87,16 +85,16 @@ def simplify(what: Asked) -> Predicate:
 def simplified_groups(
     groups: Iterable[Sequence[Filter]], progress: Callable[[int], None] | None = None
 ) -> Iterable[Simplified]:
-    """Each group of filters simplified, a group being an `or`; `progress` is told how many groups were done.
+    """Simplify each group of filters, joined by OR; `progress` is called with 1 after each group.
 
-    Groups are worked on together, so that regions relate in bulk; one group never changes what becomes of another.
+    Groups are processed in chunks, to relate regions in bulk; a group's result does not depend on other groups.
     """
     chunk: list[Sequence[Filter]] = []
     size = 0
     for group in groups:
         chunk.append(group)
         size += len(group)
-        if size >= AT_ONCE:
+        if size >= FILTERS_PER_CHUNK:
             yield from _simplified_chunk(chunk, progress)
             chunk, size = [], 0
     if chunk:
@@ -104,7 +102,7 @@ def simplified_groups(
 
 
 def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
-    """Two constraints of a filter that no message satisfies both, or one twice that none satisfies; None if it can be.
+    """Return two constraints of a filter that no message satisfies both (or one, twice); None if satisfiable.
 
     >>> conflict = conflict_in(Filter([Constraint("x", "<", 1), Constraint("y", "=", 2), Constraint("x", ">", 1)]))
     >>> print(*conflict, sep=", ")
@@ -122,7 +120,7 @@ def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], 
     for number, group in enumerate(groups):
         drafts.append(_Group(ground, number, group, ground.filters[at : at + len(group)]))
         at += len(group)
-    learn_few(ground, (draft.filters for draft in drafts if len(draft.filters) <= FEW))
+    learn_few(ground, (draft.filters for draft in drafts if len(draft.filters) <= MAX_PAIRWISE_FILTERS))
     for draft in drafts:
         yield draft.simplified()
         if progress is not None:
@@ -130,21 +128,21 @@ def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], 
 
 
 class _Group:
-    """The filters of one `or`, on their way."""
+    """The filters of one group, while it is simplified."""
 
     def __init__(self, ground: Ground, number: int, originals: Sequence[Filter], filters: Sequence[Terms]) -> None:
         self._ground, self._number, self._originals = ground, number, originals
         ground.group = number
         self._before = list(filters)
         self._rules = dict.fromkeys(RULES, 0)
-        repeated = sum(map(len, originals)) - sum(map(len, filters))  # constraints of a filter that are equal
+        repeated = sum(map(len, originals)) - sum(map(len, filters))  # equal constraints within a filter
         self._rules["intersected"] = repeated
         self._has_changed = repeated > 0
         self._false: Terms | None = None
         self.filters = self._reduced(filters)
 
     def simplified(self) -> Simplified:
-        """The rules to a fixed point."""
+        """Apply the rules until nothing changes."""
         self._ground.group = self._number
         while True:
             left = uncovered(self._ground, self.filters)
@@ -156,7 +154,7 @@ class _Group:
                 return self._finished()
 
     def _reduced(self, filters: Sequence[Terms]) -> list[Terms]:
-        """What is left of each filter by itself."""
+        """Simplify each filter by itself; drop false ones."""
         left = []
         learn_filters(self._ground, filters)
         for terms in filters:
@@ -171,7 +169,7 @@ class _Group:
         return left
 
     def _finished(self) -> Simplified:
-        if not self.filters:  # no message satisfies it: as short as one can say that
+        if not self.filters:  # no message satisfies the predicate: keep one shortest false filter
             assert self._false is not None
             self.filters = [self._false]
             self._rules["false"] -= 1

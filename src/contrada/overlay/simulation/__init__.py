@@ -1,1 +1,1 @@
-"""Many peers in one process, from a seed."""
+"""Simulate an overlay of many peers in one process, from a seed."""

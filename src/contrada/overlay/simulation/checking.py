@@ -1,4 +1,4 @@
-"""The invariants of an overlay at rest, looked at from above: no peer could."""
+"""Check the invariants of a simulated overlay at rest, which no single peer can see."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contrada.overlay.sketch import parts_of
 
 
 def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
-    """All that is wrong with the tree of these peers; an empty list if it is one balanced tree with tight boxes.
+    """Return all faults of the tree of these peers; empty if it is one balanced tree with tight boxes.
 
-    One root; every peer's parent has it among its children, at its level and with its box as it is; every node has
-    itself and m to M children, a root two; every peer hangs below the root.
+    There is one root. Every peer's parent has it among its children, at its level and with its current box. Every node
+    has itself and m to M children (a root at least two). Every peer is below the root.
     """
     found = []
     roots = [id for id, peer in peers.items() if peer.state.parent is None]
@@ -29,7 +29,7 @@ def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
 
 
 def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
-    """What is wrong with the nodes of one peer."""
+    """Return the faults of the nodes of one peer."""
     state, found = peer.state, []
     for level in range(1, state.top + 1):
         table = state.nodes[level]
@@ -63,7 +63,7 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
 
 
 def disagrees(peers: Mapping[PeerId, Peer], id: PeerId) -> bool:
-    """True if a peer and one of its neighbours take each other for different things: `faults` at a glance."""
+    """Return True if a peer and a neighbour disagree about who is whose parent: a quick form of `faults`."""
     if id not in peers:
         return False
     state = peers[id].state
@@ -80,7 +80,7 @@ def disagrees(peers: Mapping[PeerId, Peer], id: PeerId) -> bool:
 
 
 def _reachable(peers: Mapping[PeerId, Peer], roots: list[PeerId]) -> set[PeerId]:
-    """The peers below some peers."""
+    """Return the peers below `roots`."""
     reached = set(roots)
     waiting = list(roots)
     while waiting:

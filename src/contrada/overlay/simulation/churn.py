@@ -1,4 +1,4 @@
-"""Trouble for a simulated overlay: peers come and go while messages flow."""
+"""Churn in a simulated overlay: peers join, leave, crash and are corrupted while messages flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """How often things happen, each on average so many times a second, independently of each other."""
+    """Average number of events per second; events are independent of each other."""
 
     joins: float = 0.0
     leaves: float = 0.0
@@ -22,7 +22,7 @@ class Churn:
 
 @dataclass(slots=True)
 class Losses:
-    """How messages fared that were published during churn: of those who wanted one and still live, who missed it."""
+    """Deliveries of messages published during churn: wanted by peers that still live, and missed among them."""
 
     messages: int = 0
     wanted: int = 0
@@ -30,16 +30,16 @@ class Losses:
 
     @property
     def ratio(self) -> float:
-        """The share of wanted deliveries that never happened: false negatives."""
+        """The share of wanted deliveries that were missed: false negatives."""
         return self.missed / self.wanted if self.wanted else 0.0
 
 
 def run_churn(
     simulator: Simulator, churn: Churn, seconds: float, draw_box: Callable[[], Box], draw_where: Callable[[], Box]
 ) -> Losses:
-    """Let peers come, go, crash and be corrupted for a while; then wait for messages under way, and count the missed.
+    """Let peers join, leave, crash and be corrupted for `seconds`; then wait for messages under way, and count misses.
 
-    The peers that stay are never fewer than two.
+    At least two peers always remain.
     """
     rng = simulator.rng
     rates = [churn.joins, churn.leaves, churn.crashes, churn.corruptions, churn.messages]
@@ -62,7 +62,7 @@ def run_churn(
 
 
 def count_losses(simulator: Simulator, spreads: list[MessageSpread]) -> Losses:
-    """How messages fared, by those who live now."""
+    """Count wanted and missed deliveries to peers that are alive now."""
     losses = Losses(len(spreads))
     for spread in spreads:
         alive = spread.wanted & simulator.peers.keys()

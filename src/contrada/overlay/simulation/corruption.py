@@ -1,4 +1,4 @@
-"""Corrupted neighbour tables: what a peer believes, spoilt on purpose, to see it heal."""
+"""Corrupt the neighbour tables of a peer on purpose, to test that the overlay heals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contrada.overlay.state import PeerState
 
 
 def corrupt(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
-    """Spoil what a peer believes about its neighbours, in one of several ways; what it wants itself stays."""
+    """Corrupt what a peer believes about its neighbours, in a random way; its subscriptions stay."""
     ways = [_lose_parent, _mistake_parent, _gain_level, _lose_levels]
     if state.top:
         ways += [_lose_child, _gain_child, _mistake_box, _lose_itself]

@@ -1,4 +1,4 @@
-"""Pictures of a simulated overlay: its tree, in two dimensions its nested boxes, and the way of one message."""
+"""Draw a simulated overlay: its tree, in two dimensions its nested boxes, and the path of one message."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WANTED, BOTHERED, CALM = "#1a9850", "#d73027", "#9aa5b1"
-LEVELS = ("#4575b4", "#f28e2b", "#7b3294", "#117733", "#882255", "#332288")
+LEVEL_COLOURS = ("#4575b4", "#f28e2b", "#7b3294", "#117733", "#882255", "#332288")
 
 
 class Spot(NamedTuple):
-    """A node of the tree in the picture."""
+    """The position of a tree node in the picture."""
 
     peer: PeerId
     level: int
@@ -26,7 +26,7 @@ class Spot(NamedTuple):
 
 
 def layout(simulator: Simulator) -> tuple[list[Spot], list[tuple[Spot, Spot]]]:
-    """Where nodes stand, leaves side by side and each node above its own leaf's place, and lines from parent to child.
+    """Return positions of nodes, leaves side by side and each node above the middle of its children, and the lines.
 
     >>> simulator = Simulator()
     >>> for k in range(3):
@@ -56,7 +56,7 @@ def layout(simulator: Simulator) -> tuple[list[Spot], list[tuple[Spot, Spot]]]:
 
 
 def draw(simulator: Simulator, target: Path, spread: MessageSpread | None = None) -> Path:
-    """Draw an overlay at rest, and who got a message, to a file whose suffix tells its format: svg, png, pdf."""
+    """Draw an overlay at rest, and who got a message, to a file; its suffix is its format: svg, png, pdf."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -89,7 +89,7 @@ def _draw_tree(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -
     spots, lines = layout(simulator)
     for above, below in lines:
         is_itself = above.peer == below.peer
-        # A message goes down a line if it got to the child; a peer passes it to itself without sending.
+        # A message went down a line if it reached the child; a peer passes it to its own node without sending.
         passed = spread is not None and below.peer in spread.reached and above.peer in spread.reached
         axes.plot(
             [above.x, below.x],
@@ -120,7 +120,7 @@ def _draw_boxes(axes: Axes, simulator: Simulator, spread: MessageSpread | None) 
     for peer in simulator.peers.values():
         for level, box in enumerate(peer.state.boxes):
             xmin, ymin, xmax, ymax = (min(max(side, frame[k % 2]), frame[2 + k % 2]) for k, side in enumerate(box))
-            colour = _colour(peer.id, spread) if level == 0 else LEVELS[(level - 1) % len(LEVELS)]
+            colour = _colour(peer.id, spread) if level == 0 else LEVEL_COLOURS[(level - 1) % len(LEVEL_COLOURS)]
             patch = Rectangle((xmin, ymin), xmax - xmin, ymax - ymin, edgecolor=colour, linewidth=0.6 + 0.6 * level)
             patch.set(fill=level == 0, facecolor=colour, alpha=1.0 if level else 0.25)
             axes.add_patch(patch)
@@ -134,7 +134,7 @@ def _draw_boxes(axes: Axes, simulator: Simulator, spread: MessageSpread | None) 
 
 
 def _frame(boxes: list[tuple[float, ...]]) -> tuple[float, float, float, float]:
-    """What the picture shows: all finite sides, and a little more."""
+    """Return the extent of the picture: all finite sides, and a margin."""
     found = []
     for axis in range(2):
         sides = [side for box in boxes for side in (box[axis], box[axis + 2]) if math.isfinite(side)] or [0.0]

@@ -1,4 +1,4 @@
-"""What a simulated network does to notes: delay, loss, doubling, and with unequal delays reordering."""
+"""A simulated network: notes are delayed, lost and doubled, and with unequal delays reordered."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contrada.errors import OverlayError
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Every note takes `latency` seconds and up to `jitter` more; some are lost, some come twice.
+    """Every note takes `latency` seconds and up to `jitter` more; a share `loss` is lost, `doubling` comes twice.
 
-    With `resend` a transport sends what was lost again after so many seconds, as TCP does: then it only comes late.
+    With `resend` > 0 a lost note is sent again after `resend` seconds, as TCP does, and only arrives late.
 
     >>> Network(latency=0.1).delays(random.Random(1))
     [0.1]
@@ -33,7 +33,7 @@ class Network:
             raise OverlayError(f"loss {self.loss} and doubling {self.doubling} are shares of all notes")
 
     def delays(self, rng: random.Random) -> list[float]:
-        """After how long each copy of one note arrives: none if it is lost."""
+        """Return the delay in seconds of each copy of a note; empty if the note is lost."""
         late = 0.0
         while self.loss and rng.random() < self.loss:
             if not self.resend:

@@ -1,9 +1,9 @@
-"""Many peers in one process, the same from the same seed.
+"""Simulate many peers in one process; runs with equal seeds are equal.
 
-Without a network every note arrives at once, in the order of sending, and every call ends when no note is left: that is
-the paper's setting. Notes of one call may still overtake each other on different ways; where that has left two
-neighbours that disagree, heartbeats pass until they agree, as they would in time. With a network time passes: notes are
-delayed, lost, doubled and reordered, peers have heartbeats, and calls only begin what `run` carries on.
+Without a network every note arrives at once, in the order of sending, and every call ends when no note is left: the
+paper's setting. Notes of one call may still overtake each other on different paths; if that leaves two neighbours that
+disagree, heartbeats pass until they agree. With a network time passes: notes are delayed, lost, doubled and reordered,
+peers send heartbeats, and calls only start what `run` continues.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from contrada.overlay.simulation.checking import disagrees, faults
 from contrada.overlay.simulation.corruption import corrupt
 from contrada.overlay.simulation.network import Network
 
-CONTACTS = 3  # that a new peer is given where peers may vanish
-INTRODUCED = 0.1  # how likely a root is given new contacts in a period, as by a list of well-known addresses
-MOST_NOTES = 10_000_000  # of one call: more is a fault of the protocol
-MOST_HEARTBEATS = 100  # the same
+CONTACTS_PER_PEER = 3  # given to a new peer if there is a network
+# Per period, a root gets new contacts with this probability, as from a list of well-known addresses.
+INTRODUCTION_PROBABILITY = 0.1
+MAX_NOTES_PER_CALL = 10_000_000  # more mean a fault of the protocol
+MAX_HEARTBEATS_PER_CALL = 100  # likewise
 
 
 class MessageSpread(NamedTuple):
-    """What became of one message: who has got it, after how many hops; who wanted it when it was published."""
+    """The spread of one message: hops to each peer it reached, and the peers that wanted it when published."""
 
     publication: Publication
     reached: dict[PeerId, int]
@@ -40,12 +41,12 @@ class MessageSpread(NamedTuple):
 
     @property
     def missed(self) -> frozenset[PeerId]:
-        """Those who wanted it and have not got it: false negatives."""
+        """Peers that wanted the message and did not get it: false negatives."""
         return self.wanted - self.reached.keys()
 
     @property
     def bothered(self) -> int:
-        """How many got it without wanting it: false positives."""
+        """The number of peers that got the message without wanting it: false positives."""
         return len(self.reached.keys() - self.wanted)
 
 
@@ -68,22 +69,22 @@ class Simulator:
         self.now = 0.0
         self.peers: dict[PeerId, Peer] = {}
         self.notes = 0
-        self.heartbeats = 0  # periods that passed because neighbours disagreed, without a network
-        self.watch: Callable[[float, PeerId, PeerId, AnyNote], None] | None = None  # sees every note that arrives
-        self._roots: set[PeerId] = set()  # as last seen, without a network
+        self.heartbeats = 0  # periods that passed, without a network, until neighbours agreed
+        self.watch: Callable[[float, PeerId, PeerId, AnyNote], None] | None = None  # called for every note that arrives
+        self._roots: set[PeerId] = set()  # roots after the last call, without a network
         self._next = itertools.count()
         self._queue: deque[tuple[PeerId, PeerId, AnyNote, int]] = deque()
         self._heap: list[tuple[float, int, PeerId, PeerId, AnyNote | None, int]] = []
-        self._sequence = itertools.count()  # equal times never compare notes
+        self._sequence = itertools.count()  # breaks ties, so notes are never compared
         self._spreads: dict[str | int, MessageSpread] = {}
         self._publications = itertools.count()
-        self._ids: list[PeerId] = []  # of the living, in any order, and where each stands: to draw one at random
+        self._ids: list[PeerId] = []  # live peers in any order, and the index of each in it: to draw one at random
         self._places: dict[PeerId, int] = {}
 
-    # --- peers come and go ---
+    # --- peers ---
 
     def add(self, subscriptions: Interest | Iterable[Sequence[float]], via: PeerId | None = None) -> PeerId:
-        """A new peer with boxes to subscribe to, or another interest; it joins through a peer, else a random one."""
+        """Add a peer with boxes, or another interest; it joins through `via`, by default through a random peer."""
         interest = Rectangles(subscriptions) if isinstance(subscriptions, Iterable) else subscriptions
         id = next(self._next)
         peer = Peer(id, interest, self.rules, self.seed)
@@ -93,7 +94,7 @@ class Simulator:
         self.peers[id] = peer
         self._places[id] = len(self._ids)
         self._ids.append(id)
-        if self.network is not None:  # heartbeats of different peers do not fall together
+        if self.network is not None:  # so that heartbeats of peers do not coincide
             self._schedule(self.now + self.rng.random() * self.rules.period, id, id, None, 0)
         if contacts:
             self._send(id, peer.join(*contacts), 0)
@@ -101,12 +102,12 @@ class Simulator:
         return id
 
     def _random_contacts(self) -> list[PeerId]:
-        """Whom a new peer may turn to: without a network the first one answers."""
-        count = 1 if self.network is None else CONTACTS
+        """Return the contacts of a new peer; without a network one is enough."""
+        count = 1 if self.network is None else CONTACTS_PER_PEER
         return list(dict.fromkeys(self.random_id() for _ in range(min(count, len(self._ids)))))
 
     def remove(self, id: PeerId) -> None:
-        """A peer leaves in order."""
+        """Let a peer leave properly."""
         peer = self._peer(id)
         sent = peer.leave()
         self.crash(id)
@@ -114,7 +115,7 @@ class Simulator:
         self._calm()
 
     def crash(self, id: PeerId) -> None:
-        """A peer vanishes without a word."""
+        """Let a peer vanish without notice."""
         self._peer(id)
         del self.peers[id]
         place, last = self._places.pop(id), self._ids.pop()
@@ -123,7 +124,7 @@ class Simulator:
             self._places[last] = place
 
     def corrupt(self, id: PeerId) -> None:
-        """Spoil what a peer believes about its neighbours."""
+        """Corrupt what a peer believes about its neighbours."""
         corrupt(self._peer(id).state, [other for other in self._ids if other != id], self.rng)
 
     def _peer(self, id: PeerId) -> Peer:
@@ -132,12 +133,12 @@ class Simulator:
         return self.peers[id]
 
     def random_id(self) -> PeerId:
-        """A peer that lives, each as likely as any other."""
+        """Return a random live peer."""
         return self._ids[int(self.rng.random() * len(self._ids))]
 
     @property
     def root(self) -> PeerId:
-        """The root of the highest tree: the only one when the tree is at rest; without a root who is highest."""
+        """The root of the highest tree (at rest the only one); without any root, the highest peer."""
         if not self.peers:
             raise OverlayError("there are no peers")
         return max(self.peers.values(), key=lambda peer: (peer.state.parent is None, peer.state.top)).id
@@ -145,14 +146,14 @@ class Simulator:
     # --- messages ---
 
     def publish(self, where: Sequence[float], at: PeerId | None = None, body: object = None) -> MessageSpread:
-        """Publish a message that lies in a box, or at a point as a box without extent, at a peer or a random one."""
+        """Publish a message with box `where` (a point is a box without extent), at peer `at` or a random one."""
         source = self.random_id() if at is None else at
         publication = Publication(next(self._publications), self._checked(where, source), body)
         wanted = frozenset(id for id, peer in self.peers.items() if peer.state.interest.matches(publication))
         return self.send_out(publication, source, wanted)
 
     def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> MessageSpread:
-        """Publish a message whose wanting peers are known: asking every peer takes longer than routing."""
+        """Publish a message for known `wanted` peers: asking every peer takes longer than routing."""
         spread = MessageSpread(publication, {source: 0}, wanted)
         self._spreads[publication.key] = spread
         self._send(source, self._peer(source).publish(publication), 1)
@@ -176,9 +177,9 @@ class Simulator:
         self.now = end
 
     def run_until_sound(self, most: float, every: float = 0.5) -> float | None:
-        """Let time pass until the tree is as it should be, and for so long that no old note can spoil it.
+        """Let time pass until the tree is sound, and long enough that no old note can break it.
 
-        Returns after how long it was sound for good, or None if that took longer than `most`.
+        Return the seconds until it was sound for good, or None if that took longer than `most` seconds.
         """
         start = since = self.now
         while since - start <= most:
@@ -196,19 +197,19 @@ class Simulator:
             return
         if note is None:
             self._schedule(self.now + self.rules.period, to, to, None, 0)
-            if peer.state.parent is None and self.rng.random() < INTRODUCED:
+            if peer.state.parent is None and self.rng.random() < INTRODUCTION_PROBABILITY:
                 peer.state.learn(self._random_contacts())
             self._send(to, peer.tick(self.now), 0)
         else:
             self._arrive(peer, sender, note, depth)
 
     def _calm(self) -> None:
-        """Without a network: until no note is left, and all agree who were concerned."""
+        """Without a network: deliver notes until none is left and all peers concerned agree with their neighbours."""
         touched = self._roots
         self._drain(touched)
         if self._is_at_one(touched):
             return
-        for _ in range(MOST_HEARTBEATS):
+        for _ in range(MAX_HEARTBEATS_PER_CALL):
             self.heartbeats += 1
             self.now += self.rules.period
             for id, peer in list(self.peers.items()):
@@ -219,13 +220,13 @@ class Simulator:
         raise OverlayError("the peers do not come to agree")
 
     def _is_at_one(self, ids: Iterable[PeerId]) -> bool:
-        """True if these peers agree with their neighbours, and one of them at most is a root."""
+        """Return True if these peers agree with their neighbours, and at most one of them is a root."""
         roots = {id for id in ids if id in self.peers and self.peers[id].state.parent is None}
         self._roots = roots
         return len(roots) < 2 and not any(disagrees(self.peers, id) for id in ids)
 
     def _drain(self, touched: set[PeerId] | None = None) -> None:
-        """Without a network: until no note is left; takes down who got one."""
+        """Without a network: deliver notes until none is left; add the receivers to `touched`."""
         queue, peers = self._queue, self.peers
         before = self.notes
         while queue:
@@ -235,7 +236,7 @@ class Simulator:
             peer = peers.get(to)
             if peer is not None:
                 self._arrive(peer, sender, note, depth)
-                if self.notes - before > MOST_NOTES:
+                if self.notes - before > MAX_NOTES_PER_CALL:
                     raise OverlayError("the peers do not come to rest")
 
     def _arrive(self, peer: Peer, sender: PeerId, note: AnyNote, depth: int) -> None:
@@ -265,18 +266,18 @@ class Simulator:
         heapq.heappush(self._heap, (time, next(self._sequence), to, sender, note, depth))
 
     def inject(self, to: PeerId, sender: PeerId, note: AnyNote) -> None:
-        """Let a note arrive that nobody has sent."""
+        """Deliver a note that no peer has sent."""
         self._send(sender, [(to, note)], 0)
         self._drain()
 
-    # --- looking at it ---
+    # --- checks ---
 
     def faults(self) -> list[str]:
-        """What is wrong with the tree; nothing when it is at rest."""
+        """Return the faults of the tree; empty if it is sound and at rest."""
         return faults(self.peers)
 
     def check(self) -> None:
-        """Raise an OverlayError unless the tree is as it should be at rest."""
+        """Raise OverlayError unless the tree is sound and at rest."""
         found = self.faults()
         if found:
             raise OverlayError("; ".join(found[:10]))

@@ -1,7 +1,7 @@
-"""Traces: what was done to a simulated overlay and every note that arrived, to be run again and compared.
+"""Traces: record the operations on a simulated overlay and every note that arrived, to replay and compare.
 
-A trace is lines of JSON: the set-up first, then in order what was done (`do`) and what arrived (`note`: time, sender,
-receiver, kind, and a hash of the content).
+A trace is lines of JSON: the set-up, then in order operations (`do`) and arrived notes (`note`: time, sender, receiver,
+kind, and a hash of the content).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 
 
 class TracedSimulator:
-    """A simulator whose doings are written to a file; what it does not offer is not traced."""
+    """A simulator that writes its operations to a file; only the operations offered here are traced."""
 
     def __init__(
         self, target: TextIO, rules: Rules | None = None, seed: int = 0, network: Network | None = None
@@ -35,37 +35,37 @@ class TracedSimulator:
         self._write({"overlay": setup})
 
     def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
-        """A new peer."""
+        """Add a peer."""
         self._write({"do": ["add", boxes]})
         return self.simulator.add(boxes)
 
     def remove(self, id: PeerId) -> None:
-        """A peer leaves."""
+        """Let a peer leave."""
         self._write({"do": ["remove", id]})
         self.simulator.remove(id)
 
     def crash(self, id: PeerId) -> None:
-        """A peer vanishes."""
+        """Let a peer vanish."""
         self._write({"do": ["crash", id]})
         self.simulator.crash(id)
 
     def corrupt(self, id: PeerId) -> None:
-        """A peer's tables are spoilt."""
+        """Corrupt the tables of a peer."""
         self._write({"do": ["corrupt", id]})
         self.simulator.corrupt(id)
 
     def publish(self, where: Sequence[float], at: PeerId | None = None) -> MessageSpread:
-        """A message."""
+        """Publish a message."""
         self._write({"do": ["publish", where, at]})
         return self.simulator.publish(where, at)
 
     def run(self, seconds: float) -> None:
-        """Time passes."""
+        """Let time pass."""
         self._write({"do": ["run", seconds]})
         self.simulator.run(seconds)
 
     def change_network(self, network: Network) -> None:
-        """From now on the network is another."""
+        """Replace the network."""
         self._write({"do": ["network", _network(network)]})
         self.simulator.network = network
 
@@ -74,7 +74,7 @@ class TracedSimulator:
 
 
 def replay(path: Path) -> Simulator:
-    """Do again what a trace says, and compare every note; an OverlayError names the first line that is different."""
+    """Replay a trace and compare every note; raise OverlayError naming the first line that differs."""
     try:
         return _replay(path)
     except OverlayError:

@@ -1,4 +1,4 @@
-"""[COVER] as printed: relation graphs over k-d trees and Z-curves, and the experiments on them."""
+"""[COVER] as printed: relation graphs over k-d trees and Z-curves, and the paper's experiments."""
 
 from contrada.papers.cover.complete_graph import CompleteGraph
 from contrada.papers.cover.kd_tree import KdTree

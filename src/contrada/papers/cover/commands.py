@@ -1,4 +1,4 @@
-"""Random subscriptions to rectangles, and unsubscriptions, as [COVER] draws them."""
+"""Random subscriptions to rectangles, and unsubscriptions, drawn as in [COVER]."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 def rectangle_commands(
     count: int, attributes: int, p: float, seed: int, top: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Commands and the points of their rows, for `contrada.papers.cover.replay`.
+    """Return commands and the points of their rows, for `contrada.papers.cover.replay`.
 
-    Each command is an unsubscription with probability p, of a rectangle chosen uniformly among the live ones, and else
-    a subscription to a new rectangle, each side of which lies between two uniform end points: in [0, 1), or whole ones
-    below `top`, where ties abound. While nothing is live there is nothing to unsubscribe.
+    With probability `p` a command unsubscribes a rectangle chosen uniformly among the live ones. Otherwise it
+    subscribes to a new rectangle, each side of which lies between two uniform end points: in [0, 1), or integers below
+    `top`, which makes many ties. If no rectangle is live, the command subscribes.
 
     >>> commands, points = rectangle_commands(1000, 5, 0.4, seed=1)
     >>> points.shape[1], int((commands >= 0).sum()) == len(points), bool((points[:, 1::2] >= -points[:, ::2]).all())

@@ -1,4 +1,4 @@
-"""CompleteGraph: the graph G_* of [COVER], every covering relationship kept."""
+"""CompleteGraph: the graph G_* of [COVER], with every covering relationship."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from contrada.covering.members import Key, Subscribed, SubscriptionGraph, Unsubscribed
 from contrada.papers.cover.point_index import PointIndex
 
-NEVER = -1  # before this nothing arrives: equal points do not count
+BEFORE_ALL_ARRIVALS = -1  # before every arrival, so that equal points do not count
 
 
 class CompleteGraph(SubscriptionGraph):
-    """Subscriptions with an edge from each to all that it covers; leaving asks no index, arriving asks for everything.
+    """Subscriptions with edges to all that they cover; removing needs no index, adding queries for all relationships.
 
-    What a new point covers is found as what covers it in a mirror: an index of the negated points.
+    The points that a new point covers are those that cover it in `mirror`, an index of the negated points.
 
     >>> from contrada.papers.cover import KdTree
     >>> graph = CompleteGraph(KdTree(2), KdTree(2))
@@ -27,14 +27,14 @@ class CompleteGraph(SubscriptionGraph):
     """
 
     def __init__(self, index: PointIndex, mirror: PointIndex) -> None:
-        """A graph without subscriptions above two empty indexes of the same dimensions."""
+        """Make an empty graph on two empty indexes of the same dimensions."""
         self._index, self._mirror = index, mirror
         super().__init__()
         self._parents: dict[int, set[int]] = {}
         self._children: dict[int, set[int]] = {}
 
     def subscribe(self, key: Key, point: ArrayLike) -> Subscribed:
-        """Add a subscription; it is to be forwarded if nothing covers it."""
+        """Add a subscription; it is forwarded if nothing covers it."""
         self._members.require_new(key)
         checked = self._index.checked(point)
         covers, covered = self._around(checked)
@@ -47,7 +47,7 @@ class CompleteGraph(SubscriptionGraph):
         return Subscribed(not covers, self._members.keys(sorted(covers)))
 
     def unsubscribe(self, key: Key) -> Unsubscribed:
-        """Remove a subscription; what nothing else covers is forwarded if it is not already."""
+        """Remove a subscription; those that nothing else covers are forwarded, unless they were before."""
         row = self._members.row(key)
         self._index.remove(row)
         self._mirror.remove(row)
@@ -56,9 +56,9 @@ class CompleteGraph(SubscriptionGraph):
         return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
 
     def _around(self, point: NDArray[np.float64]) -> tuple[set[int], set[int]]:
-        """Rows that cover a new point, and rows that it covers."""
+        """Return the rows that cover a new point, and the rows that it covers."""
         covers = self._index.find_covers(point, None).tolist()
-        covered = self._mirror.find_covers(-point, None, before=NEVER).tolist()
+        covered = self._mirror.find_covers(-point, None, before=BEFORE_ALL_ARRIVALS).tolist()
         return set(covers), set(covered)
 
     def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
@@ -70,7 +70,7 @@ class CompleteGraph(SubscriptionGraph):
             self._parents[child].add(row)
 
     def _delete(self, row: int) -> list[int]:
-        """Delete a node with its edges; returns the rows that no edge leads into any more."""
+        """Delete a node with its edges; return the rows that have no incoming edge left."""
         for parent in self._parents.pop(row):
             self._children[parent].discard(row)
         children = sorted(self._children.pop(row))

@@ -1,7 +1,7 @@
-"""Figures 8 to 12 of [COVER]: run time by reporting mode, queries due to unsubscribing, run time by dimension.
+"""Measure and draw figures 8 to 12 of [COVER]: run time by reporting mode, unsubscribe queries, run time by dimension.
 
-Run times are of whole sequences of commands, compiled, on one core: seconds of the processor, the best of a few runs,
-since other work on a machine only ever adds to them.
+Run times are CPU seconds of whole sequences of commands, compiled, on one core: the best of a few runs, because other
+work on the machine can only add to them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from contrada.papers.cover.replay import replay
 from contrada.papers.cover.tables import ATTRIBUTES, COMMANDS, LOADS, MODES
 
 NAME = "cover-figures"
-GROWTH_ATTRIBUTES = (3, 6, 8)  # figures 10, 11 and 12: twice as many point dimensions
+GROWTH_ATTRIBUTES = (3, 6, 8)  # figures 10, 11 and 12; points have twice as many dimensions
 GROWTH_P = 0.15
-STEPS = 10  # sizes: from a tenth of all commands to all
-LARGEST = 100_000
+SIZE_STEPS = 10  # sizes from a tenth of all commands to all
+MAX_COMMANDS = 100_000
 REPEATS = 3
 INDEXES: dict[str, Callable[[int], PointIndex]] = {"scan": Scan, "Z-curve": ZCurve, "k-d tree": KdTree}
 COLOURS = {"scan": "#888888", "Z-curve": "#c8553d", "k-d tree": "#1f6f8b"}
@@ -29,12 +29,12 @@ Tell = Callable[[str, int, int], None]
 
 
 def measure(
-    largest: int = LARGEST, seed: int = 7, repeats: int = REPEATS, tell: Tell = lambda text, done, total: None
+    largest: int = MAX_COMMANDS, seed: int = 7, repeats: int = REPEATS, tell: Tell = lambda text, done, total: None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of all figures; figures 8 and 9 take 60,000 commands, or the share of them that `largest` suggests."""
-    modes = list(_mode_plan(max(1, largest * COMMANDS // LARGEST), seed))
+    """Yield the rows of all figures; figures 8 and 9 take 60,000 commands, scaled by `largest` / 100,000."""
+    modes = list(_mode_plan(max(1, largest * COMMANDS // MAX_COMMANDS), seed))
     growth = list(_growth_plan(largest, seed))
-    for name in INDEXES:  # compiled, or loaded, before anything is timed
+    for name in INDEXES:  # compile or load before timing
         replay(INDEXES[name](2), [[1.0, 1.0]], [0, -1])
     for done, (row, points, steps) in enumerate([*modes, *growth]):
         tell(f"figure {row['figure']}: {row['index']}, {len(steps):,} commands", done, len(modes) + len(growth))
@@ -43,7 +43,7 @@ def measure(
 
 
 def _mode_plan(commands: int, seed: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:
-    """What figures 8 and 9 ask for."""
+    """Yield the runs of figures 8 and 9."""
     for p in LOADS:
         steps, points = rectangle_commands(commands, ATTRIBUTES, p, seed)
         for name in ("Z-curve", "k-d tree"):
@@ -53,18 +53,18 @@ def _mode_plan(commands: int, seed: int) -> Iterator[tuple[dict[str, Any], Any, 
 
 
 def _growth_plan(largest: int, seed: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:
-    """What figures 10 to 12 ask for."""
+    """Yield the runs of figures 10 to 12."""
     for figure, attributes in zip(("10", "11", "12"), GROWTH_ATTRIBUTES, strict=True):
         steps, points = rectangle_commands(largest, attributes, GROWTH_P, seed)
-        for step in range(1, STEPS + 1):
-            commands = largest * step // STEPS
+        for step in range(1, SIZE_STEPS + 1):
+            commands = largest * step // SIZE_STEPS
             for name in INDEXES:
                 row = {"figure": figure, "index": name, "attributes": attributes, "p": GROWTH_P, "k": 1}
                 yield row | {"commands": commands}, points, steps[:commands]
 
 
 def _best(name: str, points: Any, steps: Any, k: int, repeats: int) -> tuple[float, Replayed]:
-    """The least seconds of a few runs, and what came of the last."""
+    """Return the least seconds of `repeats` runs, and the result of the last."""
     best = float("inf")
     for _ in range(repeats):
         index = INDEXES[name](points.shape[1])
@@ -75,14 +75,14 @@ def _best(name: str, points: Any, steps: Any, k: int, repeats: int) -> tuple[flo
 
 
 def draw(rows: Iterable[dict[str, Any]], directory: Path) -> list[Path]:
-    """Draw the figures into a directory; returns the files."""
+    """Draw the figures into a directory; return the files."""
     found = list(rows)
     directory.mkdir(parents=True, exist_ok=True)
     return [_draw_modes(found, directory), _draw_growth(found, directory)]
 
 
 def _draw_modes(rows: list[dict[str, Any]], directory: Path) -> Path:
-    """Figures 8 and 9."""
+    """Draw figures 8 and 9."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
@@ -112,7 +112,7 @@ def _draw_modes(rows: list[dict[str, Any]], directory: Path) -> Path:
 
 
 def _draw_growth(rows: list[dict[str, Any]], directory: Path) -> Path:
-    """Figures 10 to 12."""
+    """Draw figures 10 to 12."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.6), layout="constrained")

@@ -1,4 +1,4 @@
-"""KdTree: the adaptive k-d tree of [COVER], section IV.C, whose buckets are compared by ranks of a byte."""
+"""KdTree: the adaptive k-d tree of [COVER], section IV.C; points in buckets are compared by one-byte ranks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contrada.errors import CoveringError
 from contrada.papers.cover.point_index import NOBODY, PointIndex, nobody, room_for_points
 
 OVERFLOW, UNDERFLOW = 128, 40
-LEVELS = 64  # of ranks, as in kernels/cover/point_ranks.py
-FEWEST = 64  # points worth ranks
-NODES_USED, BLOCKS_USED = 1, 3  # places in state, as in kernels/cover/kd_tree.py
+RANK_LEVELS = 64  # of ranks, as in kernels/cover/point_ranks.py
+MIN_RANKED_POINTS = 64  # fewer points get no ranks
+NODES_USED, BLOCKS_USED = 1, 3  # positions in `state`, as in kernels/cover/kd_tree.py
 
 
 class KdTree(PointIndex):
-    """All points in buckets at the leaves; a bucket that overflows is split at the median of the next dimension.
+    """All points in buckets at the leaves; a full bucket is split at the median of the next dimension.
 
-    One that falls below the underflow limit is merged with its sibling if that is a leaf and both fit. Points that no
-    dimension tells apart stay together whatever their number. A tree that points arriving in order have made deep is
-    built anew, at most once for each quarter of them.
+    A bucket below the underflow limit is merged with its sibling if that is a leaf and both fit. Points that no
+    dimension distinguishes stay in one bucket, however many. A tree that has become deep, because points arrived in
+    order, is rebuilt, at most once for each quarter of them.
 
     >>> tree = KdTree(2)
     >>> tree.add(0, [3, 1])
@@ -33,7 +33,7 @@ class KdTree(PointIndex):
     _name = "kd"
 
     def __init__(self, dimensions: int, overflow: int = OVERFLOW, underflow: int | None = None) -> None:
-        """An empty tree; without an underflow limit it is a third of the overflow limit."""
+        """Make an empty tree; the default underflow limit is about a third of the overflow limit."""
         underflow = (overflow * UNDERFLOW) // OVERFLOW if underflow is None else underflow
         if not 0 <= underflow <= overflow or overflow < 1:
             raise CoveringError(f"need 0 <= underflow <= overflow and overflow >= 1; got {underflow} and {overflow}")
@@ -42,7 +42,7 @@ class KdTree(PointIndex):
         super().__init__(dimensions)
 
     def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
-        # Buckets are half full as a rule; where they are not, `_has_room` asks for more parts.
+        # Buckets are usually half full; if not, `_has_room` asks for more parts.
         self._parts = parts = max(2 * self._parts, 4 * room // self.overflow)
         d, words = self.dimensions, (self.overflow + 7) // 8
         return (
@@ -60,11 +60,11 @@ class KdTree(PointIndex):
             nobody(parts),
             nobody(room),
             nobody(room),
-            np.array([NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, FEWEST, 0], np.int64),
+            np.array([NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, MIN_RANKED_POINTS, 0], np.int64),
             nobody(parts),
             np.zeros(parts, np.uint64),
             np.zeros(words, np.uint64),
-            np.full((d, LEVELS - 1), np.inf),
+            np.full((d, RANK_LEVELS - 1), np.inf),
             np.zeros((room, d), np.uint8),
             np.zeros((1, d), np.uint8),
             np.zeros(d, np.int64),

@@ -1,4 +1,4 @@
-"""What all indexes of points have in common: rows, room that grows, counters."""
+"""PointIndex: base of all indexes of points, with rows, growing arrays and counters."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from numpy.typing import ArrayLike, NDArray
 from contrada import kernels
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 
-MAX_DIMENSIONS = 64  # what kernels know of dimensions they keep in the bits of a word
+MAX_DIMENSIONS = 64  # kernels keep one bit per dimension in a word
 MAX_ROW = 2**31 - 2
-FIRST_ROOM = 64
-LAST = np.iinfo(np.int64).max
+INITIAL_ROWS = 64
+AFTER_ALL_ARRIVALS = np.iinfo(np.int64).max
 NOBODY = -1
 
 
 class SearchWork(NamedTuple):
-    """What searches have done: parts of the index looked at, and points compared."""
+    """The work of searches: nodes or blocks visited, and points compared."""
 
     nodes: int
     comparisons: int
 
 
 class PointIndex(ABC):
-    """A dynamic set of points under row numbers that finds points dominating another.
+    """A dynamic set of points by row number; finds points that dominate another.
 
-    A point that equals the one asked for counts only if it arrived earlier: of equals the earlier covers the later.
+    A point equal to the query counts only if it arrived earlier: of equal points the earlier covers the later.
     """
 
-    _name: ClassVar[str]  # what the names of its kernels begin with
+    _name: ClassVar[str]  # prefix of the names of its kernels
 
     def __init__(self, dimensions: int) -> None:
-        """An empty index of points of so many dimensions, from 1 to 64."""
+        """Make an empty index of points with 1 to 64 dimensions."""
         if not 1 <= index(dimensions) <= MAX_DIMENSIONS:
             raise CoveringError(f"an index has from 1 to {MAX_DIMENSIONS} dimensions, not {dimensions}")
         self.dimensions = index(dimensions)
-        self._live = np.zeros(FIRST_ROOM, bool)
+        self._live = np.zeros(INITIAL_ROWS, bool)
         self._count = 0
         self._counters = np.zeros(2, np.int64)
-        self._arrays: tuple[NDArray[Any], ...] = self._empty(FIRST_ROOM)
+        self._arrays: tuple[NDArray[Any], ...] = self._empty(INITIAL_ROWS)
 
     @abstractmethod
     def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
-        """Arrays for an empty index with room for so many rows, the points and arrivals first."""
+        """Return the arrays of an empty index with room for `room` rows; points and arrivals come first."""
 
     @abstractmethod
     def _has_room(self) -> bool:
-        """True if its arrays allow for one more point."""
+        """Return True if the arrays have room for one more point."""
 
     def __len__(self) -> int:
         return self._count
@@ -61,11 +61,11 @@ class PointIndex(ABC):
 
     @property
     def work(self) -> SearchWork:
-        """What all searches have done so far."""
+        """The work of all searches so far."""
         return SearchWork(*self._counters.tolist())
 
     def add(self, row: int, point: ArrayLike, arrival: int | None = None) -> None:
-        """Add a point under a row number, small ones best; without an arrival it is the row."""
+        """Add a point under a row number (small numbers save memory); `arrival` defaults to the row."""
         row, checked = index(row), self.checked(point)
         if not 0 <= row <= MAX_ROW:
             raise CoveringError(f"row {row} is not between 0 and {MAX_ROW}")
@@ -90,8 +90,8 @@ class PointIndex(ABC):
         self._live[row] = False
         self._count -= 1
 
-    def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = LAST) -> NDArray[np.int64]:
-        """At most k rows (all if k is None) whose points dominate a point, or equal it and arrived before `before`."""
+    def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = AFTER_ALL_ARRIVALS) -> NDArray[np.int64]:
+        """Return at most `k` rows (None: all) whose points dominate `point`, or equal it and came before `before`."""
         if k is not None and k < 1:
             raise CoveringError(f"k is 1 or more, not {k}")
         query = self.checked(point)[None]
@@ -101,7 +101,7 @@ class PointIndex(ABC):
         return out[:found]
 
     def checked(self, point: ArrayLike) -> NDArray[np.float64]:
-        """A copy of a point as doubles; raises CoveringError if it is none of this index."""
+        """Return a copy of a point as doubles; raise CoveringError if it does not fit this index."""
         try:
             coordinates = np.array(point, np.float64)
         except (TypeError, ValueError) as error:
@@ -113,7 +113,7 @@ class PointIndex(ABC):
         return coordinates
 
     def grow(self, room: int) -> None:
-        """Make room for so many rows, and for more parts: twice as many, or as rows suggest."""
+        """Make room for `room` rows, and for more nodes or blocks: twice as many, or what the rows suggest."""
         old = self._arrays
         self._arrays = self._empty(room)
         for kept, array in zip(old, self._arrays, strict=True):
@@ -121,7 +121,7 @@ class PointIndex(ABC):
         self._live = np.concatenate([self._live, np.zeros(room - len(self._live), bool)])
 
     def run(self, points: NDArray[np.float64], *rest: NDArray[Any]) -> None:
-        """Replay commands on this empty index, whose rows are those of points; the kernel's other arguments follow."""
+        """Replay commands on this empty index, with the rows of `points`; `rest` are further kernel arguments."""
         if self._count:
             raise CoveringError(f"commands are replayed on an empty index; this one has {self._count} points")
         self.grow(max(len(points), len(self._live)))
@@ -137,10 +137,10 @@ class PointIndex(ABC):
 
 
 def nobody(*shape: int) -> NDArray[np.int32]:
-    """An array of references that lead nowhere."""
+    """Return an array of null references."""
     return np.full(shape, NOBODY, np.int32)
 
 
 def room_for_points(room: int, dimensions: int) -> Sequence[NDArray[Any]]:
-    """Points and arrivals of so many rows."""
+    """Return empty arrays of points and arrivals for `room` rows."""
     return np.zeros((room, dimensions)), np.zeros(room, np.int64)

@@ -1,4 +1,4 @@
-"""StrictPoset: the covering relationships without those that follow from others, as Siena keeps them."""
+"""StrictPoset: the covering relationships without those that follow from others, as in Siena."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contrada.papers.cover.complete_graph import CompleteGraph
 
 
 class StrictPoset(CompleteGraph):
-    """The Hasse diagram of G_*: an edge from each subscription to those right below it.
+    """The Hasse diagram of G_*: edges from each subscription to those directly below it.
 
     >>> from contrada.papers.cover import KdTree
     >>> poset = StrictPoset(KdTree(1), KdTree(1))
@@ -18,17 +18,17 @@ class StrictPoset(CompleteGraph):
     """
 
     def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
-        """Add a node between the lowest that cover it and the highest that it covers."""
+        """Add a node between the lowest nodes that cover it and the highest nodes that it covers."""
         lowest = {cover for cover in covers if not self._children[cover] & covers}
         highest = {child for child in covered if not self._parents[child] & covered}
         for cover in lowest:
-            for child in self._children[cover] & highest:  # now it follows from the edges by way of the new node
+            for child in self._children[cover] & highest:  # now implied by the path through the new node
                 self._children[cover].discard(child)
                 self._parents[child].discard(cover)
         super()._insert(row, lowest, highest)
 
     def _delete(self, row: int) -> list[int]:
-        """Delete a node; those above it get edges to those below it unless another path leads there."""
+        """Delete a node; nodes above it get edges to nodes below it, unless another path leads there."""
         parents, children = self._parents[row], self._children[row]
         super()._delete(row)
         for parent in parents:
@@ -38,7 +38,7 @@ class StrictPoset(CompleteGraph):
         return [child for child in sorted(children) if not self._parents[child]]
 
     def _below(self, top: int, wanted: set[int]) -> set[int]:
-        """Those of some rows that a path from a row leads to."""
+        """Return those of `wanted` that a path from `top` reaches."""
         found: set[int] = set()
         seen = {top}
         stack = [top]

@@ -1,6 +1,6 @@
-"""Rectangles as points: [l_1, r_1] x [l_2, r_2] x ... becomes (-l_1, r_1, -l_2, r_2, ...), and covering dominance.
+"""Rectangles as points: [l_1, r_1] x [l_2, r_2] x ... becomes (-l_1, r_1, -l_2, r_2, ...); covering is dominance.
 
-Values are doubles. An open end is then the same as a closed one at the next double, and every end is exact.
+Values are doubles, so an open end equals a closed end at the next double, and every end is exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contrada.errors import CoveringError
 
 
 class Range(NamedTuple):
-    """Values from low to high; an end may be open, or missing (infinite).
+    """Values from low to high; an end may be open, or infinite.
 
     >>> Range(0, 50), Range(high=9, high_open=True), Range(7, 7)     # 0 <= x <= 50, x < 9, x = 7
     (Range(low=0, high=50, ...), Range(low=-inf, high=9, ..., high_open=True), Range(low=7, high=7, ...))
@@ -29,10 +29,10 @@ class Range(NamedTuple):
 
 
 def rectangle_point(ranges: Mapping[str, Range], attributes: Sequence[str]) -> NDArray[np.float64]:
-    """The point of a rectangle whose sides are ranges of attributes; one without a range is unbounded.
+    """Return the point of a rectangle with these ranges; attributes without a range are unbounded.
 
-    Messages are taken to have all attributes: an unbounded range asks nothing, just as no range does. Raises
-    CoveringError for a range that holds nothing, an end that no double equals, and an attribute that is not listed.
+    Messages are assumed to have all attributes: an unbounded range is no constraint. Raise CoveringError for an empty
+    range, an end that is no double, and an attribute that is not in `attributes`.
 
     >>> rectangle_point({"price": Range(0, 50)}, ["price", "weight"]).tolist()
     [-0.0, 50.0, inf, inf]
@@ -48,7 +48,7 @@ def rectangle_point(ranges: Mapping[str, Range], attributes: Sequence[str]) -> N
 
 
 def _closed(name: str, given: Range) -> tuple[float, float]:
-    """The ends of a range as doubles that belong to it."""
+    """Return the ends of a range as doubles that belong to it."""
     low, high = _double(name, "low", given.low), _double(name, "high", given.high)
     if given.low_open:
         low = math.nextafter(low, math.inf) if low < math.inf else math.nan
@@ -60,18 +60,18 @@ def _closed(name: str, given: Range) -> tuple[float, float]:
 
 
 def _double(name: str, which: str, end: float) -> float:
-    """An end as the double that equals it."""
+    """Return an end as the double that equals it; raise CoveringError if none does."""
     if isinstance(end, bool) or not isinstance(end, (int, float, np.integer, np.floating)):
         raise CoveringError(f"attribute {name!r}: the {which} end is a {type(end).__name__}, not a number")
     try:
         double = float(end)
     except OverflowError:
         double = math.nan
-    if double != end:  # NaN, and whole numbers between two doubles
+    if double != end:  # NaN, or an integer between two doubles
         raise CoveringError(f"attribute {name!r}: the {which} end {end} is not a double")
     return double
 
 
 def _shown(given: Range) -> str:
-    """A range as mathematicians write it."""
+    """Return a range in mathematical notation."""
     return f"{'(' if given.low_open else '['}{given.low}, {given.high}{')' if given.high_open else ']'}"

@@ -1,4 +1,4 @@
-"""RelationGraph: the graph G_k of [COVER], section III, above any index that answers cov_k."""
+"""RelationGraph: the graph G_k of [COVER], section III, on any index that answers cov_k."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contrada.papers.cover.point_index import SearchWork
 
 
 class CoverIndex(Protocol):
-    """What a graph needs of an index; items may be points or anything else that the index knows how to compare."""
+    """The index that a graph needs; items may be points or anything else that the index can compare."""
 
     @property
     def work(self) -> SearchWork:
-        """What all searches have done so far."""
+        """The work of all searches so far."""
 
     def add(self, row: int, item: Any, arrival: int) -> None:
         """Add an item."""
@@ -23,11 +23,11 @@ class CoverIndex(Protocol):
         """Remove an item."""
 
     def find_covers(self, item: Any, k: int | None, before: int) -> Any:
-        """Up to k rows that cover an item; of items equal to it only those that arrived before `before`."""
+        """Return up to `k` rows that cover `item`; of equal items only those that arrived before `before`."""
 
 
 class GraphWork(NamedTuple):
-    """What one kind of command has cost: calls of the index, its parts looked at, points compared."""
+    """The cost of one kind of command: index queries, nodes or blocks visited, points compared."""
 
     queries: int = 0
     nodes: int = 0
@@ -37,8 +37,8 @@ class GraphWork(NamedTuple):
 class RelationGraph(SubscriptionGraph):
     """Subscriptions with edges from covering to covered ones, at most k into each; those without any are forwarded.
 
-    As printed, but that of equal subscriptions only the earlier covers the later: otherwise two equal ones whose common
-    cover leaves would cover each other, and neither be forwarded.
+    As printed, except that of equal subscriptions only the earlier covers the later: otherwise two equal ones whose
+    common cover is removed would cover each other, and neither would be forwarded.
 
     >>> from contrada.papers.cover import KdTree, Range, rectangle_point
     >>> graph = RelationGraph(KdTree(2))
@@ -52,7 +52,7 @@ class RelationGraph(SubscriptionGraph):
     """
 
     def __init__(self, index: CoverIndex, k: int = 1) -> None:
-        """A graph without subscriptions above an empty index."""
+        """Make an empty graph on an empty index."""
         if k < 1:
             raise CoveringError(f"k is 1 or more, not {k}")
         self.k = k
@@ -64,7 +64,7 @@ class RelationGraph(SubscriptionGraph):
         self.unsubscribe_work = GraphWork()
 
     def subscribe(self, key: Key, item: Any) -> Subscribed:
-        """Add a subscription; it is to be forwarded if nothing covers it."""
+        """Add a subscription; it is forwarded if nothing covers it."""
         self._members.require_new(key)
         start = self._index.work
         covers = self._find(item, self._members.next_arrival)
@@ -76,7 +76,7 @@ class RelationGraph(SubscriptionGraph):
         return Subscribed(not covers, self._members.keys(covers))
 
     def unsubscribe(self, key: Key) -> Unsubscribed:
-        """Remove a subscription; what it alone covered is asked for again, and forwarded if nothing covers it now."""
+        """Remove a subscription; those that only it covered are queried again, and forwarded if uncovered."""
         row = self._members.row(key)
         start = self._index.work
         self._index.remove(row)
@@ -95,7 +95,7 @@ class RelationGraph(SubscriptionGraph):
         return [int(row) for row in self._index.find_covers(item, self.k, arrival)]
 
     def _link(self, row: int, covers: list[int]) -> None:
-        """Add edges into a row; without any it is forwarded."""
+        """Add edges into a row; without covers it is forwarded."""
         for cover in covers:
             self._parents[row].add(cover)
             self._children[cover][row] = None
@@ -103,7 +103,7 @@ class RelationGraph(SubscriptionGraph):
             self._members.forwarded.add(row)
 
     def _delete(self, row: int) -> list[int]:
-        """Delete a node with its edges; returns the rows that no edge leads into any more."""
+        """Delete a node with its edges; return the rows that have no incoming edge left."""
         for parent in self._parents.pop(row):
             del self._children[parent][row]
         orphans = []

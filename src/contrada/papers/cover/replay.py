@@ -1,4 +1,4 @@
-"""Whole sequences of commands on a relation graph G_k, compiled, to measure indexes rather than Python."""
+"""Run whole sequences of commands on a relation graph G_k in compiled code, to measure indexes and not Python."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contrada.errors import CoveringError
 from contrada.papers.cover.point_index import PointIndex
 from contrada.papers.cover.relation_graph import GraphWork
 
-TALLIES = 11  # as in kernels/cover/relation_graph.py
+TALLY_LENGTH = 11  # as in kernels/cover/relation_graph.py
 
 
 class Replayed(NamedTuple):
-    """What commands have led to, and what they have cost."""
+    """The result of a sequence of commands, and its cost."""
 
     subscribe_work: GraphWork
     unsubscribe_work: GraphWork
@@ -26,9 +26,9 @@ class Replayed(NamedTuple):
 
 
 def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1) -> Replayed:
-    """Run commands on an empty index: row r of points subscribes (r) or unsubscribes (-1 - r), each once at most.
+    """Run commands on an empty index: r subscribes row r of `points`, -1 - r unsubscribes it, each at most once.
 
-    The same as a `RelationGraph` of the index and k would do.
+    The result equals that of a `RelationGraph` with this index and k.
 
     >>> from contrada.papers.cover import KdTree
     >>> replay(KdTree(1), [[3], [1]], [0, 1, -1]).forwarded.tolist()        # 1 is covered until 0 leaves
@@ -40,7 +40,7 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
     steps = np.ascontiguousarray(commands, np.int64)
     _check_commands(steps, len(rows))
     n = max(1, len(rows))
-    tally = np.zeros(TALLIES, np.int64)
+    tally = np.zeros(TALLY_LENGTH, np.int64)
     log = np.zeros(n, np.int64)
     steps.setflags(write=False)
     index.run(
@@ -67,7 +67,7 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
 
 
 def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]:
-    """Points as doubles, none of them NaN."""
+    """Return points as doubles; raise CoveringError for a wrong shape or NaN."""
     rows = np.array(points, np.float64)
     if rows.ndim != 2 or rows.shape[1] != index.dimensions:
         raise CoveringError(f"points of {index.dimensions} dimensions have not the shape {rows.shape}")
@@ -77,7 +77,7 @@ def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]
 
 
 def _check_commands(commands: NDArray[np.int64], rows: int) -> None:
-    """Raise an error unless rows subscribe once and unsubscribe at most once, after that."""
+    """Raise CoveringError unless every row subscribes once, and unsubscribes at most once, later."""
     if commands.ndim != 1:
         raise CoveringError(f"commands are a sequence of whole numbers, not an array of shape {commands.shape}")
     row = np.where(commands >= 0, commands, -1 - commands)

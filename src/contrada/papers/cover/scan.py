@@ -1,4 +1,4 @@
-"""Scan: points in no order, all compared. The reference for the other indexes."""
+"""Scan: unordered points, all compared; the reference for the other indexes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from contrada.papers.cover.point_index import PointIndex, nobody, room_for_points
 
-WIDTH = 128  # points of a block
+BLOCK_POINTS = 128
 
 
 class Scan(PointIndex):
@@ -25,15 +25,15 @@ class Scan(PointIndex):
     _name = "scan"
 
     def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
-        blocks = room // WIDTH + 1
+        blocks = room // BLOCK_POINTS + 1
         return (
             *room_for_points(room, self.dimensions),
-            np.zeros((blocks, self.dimensions, WIDTH)),
-            nobody(blocks, WIDTH),
+            np.zeros((blocks, self.dimensions, BLOCK_POINTS)),
+            nobody(blocks, BLOCK_POINTS),
             nobody(room),
-            np.zeros(WIDTH, np.int64),
+            np.zeros(BLOCK_POINTS, np.int64),
             np.zeros(1, np.int64),
         )
 
     def _has_room(self) -> bool:
-        return True  # for every row
+        return True  # blocks grow with the rows

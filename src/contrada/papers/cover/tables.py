@@ -1,8 +1,8 @@
-"""Tables I and II of [COVER]: what the reporting mode k of the relation graph G_k costs the k-d tree.
+"""Tables I and II of [COVER]: the cost of the reporting mode k of the relation graph G_k with the k-d tree.
 
 60,000 commands on rectangles of five attributes, points of ten dimensions; unsubscriptions with probability 5 % (heavy
-load: many subscriptions) and 40 % (light load). nv counts nodes visited, pc points compared, with _s for those due to
-subscribing and _u to unsubscribing. The paper prints no bucket limits, so several are tried.
+load: many subscriptions) and 40 % (light load). nv counts nodes visited, pc points compared; _s counts those of
+subscribing, _u of unsubscribing. The paper prints no bucket limits, so several are tried.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ COMMANDS = 60_000
 ATTRIBUTES = 5
 MODES = (1, 2, 3, 4, 5, 6)
 LOADS = (0.05, 0.40)
-LIMITS = ((8, 2), (16, 5), (32, 10), (128, 40))  # overflow and underflow
+BUCKET_LIMITS = ((8, 2), (16, 5), (32, 10), (128, 40))  # overflow and underflow, in points
 COUNTS = ("nv", "nv_s", "nv_u", "pc", "pc_s", "pc_u")
-# In thousands, by p and k.
+# Counts in thousands, by p and k.
 PAPER: dict[float, dict[int, tuple[int, ...]]] = {
     0.05: {
         1: (813, 782, 31, 6147, 5993, 154),
@@ -46,10 +46,10 @@ PAPER: dict[float, dict[int, tuple[int, ...]]] = {
 def measure(
     commands: int = COMMANDS,
     seed: int = 7,
-    limits: Iterable[tuple[int, int]] = LIMITS,
+    limits: Iterable[tuple[int, int]] = BUCKET_LIMITS,
     tell: Callable[[str, int, int], None] = lambda text, done, total: None,
 ) -> Iterator[dict[str, Any]]:
-    """One row for each load, pair of bucket limits and k, the paper's counts beside ours; tells how far it is.
+    """Yield one row for each load, pair of bucket limits and k, with the paper's counts; `tell` reports progress.
 
     >>> row = next(measure(commands=200))
     >>> row["p"], row["k"], row["overflow"], row["paper"]["nv"], row["pc"] == row["pc_s"] + row["pc_u"]
@@ -77,7 +77,7 @@ def measure(
 
 
 def trends(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each load and bucket limit, whether the paper's trends hold: what rises with k, and what falls.
+    """Return for each load and bucket limit whether the paper's trends hold: which counts rise or fall with k.
 
     >>> rows = [dict(p=0.4, overflow=8, k=k, nv=k, pc=k, queries_u=9 - k, nv_s=k, nv_u=0, pc_u=0) for k in (1, 2, 3)]
     >>> trends(rows)

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from contrada.papers.cover.point_index import NOBODY, PointIndex, nobody, room_for_points
 
-WIDTH = 64  # points of a block
-SMALL = 64  # points of a cell that are compared rather than divided
-WORD_DIMENSIONS = 4  # dimensions for each 64-bit word of a key: fifteen bits a dimension, or more
-MOST_BITS = 52  # of a whole number that a double and its successor hold
-FEWEST = 64  # points worth a universe of their own
-BLOCKS_USED, LIVE = 1, 3  # places in state, as in kernels/cover/z_curve.py
+BLOCK_POINTS = 64
+SMALL_CELL_POINTS = 64  # a cell with at most this many is compared, not divided
+WORD_DIMENSIONS = 4  # per 64-bit word of a key: 15 bits or more per dimension
+MAX_BITS_PER_DIMENSION = 52  # integers that a double and its successor hold
+MIN_UNIVERSE_POINTS = 64  # fewer points get no bounds (universe) of their own
+BLOCKS_USED, LIVE = 1, 3  # positions in `state`, as in kernels/cover/z_curve.py
 
 
 def cell_key(cell: Sequence[int], bits: int) -> int:
-    """The key of a cell by its whole coordinates of so many bits: these, interleaved, behind a leading 1.
+    """Return the key of a cell from its integer coordinates of `bits` bits: their bits interleaved, after a leading 1.
 
     >>> cell_key([0b011, 0b101], 3) == 0b1_01_10_11     # the paper's example: position 27, behind the 1
     True
@@ -34,7 +34,7 @@ def cell_key(cell: Sequence[int], bits: int) -> int:
 
 
 class ZCurve(PointIndex):
-    """Points in the order of their keys along the Z-curve; a search visits the cells that it meets, larger ones first.
+    """Points sorted by their keys along the Z-curve; a search visits the cells that it meets, larger ones first.
 
     >>> curve = ZCurve(2)
     >>> curve.add(0, [3, 1])
@@ -45,32 +45,32 @@ class ZCurve(PointIndex):
 
     _name = "z"
 
-    def __init__(self, dimensions: int, small: int = SMALL) -> None:
-        """An empty curve; cells of at most `small` points are compared one by one."""
+    def __init__(self, dimensions: int, small: int = SMALL_CELL_POINTS) -> None:
+        """Make an empty curve; cells of at most `small` points are compared one by one."""
         self.small = small
         self._parts = 8
         super().__init__(dimensions)
 
     @property
     def words(self) -> int:
-        """64-bit words of a key."""
+        """The number of 64-bit words in a key."""
         return max(2, -(-self.dimensions // WORD_DIMENSIONS))
 
     @property
     def bits(self) -> int:
-        """Bits of a key for each dimension."""
-        return min(MOST_BITS, (64 * self.words - 1) // self.dimensions)
+        """The number of bits per dimension in a key."""
+        return min(MAX_BITS_PER_DIMENSION, (64 * self.words - 1) // self.dimensions)
 
     def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
-        self._parts = parts = max(2 * self._parts, 2 * room // WIDTH)
+        self._parts = parts = max(2 * self._parts, 2 * room // BLOCK_POINTS)
         d = self.dimensions
         return (
             *room_for_points(room, d),
             np.zeros(d),
             np.zeros(d),
             nobody(parts),
-            np.zeros((parts, WIDTH, self.words), np.uint64),
-            nobody(parts, WIDTH),
+            np.zeros((parts, BLOCK_POINTS, self.words), np.uint64),
+            nobody(parts, BLOCK_POINTS),
             nobody(parts),
             nobody(parts),
             nobody(room),
@@ -78,9 +78,9 @@ class ZCurve(PointIndex):
             np.zeros(d, np.uint64),
             np.zeros((room + 2, 3), np.int64),
             np.zeros(room + 2, np.uint64),
-            np.array([0, 0, NOBODY, 0, FEWEST, self.bits, self.small], np.int64),
+            np.array([0, 0, NOBODY, 0, MIN_UNIVERSE_POINTS, self.bits, self.small], np.int64),
         )
 
     def _has_room(self) -> bool:
         state = self._arrays[-1]
-        return bool(max(state[BLOCKS_USED] + 2, state[LIVE] // (WIDTH // 2) + 3) <= self._parts)
+        return bool(max(state[BLOCKS_USED] + 2, state[LIVE] // (BLOCK_POINTS // 2) + 3) <= self._parts)

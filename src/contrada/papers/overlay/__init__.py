@@ -1,1 +1,1 @@
-"""The overlay paper's evaluation."""
+"""The evaluation of the overlay paper."""

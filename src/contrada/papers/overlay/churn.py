@@ -1,4 +1,4 @@
-"""An overlay under churn: how many deliveries are missed meanwhile, and how long it takes to be whole again."""
+"""Measure an overlay under churn: missed deliveries meanwhile, and the time until the tree is sound again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from contrada.overlay.simulation.simulator import Simulator
 from contrada.papers.overlay.workload import Boxes, draw_messages, draw_subscriptions
 
 QUIET = Network(latency=0.05, jitter=0.05)
-MOST_SECONDS = 600.0  # to become whole again
-AFTER = 100  # messages that nobody may miss
+MAX_HEALING_SECONDS = 600.0  # until the tree must be sound again
+MESSAGES_AFTER_HEALING = 100  # published after healing; none may be missed
 
 
 def measure_churn(
     peers: int, seconds: float, churn: Churn, network: Network, rules: Rules, distribution: str, seed: int
 ) -> dict[str, Any]:
-    """Grow a tree, shake it for a while, let the network be quiet, and see when it is whole and what was missed.
+    """Grow a tree, apply churn for `seconds`, then quieten the network; measure healing time and missed deliveries.
 
     >>> row = measure_churn(20, 5, Churn(crashes=0.5, messages=2), Network(), Rules(2, 5), "uniform", 1)
     >>> row["false_negatives_after"], row["healed_after"] is not None
@@ -39,14 +39,14 @@ def measure_churn(
     for box in boxes[:peers].tolist():
         simulator.add([box])
         simulator.run(0.1)
-    if simulator.run_until_sound(MOST_SECONDS) is None:
+    if simulator.run_until_sound(MAX_HEALING_SECONDS) is None:
         raise OverlayError("the tree does not come to rest before any churn")
     drawn = random.Random(seed)
     simulator.network = network
     losses = run_churn(simulator, churn, seconds, lambda: _some(boxes, drawn), lambda: _point(points, drawn))
     simulator.network = QUIET
-    healed = simulator.run_until_sound(MOST_SECONDS)
-    spreads = [simulator.publish(_point(points, drawn)) for _ in range(AFTER)]
+    healed = simulator.run_until_sound(MAX_HEALING_SECONDS)
+    spreads = [simulator.publish(_point(points, drawn)) for _ in range(MESSAGES_AFTER_HEALING)]
     simulator.run(5 * rules.period)
     return {
         "peers": peers, "seconds": seconds, "churn": asdict(churn), "network": asdict(network), "seed": seed,

@@ -1,7 +1,7 @@
-"""The overlay paper's figures 7 to 12 and Table 2: which settings each needs, and a file of rows that grows with runs.
+"""Figures 7 to 12 and Table 2 of the overlay paper: the settings of each, and a file of rows that grows with runs.
 
-The file has one line of JSON for every run, so that a run that was interrupted goes on where it stopped, and drawing
-never computes anything again.
+The file has one line of JSON per run, so an interrupted experiment continues where it stopped, and drawing never
+computes anything again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
-    """All settings of all figures, each once; `scale` makes trees smaller for a trial.
+    """Return all settings of all figures, each once; `scale` < 1 makes trees smaller for a trial.
 
     >>> len(settings_of([1])), len(settings_of([1, 2]))
     (80, 160)
@@ -65,9 +65,9 @@ def scaled(setting: Setting, scale: float) -> Setting:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file that are whole: a run that was interrupted may have left half a line.
+    """Return the complete rows of a file; an interrupted run may have left half a line at the end.
 
-    Raises FormatError if a line is anything else, before rows are added to a file of something else.
+    Raise FormatError if another line is invalid, before rows are added to a file of something else.
     """
     rows = []
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
@@ -88,16 +88,16 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def setting_of(row: Row) -> Setting:
-    """The setting that a row is of."""
+    """Return the setting of a row."""
     return Setting(**{field.name: row.get(field.name, field.default) for field in fields(Setting)})
 
 
 def run(
     settings: list[Setting], path: Path, processes: int, tell: Callable[[int, int, Row], None] = lambda *_: None
 ) -> int:
-    """Measure what the file does not have yet, and write each row when it is there; returns how many were new."""
+    """Measure the settings that the file does not have, and write each row at once; return the number of new rows."""
     known = {setting_of(row) for row in read_rows(path)}
-    # Large trees first, so that no process is left alone with one at the end.
+    # Large trees first, so that no process is left with one at the end.
     waiting = sorted((each for each in settings if each not in known), key=lambda each: -each.subscriptions)
     path.parent.mkdir(parents=True, exist_ok=True)
     about = provenance()
@@ -121,7 +121,7 @@ def _measured(settings: list[Setting], processes: int) -> Iterator[Row]:
 
 
 def provenance() -> Row:
-    """What a result file says about where its rows come from."""
+    """Return the origin of rows, for a result file."""
     from contrada import __version__
 
     here = Path(__file__).parent

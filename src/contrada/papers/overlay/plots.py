@@ -1,4 +1,4 @@
-"""Figures 7 to 12 of the overlay paper, drawn from a file of rows."""
+"""Draw figures 7 to 12 of the overlay paper from a file of rows."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from contrada.papers.overlay.figures import (
 from contrada.papers.overlay.run import Setting
 from contrada.papers.overlay.workload import DISTRIBUTIONS
 
-NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
+METHOD_NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
 Value = Callable[[Row], float]
 Tick = tuple[dict[str, Any], str]
 PERCENT = "false positives, % of peers"
 
 
 def chosen(rows: list[Row], method: str, scale: float, **varied: Any) -> list[Row]:
-    """The rows, of all seeds, of a method where all but what is varied is as the paper's default."""
+    """Return the rows of a method, for all seeds, with the paper's defaults except for `varied`."""
     wanted = scaled(replace(Setting(), **METHODS[method], **varied), scale)
     return [row for row in rows if replace(setting_of(row), seed=wanted.seed) == wanted]
 
 
 def mean(rows: list[Row], value: Callable[[Row], float]) -> tuple[float, float]:
-    """The mean over seeds, and the standard deviation; NaN without rows."""
+    """Return mean and standard deviation over seeds; NaN without rows."""
     if not rows:
         return float("nan"), float("nan")
     values = [value(row) for row in rows]
@@ -42,12 +42,12 @@ def mean(rows: list[Row], value: Callable[[Row], float]) -> tuple[float, float]:
 
 
 def ratio(row: Row) -> float:
-    """False positives in percent of all peers."""
+    """Return false positives in percent of all peers."""
     return 100 * float(row["false_positive_ratio"])
 
 
 def plot(rows: list[Row], directory: Path, suffix: str = "png", scale: float = 1.0) -> list[Path]:
-    """Draw figures 7 to 12 as far as there are rows; returns the files."""
+    """Draw those of figures 7 to 12 for which there are rows; return the files."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -77,12 +77,12 @@ def _hits(row: Row) -> float:
 def _lines(
     rows: list[Row], target: Path, scale: float, label: str, ylabel: str, value: Value, ticks: list[Tick]
 ) -> Path:
-    """One figure: a line for every method, with the spread over seeds."""
+    """Draw one figure: a line per method, with the spread over seeds."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    shown = NAMES if value is ratio else {"quadratic": "all methods"}  # who gets what is no matter of the tree
+    shown = METHOD_NAMES if value is ratio else {"quadratic": "all methods"}  # hits do not depend on the tree
     for method, name in shown.items():
         means = [mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]
         axes.errorbar(
@@ -109,11 +109,13 @@ def _lines(
 
 
 def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
-    """Figure 11: false positives of messages with so many hits, for three numbers of dimensions."""
+    """Draw figure 11: false positives by the number of hits of a message, for three numbers of dimensions."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, len(NAMES), figsize=(4 * len(NAMES), 4), sharey=True, layout="constrained")
-    for axes, (method, name) in zip(panels, NAMES.items(), strict=True):
+    figure, panels = plt.subplots(
+        1, len(METHOD_NAMES), figsize=(4 * len(METHOD_NAMES), 4), sharey=True, layout="constrained"
+    )
+    for axes, (method, name) in zip(panels, METHOD_NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
             curves = [
                 row["by_hits"] for row in chosen(rows, method, scale, dimensions=dimensions) if row.get("by_hits")
@@ -134,7 +136,7 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
 
 
 def merge_by_hits(curves: list[list[list[float]]]) -> list[tuple[float, float]]:
-    """Of several seeds, (least number of hits, messages, mean ratio), as one curve weighted by messages.
+    """Merge the curves of several seeds, rows of (least hits, messages, mean ratio), weighted by messages.
 
     >>> merge_by_hits([[[0, 1, 0.1]], [[0, 3, 0.3], [1, 1, 0.5]]])
     [(0, 0.25), (1, 0.5)]

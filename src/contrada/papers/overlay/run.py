@@ -1,4 +1,4 @@
-"""One run of the overlay paper's evaluation: a tree built by joins, messages from its root, and who was bothered."""
+"""One run of the overlay paper's evaluation: build a tree by joins, send messages from its root, count deliveries."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from contrada.papers.overlay.workload import (
     holding,
 )
 
-COUNTED = 10_000  # of more subscriptions it is not counted how many lie in no other
-BATCH = 100  # messages whose hits are found together
+MAX_COUNTED_SUBSCRIPTIONS = 10_000  # above this, uncontained subscriptions are not counted
+MESSAGES_PER_BATCH = 100  # hits are found batch by batch
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What one run is about; the defaults are those of the paper's Table 1."""
+    """The parameters of one run; defaults as in the paper's Table 1."""
 
     subscriptions: int = 10_000
     messages: int = 2_500
@@ -51,18 +51,18 @@ class Setting:
         self.rules()
 
     def rules(self) -> Rules:
-        """The rules of the peers; messages come one by one, so that few need be remembered."""
+        """Return the rules of the peers; messages come one by one, so few need be remembered."""
         return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, remembered=4)
 
 
 def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda what, done, total: None) -> dict[str, Any]:
-    """One row of results; `tell` hears how far it is.
+    """Return one row of results; `tell` reports progress.
 
     >>> row = measure(Setting(subscriptions=200, messages=50))
     >>> row["false_negatives"], 0 < row["false_positive_ratio"] < row["control_ratio"] < 1
     (0, True)
     """
-    # Trees and messages are drawn apart, so that all splits see the same of both.
+    # Subscriptions and messages have seeds of their own, so that all splits see the same ones.
     boxes = draw_subscriptions(
         setting.subscriptions, setting.dimensions, setting.distribution, np.random.default_rng([setting.seed, 1])
     )
@@ -81,7 +81,7 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
         "height": simulator.peers[simulator.root].state.top,
         "degree": degree_of(simulator)._asdict(),
         "degree_once": degree_of(simulator, is_once=True)._asdict(),
-        "uncontained": count_uncontained(boxes) if len(boxes) <= COUNTED else None,
+        "uncontained": count_uncontained(boxes) if len(boxes) <= MAX_COUNTED_SUBSCRIPTIONS else None,
         "notes_per_join": notes_of_joins(simulator, found["receipts"], setting),
         "seconds": round(done - start, 3),
         "seconds_joining": round(built - start, 3),
@@ -89,28 +89,28 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
 
 
 def notes_of_joins(simulator: Simulator, receipts: int, setting: Setting) -> float:
-    """How many notes a join took on average; every receipt of a message but the root's was a note too."""
+    """Return the average number of notes per join; every receipt of a message, except the root's, was a note too."""
     return (simulator.notes - receipts + setting.messages) / setting.subscriptions
 
 
 def build(boxes: Boxes, setting: Setting, tell: Callable[[str, int, int], None]) -> Simulator:
-    """A tree of peers with one subscription each, which join one after the other through random peers."""
+    """Build a tree of peers with one subscription each, which join one by one through random peers."""
     simulator = Simulator(setting.rules(), setting.seed)
     for row, box in enumerate(boxes.tolist()):
         simulator.add([box])
-        if row % BATCH == 0:
+        if row % MESSAGES_PER_BATCH == 0:
             tell("peers join", row, len(boxes))
     return simulator
 
 
 def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Callable[[str, int, int], None]) -> dict[str, Any]:
-    """Send messages from the root: false positives and negatives, hits, and hops of receipts."""
+    """Send messages from the root; return false positives and negatives, hits, and hops of receipts."""
     root = simulator.root
     bothered = receipts = hits = missed = hops = highest = 0
     by_hits: dict[int, tuple[int, int]] = {}
-    for start in range(0, len(points), BATCH):
+    for start in range(0, len(points), MESSAGES_PER_BATCH):
         tell("messages", start, len(points))
-        part = points[start : start + BATCH]
+        part = points[start : start + MESSAGES_PER_BATCH]
         for row, (point, held) in enumerate(zip(part.tolist(), holding(boxes, part), strict=True)):
             wanted = frozenset(np.nonzero(held)[0].tolist())
             spread = simulator.send_out(Publication(start + row, (*point, *point)), root, wanted)
@@ -132,6 +132,6 @@ def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Callable[[str,
         "hits": hits / count,
         "receipts": receipts,
         "hops": {"average": hops / receipts, "max": highest},
-        # Of messages with at least so many hits and fewer than twice as many: how many there are, and their ratio.
+        # By powers of two: least number of hits (and fewer than twice as many), messages, mean ratio.
         "by_hits": [[low, n, total / n / len(boxes)] for low, (n, total) in sorted(by_hits.items())],
     }

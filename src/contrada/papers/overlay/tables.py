@@ -1,4 +1,4 @@
-"""The overlay paper's figures 7 to 12 and Table 2 as Markdown, from a file of rows; Table 2 beside what is printed."""
+"""Print figures 7 to 12 and Table 2 of the overlay paper as Markdown, from a file of rows; Table 2 with the paper's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from contrada.papers.overlay.figures import DEGREES, DIMENSIONS, SIZES, Row
-from contrada.papers.overlay.plots import NAMES, chosen, mean, merge_by_hits, ratio
+from contrada.papers.overlay.plots import METHOD_NAMES, chosen, mean, merge_by_hits, ratio
 from contrada.papers.overlay.workload import DISTRIBUTIONS
 
 PAPER_METHODS = ("quadratic", "linear", "rstar")
-EQUAL_HITS = 16  # messages with at least so many hits, and fewer than twice as many
+EQUAL_HITS = 16  # messages with at least 16 and fewer than 32 hits
 
 
 class Printed(NamedTuple):
-    """What Table 2 of the paper says of quadratic, linear and R* trees."""
+    """The values of the paper's Table 2 for quadratic, linear and R* trees."""
 
     average: tuple[float, float, float]
     largest: tuple[int, int, int]
@@ -32,7 +32,7 @@ TABLE_2 = {
 
 
 def tables(rows: list[Row], scale: float = 1.0) -> str:
-    """All tables, one after another, each with its seeds."""
+    """Return all tables, each with its number of seeds."""
     sizes = [({"subscriptions": size}, f"{size:,}") for size in SIZES]
     laws = [({"distribution": name}, name) for name in DISTRIBUTIONS]
     axes = [({"dimensions": count}, str(count)) for count in DIMENSIONS]
@@ -54,20 +54,20 @@ def tables(rows: list[Row], scale: float = 1.0) -> str:
 
 
 def seeds_of(rows: list[Row], points: list[tuple[dict[str, Any], str]], scale: float) -> str:
-    """How many seeds the points have.
+    """Return the number of seeds of the points, as text.
 
     >>> seeds_of([], [({}, "")], 1.0)
     '0 seeds'
     """
-    counts = sorted({len(chosen(rows, method, scale, **own)) for method in NAMES for own, _ in points})
+    counts = sorted({len(chosen(rows, method, scale, **own)) for method in METHOD_NAMES for own, _ in points})
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def lines(rows: list[Row], what: str, points: list[tuple[dict[str, Any], str]], scale: float) -> Iterator[str]:
-    """A line for every method, the variant in percent of R*, and random placement."""
+    """Yield a line for every method, for our variant in percent of R*, and for random placement."""
     yield f"| {what} | " + " | ".join(text for _, text in points) + " |"
     yield "|---" * (1 + len(points)) + "|"
-    for method, name in NAMES.items():
+    for method, name in METHOD_NAMES.items():
         values = (_mean(rows, method, scale, own, ratio) for own, _ in points)
         yield _line(f"{name}, % of peers", values, ".2f")
     shares = (
@@ -79,17 +79,17 @@ def lines(rows: list[Row], what: str, points: list[tuple[dict[str, Any], str]], 
 
 
 def _quotient(part: float, whole: float) -> float:
-    """The quotient; not a number where a trial is so small that there was nothing to miss."""
+    """Return the quotient; NaN if `whole` is 0, as in very small trials."""
     return part / whole if whole else math.nan
 
 
 def equal_hits(rows: list[Row], scale: float) -> list[str]:
-    """Figure 11: messages with like numbers of hits in three numbers of dimensions, and the largest of all groups."""
+    """Figure 11: messages with similar numbers of hits, for three numbers of dimensions, and the largest group."""
     curves = {
         (method, count): merge_by_hits(
             [row["by_hits"] for row in chosen(rows, method, scale, dimensions=count) if row.get("by_hits")]
         )
-        for method in NAMES
+        for method in METHOD_NAMES
         for count in (2, 4, 8)
     }
     most = max((share for curve in curves.values() for _, share in curve), default=float("nan"))
@@ -99,14 +99,14 @@ def equal_hits(rows: list[Row], scale: float) -> list[str]:
         f"| messages of {EQUAL_HITS} to {2 * EQUAL_HITS - 1} hits, dimensions | 2 | 4 | 8 |",
         "|---|---|---|---|",
     ]
-    for method, name in NAMES.items():
+    for method, name in METHOD_NAMES.items():
         shares = (100 * dict(curves[method, count]).get(EQUAL_HITS, float("nan")) for count in (2, 4, 8))
         found.append(_line(f"{name}, % of peers", shares, ".2f"))
     return found
 
 
 def table_2(rows: list[Row], scale: float, which: str = "degree") -> list[str]:
-    """Table 2 beside the paper's, by one way to count; the maximum is the mean over seeds, with the largest of all."""
+    """Table 2 beside the paper's, by one way to count; the maximum is the mean over seeds, with the overall largest."""
     found = [
         "| m, M | average: ours | paper | maximum: mean (largest) | paper | variance: ours | paper |",
         "|---|---|---|---|---|---|---|",

@@ -1,7 +1,7 @@
-"""A tree of the overlay as arrays: who receives which message follows from the boxes, without sending any.
+"""An overlay tree as arrays: compute from the boxes which peers receive a message, without sending any.
 
-A message that starts at the root reaches a peer exactly if the box of the peer's highest node holds it, since the boxes
-of all nodes above hold that one. This is the oracle of the simulation, and the way to judge the random control.
+A message from the root reaches a peer exactly if the box of the peer's highest node contains it, because the boxes of
+all nodes above contain that box. This is the oracle of the simulation, and it evaluates the random control.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contrada.overlay.boxes import bounds, largest
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.papers.overlay.workload import Boxes, holding
 
-CHUNK = 2_000_000  # pairs of a message and a peer at a time
+PAIRS_PER_CHUNK = 2_000_000  # pairs of a message and a peer
 
 
 class Degree(NamedTuple):
-    """Children of inner peers, summed over all nodes of a peer, itself as its own child included each time, or once."""
+    """Children of inner peers, summed over a peer's nodes; the peer as its own child counts per node, or once."""
 
     max: int
     average: float
@@ -27,7 +27,7 @@ class Degree(NamedTuple):
 
 
 def degree_of(simulator: Simulator, is_once: bool = False) -> Degree:
-    """The paper's Table 2 for one tree."""
+    """Return the values of the paper's Table 2 for one tree."""
     states = [peer.state for peer in simulator.peers.values() if peer.state.top]
     counts = [sum(map(len, state.nodes)) - (state.top - 1 if is_once else 0) for state in states]
     if not counts:
@@ -36,25 +36,25 @@ def degree_of(simulator: Simulator, is_once: bool = False) -> Degree:
 
 
 def reach_of(simulator: Simulator) -> tuple[Boxes, Boxes]:
-    """Of every peer the box of its own subscription, and the box of its highest node."""
+    """Return for every peer the box of its subscription, and the box of its highest node."""
     states = [peer.state for peer in simulator.peers.values()]
     return np.array([state.own for state in states]), np.array([state.boxes[-1] for state in states])
 
 
 def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
-    """Which peers (columns) get which messages (rows) from the root; with sketches, by these."""
+    """Return which peers (columns) receive which messages (rows) from the root; uses sketches if there are any."""
     got = np.empty((len(points), len(simulator.peers)), np.bool_)
     for column, peer in enumerate(simulator.peers.values()):
         state = peer.state
-        is_root = state.parent is None  # messages start there
+        is_root = state.parent is None  # messages start at the root
         got[:, column] = is_root | holding(np.array(state.parts[-1] or (state.boxes[-1],)), points).any(axis=1)
     return got
 
 
 def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxes, Boxes]:
-    """Measure a tree of the same shape in which every peer got a random leaf.
+    """Return `reach_of` for a tree of the same shape in which every peer has a random leaf.
 
-    Who holds a node is decided as in the tree itself: the child whose node has the largest box.
+    The holder of a node is chosen as in the tree itself: the child whose node has the largest box.
     """
     owns, _ = reach_of(simulator)
     rows = iter(rng.permutation(len(owns)).tolist())
@@ -77,8 +77,8 @@ def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxe
 
 
 def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> tuple[float, float]:
-    """Mean over messages of peers that get one they do not want, over all peers; and over all receipts."""
-    step = max(1, CHUNK // len(owns))
+    """Return the share of unwanted receipts, per message and peer, and among all receipts."""
+    step = max(1, PAIRS_PER_CHUNK // len(owns))
     false = receipts = 0
     for start in range(0, len(points), step):
         part: npt.NDArray[np.float64] = points[start : start + step]

@@ -1,8 +1,9 @@
-"""Subscriptions and messages of the overlay paper's evaluation: rectangles and points of whole numbers in 0..1,000.
+"""Subscriptions and messages of the overlay paper's evaluation: rectangles and points of integers in 0..1,000.
 
-A range has an origin, uniform or by Zipf's law with exponent 1, and a size that is uniform among those that fit, 0 too.
-By Zipf's law small numbers are frequent; `scattered` is the other reading, where any number may be a frequent one.
-With containment X:Y the first X % are made so, and each of the others lies uniformly within a random one of all before.
+A range has an origin, uniform or by Zipf's law with exponent 1, and a size that is uniform among those that fit,
+including 0. By Zipf's law small numbers are frequent; `scattered` is the other reading, in which any number may be a
+frequent one. With containment X:Y the first X % are drawn this way, and each other one lies uniformly within a random
+earlier one.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ import numpy.typing as npt
 from contrada import kernels
 from contrada.errors import OverlayError
 
-HIGHEST = 1000
+MAX_COORDINATE = 1000
 DISTRIBUTIONS = ("uniform", "uniform-25:75", "uniform-10:90", "zipf", "zipf-25:75", "zipf-10:90")
 _FORM = re.compile(r"(uniform|zipf|scattered)(?:-(\d{1,2}):(\d{1,2}))?\Z")
 Boxes = npt.NDArray[np.float64]
 
 
 class Distribution(NamedTuple):
-    """How subscriptions are drawn: the law of origins, and the share that is not made to be contained in another."""
+    """How subscriptions are drawn: the law of origins, and the share that need not lie within another."""
 
     law: str
     free: float
 
 
 def distribution_of(name: str) -> Distribution:
-    """What a name such as zipf-25:75 says.
+    """Parse the name of a distribution, such as zipf-25:75.
 
     >>> distribution_of("zipf-25:75")
     Distribution(law='zipf', free=0.25)
@@ -45,7 +46,7 @@ def distribution_of(name: str) -> Distribution:
 
 
 def draw_subscriptions(count: int, dimensions: int, distribution: str, rng: np.random.Generator) -> Boxes:
-    """So many boxes, lows and then highs, in an order without meaning.
+    """Draw `count` boxes, lows then highs, in random order.
 
     >>> draw_subscriptions(1000, 4, "zipf-25:75", np.random.default_rng(1)).shape
     (1000, 8)
@@ -55,33 +56,33 @@ def draw_subscriptions(count: int, dimensions: int, distribution: str, rng: np.r
     lows = np.empty((count, dimensions), np.int64)
     highs = np.empty((count, dimensions), np.int64)
     lows[:free] = _origins(free, dimensions, law, rng)
-    highs[:free] = rng.integers(lows[:free], HIGHEST, endpoint=True)
+    highs[:free] = rng.integers(lows[:free], MAX_COORDINATE, endpoint=True)
     for row in range(free, count):
         around = rng.integers(row)
         lows[row] = rng.integers(lows[around], highs[around], endpoint=True)
         highs[row] = rng.integers(lows[row], highs[around], endpoint=True)
     boxes = np.hstack([lows, highs]).astype(np.float64)
-    return boxes[rng.permutation(count)]  # who is contained does not join last
+    return boxes[rng.permutation(count)]  # so that contained ones do not join last
 
 
 def _origins(count: int, dimensions: int, law: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     if law == "uniform":
-        return rng.integers(0, HIGHEST, (count, dimensions), endpoint=True)
-    weights = 1 / np.arange(1, HIGHEST + 2)
-    ranks = rng.choice(HIGHEST + 1, (count, dimensions), p=weights / weights.sum())
+        return rng.integers(0, MAX_COORDINATE, (count, dimensions), endpoint=True)
+    weights = 1 / np.arange(1, MAX_COORDINATE + 2)
+    ranks = rng.choice(MAX_COORDINATE + 1, (count, dimensions), p=weights / weights.sum())
     if law == "zipf":
         return ranks
-    values = rng.permuted(np.tile(np.arange(HIGHEST + 1), (dimensions, 1)), axis=1)
+    values = rng.permuted(np.tile(np.arange(MAX_COORDINATE + 1), (dimensions, 1)), axis=1)
     return values[np.arange(dimensions), ranks]
 
 
 def draw_messages(count: int, dimensions: int, rng: np.random.Generator) -> Boxes:
-    """So many points, uniformly."""
-    return rng.integers(0, HIGHEST, (count, dimensions), endpoint=True).astype(np.float64)
+    """Draw `count` uniform points."""
+    return rng.integers(0, MAX_COORDINATE, (count, dimensions), endpoint=True).astype(np.float64)
 
 
 def holding(boxes: Boxes, points: Boxes) -> npt.NDArray[np.bool_]:
-    """Which boxes (columns) hold which points (rows).
+    """Return which boxes (columns) contain which points (rows).
 
     >>> holding(np.array([[0.0, 2.0], [1.0, 5.0]]), np.array([[1.0], [4.0]])).tolist()
     [[True, True], [False, True]]
@@ -95,7 +96,7 @@ def holding(boxes: Boxes, points: Boxes) -> npt.NDArray[np.bool_]:
 
 
 def count_uncontained(boxes: Boxes) -> int:
-    """How many boxes lie in no other; of equal ones the first lies in none.
+    """Return how many boxes lie in no other box; of equal boxes the first counts.
 
     >>> count_uncontained(np.array([[0.0, 5.0], [1.0, 2.0], [0.0, 5.0], [4.0, 6.0]]))
     2

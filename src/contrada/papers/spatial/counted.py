@@ -1,8 +1,8 @@
-"""The distinct scalar constraints of many filters, for the counting algorithm: which of them does a value satisfy?
+"""Distinct scalar constraints of many filters, for the counting algorithm: find the constraints that a value satisfies.
 
-What is found are leaves: constraints, except that one which denies an interval has two, for what lies below and above.
-Leaves are numbered slot by slot (index/scalars.py), within a slot by how they are found, and then so that those found
-together have numbers in a row: the filters that hold them stand in that order, and are then read in a row too.
+A search finds leaves. A leaf is a constraint, but a negated interval has two leaves, one below and one above it.
+Leaves are numbered by slot (index/scalars.py), then by how they are found, then so that leaves found together have
+consecutive numbers: the filters of leaves are stored in that order, and are then read consecutively too.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from contrada.index.scalar_packing import span_blocks, span_order
 from contrada.index.scalars import ScalarArrays, ScalarIndex
 from contrada.model.forms import LIKE, NOT, SET
 
-# How leaves are found: under the constant that a value equals or the pattern that it matches, by an interval that holds
-# it, unless they name the constant, unless they name a pattern that matches.
+# How leaves are found: by the constant that a value equals or the pattern that it matches; by an interval that contains
+# it; unless they name the constant; unless they name a pattern that matches.
 BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
 
 
 class LeafSearch(NamedTuple):
-    """How leaves are found, in the order in which kernels take it (kernels/match/counting.py)."""
+    """Arrays to find leaves, in the order of kernel arguments (kernels/match/counting.py)."""
 
-    base: NDArray[np.int64]  # by slot: where its constants, or patterns, begin in what follows
-    true_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold if the value is it
+    base: NDArray[np.int64]  # by slot: where its constants or patterns begin in the next arrays
+    true_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold if the value equals it
     true: NDArray[np.int32]
-    false_offsets: NDArray[np.int32]  # the same for those that hold unless it is, sorted
+    false_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold unless the value equals it; sorted
     false: NDArray[np.int32]
-    # By slot: leaves with intervals from..to, the first of these in spans, the first block; leaves UNLESS_NAMED from,
-    # UNLESS_LIKE from..to, the first of these in unlike.
+    # By slot: leaves with intervals from..to, the first of them in `spans`, the first block; leaves UNLESS_NAMED from,
+    # UNLESS_LIKE from..to, the first of them in `unlike`.
     parts: NDArray[np.int64]
     spans: NDArray[np.int32]  # intervals
-    blocks: NDArray[np.int32]  # of these (index/scalar_packing.py)
+    blocks: NDArray[np.int32]  # of `spans` (index/scalar_packing.py)
     unlike: NDArray[np.int32]  # patterns
 
 
 class Distinct(NamedTuple):
-    """Distinct constraints, and which of them each record is."""
+    """Distinct constraints; `numbers[k]` is the constraint of record k."""
 
     slot: NDArray[np.int64]
     asks: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Distinct(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Leaves in the order of their numbers: of each its constraint, how it is found, and its interval or operand."""
+    """Leaves by number: the constraint, how it is found, and its interval or operand."""
 
     constraint: NDArray[np.int64]
     slot: NDArray[np.int64]
@@ -60,12 +60,12 @@ class Leaves(NamedTuple):
     high: NDArray[np.int64]
 
     def chosen(self, rows: NDArray[np.int64]) -> Leaves:
-        """Some of them, in the order given."""
+        """Return the leaves `rows`, in that order."""
         return Leaves(*(column[rows] for column in self))
 
 
 def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.int64]]:
-    """How the leaves of an index are found, these, and the constraint of each of its records."""
+    """Return the arrays to find leaves, the leaves, and the constraint of each record of `index`."""
     arrays = index.arrays
     counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
     base = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -96,7 +96,7 @@ def _distinct(arrays: ScalarArrays) -> Distinct:
 
 
 def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
-    """For each set the first one with the same members."""
+    """Return for each set the first set with the same members."""
     sizes = np.diff(arrays.set_offsets)
     firsts = np.arange(len(sizes), dtype=np.int32)
     for size in np.unique(sizes):
@@ -108,7 +108,7 @@ def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
 
 
 def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
-    """The leaves of the constraints, in order."""
+    """Return the leaves of the constraints, in the order of their numbers."""
     slot, asks, low, high, _ = distinct
     is_equal = (asks < SET) & (low == high) & (low & 1 == 1)
     is_denied = asks & NOT != 0
@@ -118,7 +118,7 @@ def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
     split = (kind == BY_INTERVAL) & is_denied
     pieces = whole.chosen(np.flatnonzero(split))
     below = pieces._replace(low=np.zeros_like(pieces.low), high=pieces.low - 1)
-    # An interval without values denies nothing: what lies above it begins where what lies below it ended.
+    # An empty interval excludes nothing: the upper leaf begins where the lower leaf ends.
     above = pieces._replace(low=np.maximum(pieces.high, below.high) + 1, high=np.full_like(pieces.high, NO_END))
     plain = whole.chosen(np.flatnonzero(~split))
     leaves = Leaves(*(np.concatenate(columns) for columns in zip(plain, below, above, strict=True)))
@@ -127,7 +127,7 @@ def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
 
 
 def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keys by which leaves of a slot that are found together come together: intervals with like ends."""
+    """Return sort keys that bring together leaves of a slot that are found together: intervals with similar ends."""
     keys = leaves.low.copy()
     rows = np.flatnonzero(leaves.kind == BY_INTERVAL)
     spans = np.stack([leaves.low[rows], leaves.high[rows]], axis=1)
@@ -138,7 +138,7 @@ def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def _under_constants(
     arrays: ScalarArrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the leaves of each constant begin, and these; one with a set stands under every member."""
+    """Return the offsets of the leaves of each constant, and the leaves; a set is listed under every member."""
     _, slot, _, asks, low, _ = leaves.chosen(rows)
     is_set = (asks & ~NOT) == SET
     sets = low[is_set]
@@ -154,7 +154,7 @@ def _under_constants(
 
 
 def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The parts of each slot, and the blocks."""
+    """Return the parts of each slot, and the blocks."""
     limits = np.searchsorted(4 * leaves.slot + leaves.kind, np.arange(4 * slots + 1))
     first, named, unlike, end = (limits[kind : 4 * slots + kind : 4] for kind in range(1, 5))
     first_span, first_unlike = (np.cumsum(sizes) - sizes for sizes in (named - first, end - unlike))

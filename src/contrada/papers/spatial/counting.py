@@ -23,22 +23,22 @@ from contrada.matching.residual import Constraints, Residual
 from contrada.matching.table import ForwardingTable
 from contrada.papers.spatial.counted import LeafSearch, counted_leaves
 
-BYTE = 255  # constraints of a filter that a byte can count
+MAX_BYTE_COUNT = 255  # constraints of a filter that one byte can count
 
 
 class Owners(NamedTuple):
-    """Who the filters belong to, by their numbers here: subscriptions and subscribers are rows of the table."""
+    """The subscription and subscriber rows of the filters, by filter number in this matcher."""
 
     subscription: NDArray[np.int64]
     subscriber: NDArray[np.int64]
 
 
 class CountingMatcher:
-    """What a table held when this was made, matched by counting: slow, and right for simple reasons.
+    """Match by counting against the contents of a table at construction: slow, and simple enough to be trusted.
 
-    Identical constraints are one, with a list of the filters that hold it. A message is looked up attribute by
-    attribute; each constraint that it satisfies is counted for its filters, and a filter with all of its constraints
-    counted is satisfied. Takes time in proportion to these counts, where `ForwardingTable` looks at few of them.
+    Identical constraints are one, with a list of the filters that have it. A message is looked up attribute by
+    attribute; each constraint that it satisfies is counted for its filters, and a filter is satisfied when all its
+    constraints are counted. Time is proportional to these counts, whereas `ForwardingTable` visits few of them.
 
     >>> from contrada import Constraint, Filter
     >>> table = ForwardingTable()
@@ -51,7 +51,7 @@ class CountingMatcher:
     """
 
     def __init__(self, table: ForwardingTable) -> None:
-        self._asked = table  # for its names and for how it reads messages; what is matched does not change with it
+        self._asked = table  # only for names and to read messages; later updates of the table do not change matches
         with table._store.lock:
             snapshot = table._store.snapshot
             level = table._store.merged(snapshot)
@@ -66,11 +66,11 @@ class CountingMatcher:
         self._local = threading.local()
 
     def _build(self, level: Level, filters: NDArray[np.int64]) -> None:
-        """Number the constraints, the scalar ones first, and list the filters of each."""
+        """Number the constraints, scalar ones first, and list the filters of each."""
         counted, leaves, numbers = counted_leaves(self._scalars)
         whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
-        shift = len(leaves.slot) - count  # leaves of spatial constraints are numbered after all of the scalar ones
+        shift = len(leaves.slot) - count  # spatial leaves are numbered after all scalar leaves
         self._trees: list[tuple[Place, PackedTree]] = []
         for place in sorted(level.trees.keys() | level.checks.keys()):
             tree, numbers, holders = _shared(_spatial(level, place), count, shift)
@@ -79,20 +79,20 @@ class CountingMatcher:
             whose.append(holders)
             count += len(tree)
         local = np.searchsorted(filters, np.concatenate(whose))
-        # A constraint that stands twice in a filter is one: the filter needs it once.
+        # A constraint that occurs twice in a filter counts once.
         pairs = np.unique(np.concatenate(constraints) * len(filters) + local)
         number, local = np.divmod(pairs, max(len(filters), 1))
         needs = np.bincount(local, minlength=len(filters))
-        self._needs = frozen(needs.astype(np.uint8 if needs.max(initial=0) <= BYTE else np.int32))
+        self._needs = frozen(needs.astype(np.uint8 if needs.max(initial=0) <= MAX_BYTE_COUNT else np.int32))
         self._count = kernels.count_bytes if self._needs.dtype == np.uint8 else kernels.count_integers
-        self._constraints, self.pairs = count, len(pairs)  # `pairs` of a constraint and a filter that holds it
+        self._constraints, self.pairs = count, len(pairs)  # `pairs`: of a constraint and a filter that has it
         of_leaves = np.append(leaves.constraint, np.arange(len(leaves.slot) - shift, count))
         self._list_filters(counted, np.searchsorted(number, np.arange(count + 1)), local, of_leaves)
 
     def _list_filters(
         self, counted: LeafSearch, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
     ) -> None:
-        """Put the filters of each leaf's constraint in a row, with their subscribers if these can have several."""
+        """Store the filters of each leaf's constraint consecutively, with subscribers if these have several filters."""
         filters = filters[runs(starts[of_leaves], starts[of_leaves + 1])]
         offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
         self._subscribers, owners = np.unique(self._owners.subscriber, return_inverse=True)
@@ -105,17 +105,17 @@ class CountingMatcher:
         self._leaves = len(of_leaves)
 
     def __len__(self) -> int:
-        """The number of distinct constraints."""
+        """Return the number of distinct constraints."""
         return self._constraints
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, but the coordinates of regions."""
+        """Bytes of all arrays, without the coordinates of regions."""
         trees = sum(tree.nbytes for _, tree in self._trees)
         return sum(array.nbytes for array in self._arrays) + self._needs.nbytes + self._scalars.nbytes + trees
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
-        """The keys of the subscriptions that a message satisfies: the same as the table's."""
+        """Return the keys of the subscriptions that a message satisfies; equal to the table's answer."""
         rows = self._owners.subscription[self._counted(message, 0)]
         rows.sort()
         if self._several_filters and len(rows) > 1:
@@ -123,9 +123,9 @@ class CountingMatcher:
         return Matches(rows, self._asked._keys)
 
     def match(self, message: Mapping[str, Any]) -> Matches:
-        """The subscribers that a message goes to: the same as the table's.
+        """Return the subscribers that a message goes to; equal to the table's answer.
 
-        Once one filter of a subscriber is full, its others are no longer counted.
+        Once one filter of a subscriber is satisfied, its other filters are no longer counted.
         """
         found = self._counted(message, self._decided)
         rows = self._subscribers[found] if self._decided else self._owners.subscriber[found]
@@ -133,7 +133,7 @@ class CountingMatcher:
         return Matches(rows, self._asked._subscribers)
 
     def _counted(self, message: Mapping[str, Any], decided: int) -> NDArray[np.int64]:
-        """The filters that are full, or the subscribers if so many can be decided; in no order."""
+        """Return the satisfied filters, or with `decided` > 0 the decided subscribers; unordered."""
         checked = self._asked._checked(message)
         scratch = self._scratch()
         count = self._count(
@@ -144,7 +144,7 @@ class CountingMatcher:
         return scratch.out[:count]
 
     def _regions(self, message: Message) -> NDArray[np.int64]:
-        """The spatial constraints that a message satisfies."""
+        """Return the spatial constraints that a message satisfies."""
         found = [tree.match(message.objects[place]) for place, tree in self._trees if place in message.objects]
         return frozen(found[0] if len(found) == 1 else merged(found))
 
@@ -157,7 +157,7 @@ class CountingMatcher:
 
 
 class Counters:
-    """What one thread writes to while it matches."""
+    """Arrays that one thread writes to while it matches."""
 
     __slots__ = ("counters", "decided", "listed", "out", "room")
 
@@ -170,7 +170,7 @@ class Counters:
 
 
 def _without_entries(scalars: Any) -> ScalarIndex:
-    """The constants and records of an index, which filters are not reached through; an empty one for None."""
+    """Return the constants and records of an index, without entries to reach filters; an empty index for None."""
     if scalars is None:
         raw = RawRecords(np.empty((0, 7), np.int64), np.empty((0, 2), np.int64), np.empty(0, np.uint8))
         return pack_scalars(raw, np.empty(0, np.uint8), 0, 0, Regions(np.empty(0), None), None, None)
@@ -179,7 +179,7 @@ def _without_entries(scalars: Any) -> ScalarIndex:
 
 
 def _spatial(level: Level, place: Place) -> Constraints:
-    """All constraints of a level at a place."""
+    """Return all constraints of a level at a slot."""
     parts = []
     tree, checks = level.trees.get(place), level.checks.get(place)
     if isinstance(tree, PackedTree):
@@ -196,10 +196,10 @@ def _spatial(level: Level, place: Place) -> Constraints:
 
 
 def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, NDArray[np.int64], NDArray[np.int64]]:
-    """A tree of the distinct constraints, numbered from `first` on, and the number and filter of each that was given.
+    """Return a tree of the distinct constraints, and for each given constraint its number (from `first`) and filter.
 
-    The tree reports leaves, which are numbered so much higher. Regions are equal if they have the same vertices in the
-    same order, from the same one on.
+    The tree reports leaves, whose numbers are `shift` higher than those of constraints. Regions are equal if they have
+    the same vertices in the same order from the same start.
     """
     boxes = boxes_of(part.column)
     order = np.lexsort((part.masks, *boxes.T))

@@ -1,7 +1,7 @@
-"""CRTree: the constraint R-tree of [SPATIAL], section 4.1, as printed but for the corrected Table 2.
+"""CRTree: the constraint R-tree of [SPATIAL], section 4.1, as printed except for the corrected Table 2.
 
-An R-tree after Guttman that stores constraints: every node holds the box of all regions below it and the list of the
-`disjoint` constraints below it. `PackedTree` is the form that tables use; this one is for comparison.
+An R-tree after Guttman that stores constraints: every node holds the box of all regions below it and a list of the
+`disjoint` constraints below it. Tables use `PackedTree`; this tree is for comparison.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": 0, "linear": 1, "rstar": 2}
-ROOT = 0  # places in the state of a tree, as in kernels/rtree/crtree.py
+ROOT = 0  # position in `state`, as in kernels/rtree/crtree.py
 MAX_HEIGHT = 32
 NOBODY = -1
-FIRST_ROOM = 16
+INITIAL_SLOTS = 16
 
-# For every mask, the relations of boxes in which a constraint must be evaluated.
+# For every mask, the relations of boxes for which a constraint must be evaluated.
 ADMITTED: NDArray[np.uint8] = np.array(
     [np.bitwise_or.reduce(BOX_RELATIONS[[bool(mask >> k & 1) for k in range(8)]]) for mask in range(256)], np.uint8
 )
@@ -36,7 +36,7 @@ ADMITTED.setflags(write=False)
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of a tree in the order in which kernels take them; constraints have slots, nodes have numbers."""
+    """The arrays of a tree in the order of kernel arguments; constraints are numbered by slot, nodes by number."""
 
     boxes: NDArray[np.float64]
     parents: NDArray[np.int32]
@@ -54,7 +54,7 @@ class TreeArrays(NamedTuple):
 
 
 def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
-    """Room for so many constraints and for every node that they can need, those in transit included."""
+    """Return arrays for `slots` constraints and all nodes that they may need, including nodes in transit."""
     nodes = slots // (minimum - 1) + 2 * MAX_HEIGHT
     return TreeArrays(
         boxes=np.empty((nodes, 4)),
@@ -74,12 +74,12 @@ def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
 
 
 def nobody(*shape: int) -> NDArray[np.int32]:
-    """An array of references that lead nowhere."""
+    """Return an array of null references."""
     return np.full(shape, NOBODY, np.int32)
 
 
 class CRTree:
-    """Constraints on one attribute against regions; a message's region or point is matched against all of them.
+    """Constraints on one attribute against regions; matches a message's region or point against all of them.
 
     >>> tree = CRTree()
     >>> tree.insert(7, Relation.OVERLAPS, Region.box(0, 0, 4, 4))
@@ -103,26 +103,26 @@ class CRTree:
     )
 
     def __init__(self, split: Split = "quadratic", minimum: int = 4, maximum: int = 10) -> None:
-        """An empty tree whose nodes, the root excepted, have from `minimum` to `maximum` children."""
+        """Make an empty tree whose nodes, except the root, have `minimum` to `maximum` children."""
         if split not in METHODS:
             raise ValueError(f"split is one of {', '.join(METHODS)}; got {split!r}")
         if not 2 <= minimum <= (maximum + 1) // 2:
             raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
         self.split, self.minimum, self.maximum = split, minimum, maximum
         self.crs: Crs | None = None
-        self._tree = empty_arrays(FIRST_ROOM, minimum, maximum)
-        self._masks = np.zeros(FIRST_ROOM, np.uint8)
-        self._rows = np.zeros(FIRST_ROOM, np.int64)
-        self._places = np.full(FIRST_ROOM, NOBODY, np.int64)  # of a slot's region in the store
+        self._tree = empty_arrays(INITIAL_SLOTS, minimum, maximum)
+        self._masks = np.zeros(INITIAL_SLOTS, np.uint8)
+        self._rows = np.zeros(INITIAL_SLOTS, np.int64)
+        self._places = np.full(INITIAL_SLOTS, NOBODY, np.int64)  # position of each slot's region in the store
         self._slots: dict[int, int] = {}
-        self._free = list(range(FIRST_ROOM))[::-1]
+        self._free = list(range(INITIAL_SLOTS))[::-1]
         self._regions = RegionStore()
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def insert(self, row: int, relations: RelationSet | Relation | int, region: Region) -> None:
-        """Add a constraint, a set of relations (or its mask) to a region; `match` reports it as `row`.
+        """Add a constraint: a set of relations (or its mask) to a region; `match` reports it as `row`.
 
         Takes O(log n), and copies the region's coordinates.
         """
@@ -143,7 +143,7 @@ class CRTree:
         kernels.insert_constraint(*self._tree, slot, self.minimum, METHODS[self.split])
 
     def delete(self, row: int) -> None:
-        """Remove a constraint; takes O(log n) but for nodes that become too small and are put in again."""
+        """Remove a constraint; takes O(log n), plus the reinsertion of nodes that become too small."""
         slot = self._slots.pop(row, None)
         if slot is None:
             raise UnknownKeyError(f"row {row} is not in the tree")
@@ -151,16 +151,16 @@ class CRTree:
         self._tree.slot_heads[slot] = NOBODY
         self._places[slot] = NOBODY
         self._free.append(slot)
-        if len(self._regions) > 2 * len(self) + FIRST_ROOM:
+        if len(self._regions) > 2 * len(self) + INITIAL_SLOTS:
             slots = np.fromiter(self._slots.values(), np.int64, len(self))
             self._regions.keep(self._places[slots])
             self._places[slots] = np.arange(len(slots))
 
     def match(self, value: Region | Point, *, density: float | None = None) -> NDArray[np.int64]:
-        """Rows of the constraints that a message's value satisfies, in order.
+        """Return the rows of the constraints that a message's value satisfies, sorted.
 
-        With a density, constraints that their boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`),
-        which knows no points.
+        With a `density`, constraints that boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`), which
+        does not support points.
         """
         if not isinstance(value, (Region, Point)):
             raise TypeError(f"a CRTree matches a Region or a Point, not a {type(value).__name__}")
@@ -175,7 +175,7 @@ class CRTree:
         return rows
 
     def _relations(self, value: Region | Point, slots: NDArray[np.int32], density: float | None) -> NDArray[np.uint8]:
-        """Relation codes of a value to the regions of some constraints."""
+        """Return the relation codes of `value` to the regions of the constraints `slots`."""
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
@@ -187,12 +187,12 @@ class CRTree:
         return relate(value, column, threads=1)
 
     def search(self, value: Region | Point) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Slots of the constraints that boxes show to hold, and of those that must be evaluated."""
+        """Return the slots of the constraints that boxes show to hold, and of those that must be evaluated."""
         t = self._tree
         if not self._slots:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         decided, candidates = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
-        # A point is apart from a box, on its boundary or inside: the relations that Table 2 asks for hold of it too.
+        # A point is outside a box, on its boundary or inside, so the relations of Table 2 apply to it too.
         box = value.column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
         count, found = kernels.search_constraints(
             box, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
@@ -202,7 +202,7 @@ class CRTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays but the coordinates; they have room for up to twice the constraints."""
+        """Bytes of all arrays without coordinates; they have room for up to twice the constraints."""
         arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions.kernel_arrays()[1:]]
         return sum(array.nbytes for array in arrays)
 
@@ -259,7 +259,7 @@ class CRTree:
         assert sorted(listed) == sorted(slot for part in lists for slot in part), f"the list of node {node} is wrong"
 
     def _listed(self, node: int) -> list[int]:
-        """The `disjoint` constraints of a node, in the order of its list."""
+        """Return the `disjoint` constraints of a node, in the order of its list."""
         t = self._tree
         listed, tail = [int(t.heads[node])], int(t.tails[node])
         if listed[0] == NOBODY:
@@ -281,7 +281,7 @@ class CRTree:
 
 
 class RegionStore:
-    """Regions in flat arrays that grow at their ends, with the edge indexes of large ones."""
+    """Regions in flat arrays that grow at the end, with the edge indexes of large regions."""
 
     __slots__ = ("_arrays", "_sizes")
 
@@ -297,7 +297,7 @@ class RegionStore:
 
     @property
     def arrays(self) -> Arrays:
-        """The regions as a column's arrays: views, good until the store changes."""
+        """The regions as the arrays of a column: views, valid until the store changes."""
         return Arrays(*self._views()[:5])
 
     def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
@@ -309,7 +309,7 @@ class RegionStore:
         return [array[:size] for array, size in zip(self._arrays, self._sizes, strict=True)]
 
     def append(self, region: Region) -> int:
-        """Add a region; returns its place."""
+        """Add a region; return its position."""
         new = list(RegionArray(compact(region.column.arrays)).kernel_arrays())
         old = self.arrays
         new[1], new[2] = new[1][1:] + old.ring_offsets[-1], new[2][1:] + old.region_offsets[-1]
@@ -322,17 +322,17 @@ class RegionStore:
         return len(self) - 1
 
     def keep(self, places: NDArray[np.int64]) -> None:
-        """Keep the regions at these places alone, in this order."""
+        """Keep only the regions at `places`, in that order."""
         self._fill(take(self.arrays, places))
 
 
 def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
-    """The arrays without their names."""
+    """Return the arrays as a list, without names."""
     return list(arrays)
 
 
 def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """The array, or a copy of it twice as long as need be if it is shorter than `size`."""
+    """Return `array`, or a copy at least twice as long if it is shorter than `size`."""
     if size <= len(array):
         return array
     longer = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
@@ -341,7 +341,7 @@ def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def mask_of(relations: RelationSet | Relation | int) -> int:
-    """The mask of a relation or a set; a plain number is a mask already."""
+    """Return the mask of a relation or a set; an integer is already a mask."""
     if isinstance(relations, (Relation, RelationSet)):
         return RelationSet(relations).mask
     return RelationSet.from_mask(index(relations)).mask

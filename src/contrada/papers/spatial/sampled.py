@@ -1,4 +1,4 @@
-"""Algorithm 1 of [SPATIAL]: the relation of two simple polygons from samples of their boundaries."""
+"""Algorithm 1 of [SPATIAL]: approximate the relation of two simple polygons from samples of their boundaries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def relate_sampled(a: RegionArray, b: Regions, density: float, halo: bool = True
 def relate_sampled(a: Regions, b: RegionArray, density: float, halo: bool = True, extra: bool = False) -> Codes: ...
 @checks_arguments
 def relate_sampled(a: Regions, b: Regions, density: float, halo: bool = True, extra: bool = False) -> Relation | Codes:
-    """The relation of a to b as Algorithm 1 of [SPATIAL] approximates it; `relate` is exact, and faster.
+    """Return the relation of `a` to `b` as Algorithm 1 of [SPATIAL] approximates it; `relate` is exact, and faster.
 
-    Boundaries are sampled at `density` points per unit of length: on a boundary of length l all n end points
-    and another l * density - n, or with `extra` l * density besides the end points. With `halo` a sample
-    meets the other boundary if it is closer to it than half its shortest gap to its neighbours. Regions are
-    simple polygons; columns broadcast as in `relate`. Takes O(l * density * n) per pair.
+    Boundaries are sampled at `density` points per unit of length: on a boundary of length l all n end points and
+    l * density - n others, or with `extra` l * density others. With `halo` a sample meets the other boundary if it is
+    closer to it than half its shortest gap to its neighbours. Regions are simple polygons; columns broadcast as in
+    `relate`. Takes O(l * density * n) per pair.
 
     >>> relate_sampled(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6), density=1.0)
     <Relation.OVERLAPS: 2>
@@ -49,7 +49,7 @@ def relate_sampled(a: Regions, b: Regions, density: float, halo: bool = True, ex
 def fill_sampled(
     a: RegionArray, b: RegionArray, density: float, halo: bool, extra: bool, boxes_first: bool, out: Codes
 ) -> None:
-    """Fill out with relation codes; `boxes_first` compares boxes before sampling, as the paper does not."""
+    """Fill `out` with relation codes; `boxes_first` compares boxes before sampling, which the paper does not do."""
     if not (math.isfinite(density) and density >= 0):
         raise RegionError(f"the density is {density}; need a finite number of points per unit, zero or more")
     for column in (a, b):
