@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import IDENTIFIERS, ROWS, OpenFile, Rejected, files_of, opened, suffix_format, unpacked
+from contrada.formats.records import (
+    IDENTIFIERS,
+    TABLE_FORMATS,
+    OpenFile,
+    Rejected,
+    files_of,
+    opened,
+    suffix_format,
+    unpacked,
+)
 from contrada.geometry import Rejection
 
 FULL = 2048  # messages in a batch
@@ -71,7 +80,7 @@ class Intake:
             format = self._reading.format or suffix_format(file)
             with _stream(Path(file), self.flush) as stream, opened(unpacked(stream, file), format) as ready:
                 self.position = _position(stream)
-                if self._by_rows and ready.format in ROWS:
+                if self._by_rows and ready.format in TABLE_FORMATS:
                     self._read_rows(ready)
                 else:
                     self._read_each(ready)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contrada.errors import FormatError
-from contrada.formats.records import PEEKED, guess_format
+from contrada.formats.records import PEEK_BYTES, guess_format
 
 PARQUET, LINES, GIS = "parquet", "ndjson", "gis"
 SUFFIXES = {
@@ -80,7 +80,7 @@ def _file(path: Path) -> File:
     head = b""
     if path.is_file():
         with path.open("rb") as file:
-            head = file.read(PEEKED)
+            head = file.read(PEEK_BYTES)
     if suffix in JSON_SUFFIXES:
         guessed = guess_format(head) if head.strip() else "json"  # an empty file is invalid JSON
         return File(str(path), guessed if guessed in JSON_FORMATS else GIS, size)

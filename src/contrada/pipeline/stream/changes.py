@@ -26,7 +26,7 @@ from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.apart import run_apart
 
 ACTIONS = ("subscribe", "unsubscribe")
-JSON, ROWS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
+JSON_FORMATS, TABLE_FORMATS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
 Name = str | int
 
 
@@ -111,7 +111,7 @@ class DirectoryChanges:
                 raise FormatError("it cannot be read")
             with opened(io.BytesIO(data), SUFFIXES.get(PurePosixPath(name).suffix.lower())) as ready:
                 format = ready.format
-            if format in ROWS:
+            if format in TABLE_FORMATS:
                 return read_apart(data, source)
             records.extend(read_changes(io.BytesIO(data), source))
         except Exception as error:  # a bad file must not end the stream
@@ -173,7 +173,7 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
     with opened(stream, SUFFIXES.get(PurePosixPath(source).suffix.lower())) as ready:
         if ready.format == "cap":
             raise FormatError("CAP alerts are messages, not changes of subscriptions")
-        if ready.format not in JSON:
+        if ready.format not in JSON_FORMATS:
             yield from _rows(ready.stream, ready.format, source)
             return
         for record in json_records(ready.stream, ready.format):
