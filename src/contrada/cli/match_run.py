@@ -30,7 +30,7 @@ from contrada.matching.census import Census
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """What to match, and where answers go."""
+    """The parameters of a run: messages, subscriptions, output and limits."""
 
     messages: Path
     reading: MessageOptions

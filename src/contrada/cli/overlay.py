@@ -25,7 +25,7 @@ app.command(help=overlay_show.SHOW)(overlay_show.show)
 
 
 class Split(StrEnum):
-    """How a node with too many children is split."""
+    """Methods to split a node with too many children."""
 
     quadratic = "quadratic"
     linear = "linear"
@@ -33,14 +33,14 @@ class Split(StrEnum):
 
 
 class Choose(StrEnum):
-    """How a new peer descends the tree."""
+    """Methods by which a new peer descends the tree."""
 
     r = "r"
     rstar = "rstar"
 
 
 class Cover(StrEnum):
-    """Which peer holds a node."""
+    """Rules for the peer that holds a node."""
 
     mbr = "mbr"
     own = "own"

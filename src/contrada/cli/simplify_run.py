@@ -30,7 +30,7 @@ BLOCK_ROWS = 1 << 16  # rows of a table written together
 
 @dataclass(frozen=True)
 class SimplifyPlan:
-    """What to simplify, and where the result goes."""
+    """The parameters of a run: subscriptions, output and report."""
 
     asking: Asking
     across: bool = False

@@ -27,7 +27,7 @@ POLL_SECONDS = 0.5  # seconds
 
 
 class StreamPlan(NamedTuple):
-    """What to match, how, and where answers go."""
+    """The parameters of a stream: messages, subscriptions, changes, output and trigger."""
 
     messages: str
     asking: Asking | None

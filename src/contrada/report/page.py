@@ -163,8 +163,9 @@ def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
     messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
     return (
         f"Drawn: {regions} and {messages}, chosen by a hash of their ids. Subscriptions that the drawn messages "
-        f"matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each message; those that name no region are not drawn. "
-        "Outlines are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel or two fingers."
+        f"matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each message; those that name no region are not "
+        "drawn. Outlines are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel "
+        "or two fingers."
     )
 
 

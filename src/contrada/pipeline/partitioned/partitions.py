@@ -105,7 +105,7 @@ class PartitionedArtifact(NamedTuple):
 
     @property
     def has_shared(self) -> bool:
-        """True if a subscription has filters in several partitions."""
+        """Return True if a subscription has filters in several partitions."""
         return any(part.first_shared < part.artifact.subscriptions for part in self.partitions)
 
 
