@@ -111,8 +111,7 @@ def _end_java() -> None:
     """End Java, with all Spark jobs.
 
     Py4J has one connection per thread, and an interrupted one still has an answer to come, which the next call would
-    take
-    for its own. When Java is gone, calls fail at once.
+    take for its own. When Java is gone, calls fail at once.
     """
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     process = getattr(getattr(context, "_gateway", None), "proc", None)

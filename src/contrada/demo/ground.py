@@ -1,8 +1,8 @@
 """Generate parcels and buildings of a synthetic district: streets, blocks, terraces, courtyards; edges are shared.
 
 Every block is a lattice of 7 by 7 vertices: two rows of six parcels, and in each row three strips from the street to
-the middle of the block. Parcels and terraced houses take their corners from the lattice, so shared vertices are
-equal to the last bit.
+the middle of the block. Parcels and terraced houses take their corners from the lattice, so shared vertices are equal
+to the last bit.
 """
 
 from __future__ import annotations

@@ -117,8 +117,7 @@ def circle_of(text: str) -> Region:
 
     If the sides were great circles, they would touch the circle on a sphere. They are straight lines in longitude and
     latitude, which run nearer to the equator, so the radius is first widened by more than that difference. The sphere
-    has
-    the least radius of curvature of the ellipsoid.
+    has the least radius of curvature of the ellipsoid.
 
     >>> [round(bound, 3) for bound in circle_of("0,0 111.2").bounds]
     [-1.006, -1.006, 1.006, 1.006]

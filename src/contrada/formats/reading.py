@@ -51,8 +51,7 @@ def read_messages(
 
     The default `format` follows from the suffix or the first bytes. `times` names attributes whose text is a timestamp,
     `zones` resolves the codes of CAP areas (a mapping, or a file for `read_zones`); for the rest see `Spatial`. A
-    missing
-    file is an OSError; a damaged one is rejected like a bad line.
+    missing file is an OSError; a damaged one is rejected like a bad line.
 
     >>> import io
     >>> found = read_messages(io.BytesIO(b'{"size": 3}\\nsize: 4\\n'))

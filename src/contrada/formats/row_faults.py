@@ -20,8 +20,7 @@ def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = (
     """Return why rows of an Arrow table cannot be subscriptions of a template that uses all columns but `NAMES`.
 
     A geometry column holds regions or points, as in `kinds`; columns missing from `kinds` are added by their first
-    rows.
-    `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
+    rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
 
     >>> import pyarrow as pa
     >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})

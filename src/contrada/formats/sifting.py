@@ -35,8 +35,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     """Sift an Arrow column of WKB or GeoArrow according to `spatial`; nulls are rejected, too.
 
     `crs` is the CRS of the column; a row whose SRID names another is rejected, unless all are reprojected. Whole
-    columns
-    are reprojected at once; points and lines are buffered one by one.
+    columns are reprojected at once; points and lines are buffered one by one.
 
     >>> import pyarrow as pa
     >>> squares = pa.chunked_array([[Region.box(0, 0, 1, 1).to_wkb(), None]])

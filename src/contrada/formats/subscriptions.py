@@ -132,9 +132,8 @@ def read_subscription_table(
     """Read the rows of a GeoJSON collection, GeoParquet, Parquet or any other format for a template.
 
     `key` and `subscriber` name the attributes of keys and subscribers; they may be absent. A row is rejected if a
-    column
-    of the template has no value, a bad one, one of another kind than earlier rows, or a pattern that is too long; if it
-    lacks a key that other rows have; or if an earlier row has its key.
+    column of the template has no value, a bad one, one of another kind than earlier rows, or a pattern that is too
+    long; if it lacks a key that other rows have; or if an earlier row has its key.
     """
     wanted = [*template_columns(template), "key", "subscriber"]
     if crs is None and to_crs is None and buffer is None and not times:

@@ -1,7 +1,7 @@
 """Cache of artifacts on an executor's machine: each is fetched once per host and mapped by all Python workers.
 
-`<cache>/tables/<digest>/` is a verified copy. A process holds `<digest>.lock` while it makes or checks the copy.
-A process that has the table open holds a shared lock on `<digest>.use`, whose mtime is the time of the last use.
+`<cache>/tables/<digest>/` is a verified copy. A process holds `<digest>.lock` while it makes or checks the copy. A
+process that has the table open holds a shared lock on `<digest>.use`, whose mtime is the time of the last use.
 """
 
 from __future__ import annotations

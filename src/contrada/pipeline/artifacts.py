@@ -1,8 +1,8 @@
 """Artifacts: compiled tables in storage that driver and executors share, named by the digest of their content.
 
-`<artifacts>/<digest>/` holds the files of a saved table and `artifact.json`, the facts that planning needs.
-The directory is written under a temporary name and renamed; in a store without rename, `artifact.json` is written
-last. So an artifact is either complete or absent, and two writers of the same table do not disturb each other.
+`<artifacts>/<digest>/` holds the files of a saved table and `artifact.json`, the facts that planning needs. The
+directory is written under a temporary name and renamed; in a store without rename, `artifact.json` is written last. So
+an artifact is either complete or absent, and two writers of the same table do not disturb each other.
 """
 
 from __future__ import annotations

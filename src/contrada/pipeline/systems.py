@@ -1,8 +1,8 @@
 """Coordinate reference systems (CRS) of Spark columns, from the metadata of a field or of its GeoParquet files.
 
-A column of a DataFrame is in the CRS that its field names (`with_crs`), else in the CRS named by the GeoParquet
-files that it comes from unchanged. Rows of WKB may name theirs by an SRID. A column without any has an unknown CRS,
-which is compatible with every other.
+A column of a DataFrame is in the CRS that its field names (`with_crs`), else in the CRS named by the GeoParquet files
+that it comes from unchanged. Rows of WKB may name theirs by an SRID. A column without any has an unknown CRS, which is
+compatible with every other.
 """
 
 from __future__ import annotations

@@ -55,10 +55,9 @@ def write_report(
     Takes the tables of a run: messages (message_id, attributes, geometry as WKB or GEOMETRY), subscriptions (key,
     subscriber, filter and, if present, geometry; else the regions in the filters are drawn), matches (message_id,
     subscriber, key; without key, subscribers are counted), rejected (message_id, reason), quarantine (file, row,
-    reason)
-    and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as subscriptions). `seconds`
-    of
-    the run, or of its stages by name, give the rates: those of the stage `match` if there is one, else of all stages.
+    reason) and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as subscriptions).
+    `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there is one, else of
+    all stages.
 
     All numbers are computed in Spark. The map is a sample, as the page says; a page is never much larger than three
     megabytes.

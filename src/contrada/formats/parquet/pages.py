@@ -1,8 +1,8 @@
 """Compute the decoded sizes of Parquet columns from the headers of their pages.
 
-The footer of a Parquet file states sizes of columns, but nothing checks them: Arrow allocates the size that each
-page header declares. This module walks these headers without decompressing anything. As in Arrow's reader, a column
-ends with its last value or its last byte.
+The footer of a Parquet file states sizes of columns, but nothing checks them: Arrow allocates the size that each page
+header declares. This module walks these headers without decompressing anything. As in Arrow's reader, a column ends
+with its last value or its last byte.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def answers_of(
     """Match slices of messages; yield the first message and the answer of each. The first slice has `size` messages."""
     start = 0
     while start < messages.num_rows:
-        part = messages.slice(start, min(size, messages.num_rows - start))  # Arrow clips no empty table
+        part = messages.slice(start, min(size, messages.num_rows - start))  # Arrow clips no table without columns
         answer = answer_of(table, part, by)
         yield start, answer
         start += part.num_rows

@@ -67,12 +67,11 @@ def compile(
 ) -> Compiled:
     """Compile rows of `key, subscriber, filter`, or of the columns of a `template`, into an artifact.
 
-    A key defaults to the number of its row, counted over the partitions in order; a subscriber defaults to the key.
-    Bad rows are set aside and the rest compile. The plan "broadcast" builds one table in one task, which must fit into
-    a
+    A key defaults to the number of its row, counted over the partitions in order; a subscriber defaults to the key. Bad
+    rows are set aside and the rest compile. The plan "broadcast" builds one table in one task, which must fit into a
     worker's memory; "partitioned" puts every filter into one of about `partitions` tables; "auto" decides by the size
-    of
-    the rows. No row passes through the driver. Partitions are balanced by `messages`, too, a sample of those expected.
+    of the rows. No row passes through the driver. Partitions are balanced by `messages`, too, a sample of those
+    expected.
     """
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession

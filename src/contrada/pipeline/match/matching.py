@@ -105,8 +105,7 @@ def match(
 
     Subscriptions are rows, which are compiled first (see `compile`), or the result of an earlier `compile`. Every plan
     gives the answer of `ForwardingTable.match_many`; two messages with one id are two messages. A message in another
-    CRS
-    than the subscriptions is rejected; see `with_crs` for the CRS of a column. With partitions, messages are routed
+    CRS than the subscriptions is rejected; see `with_crs` for the CRS of a column. With partitions, messages are routed
     during this call.
     """
     if plan not in ("auto", "broadcast", "partitioned"):

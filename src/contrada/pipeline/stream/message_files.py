@@ -38,9 +38,8 @@ class MessageFiles:
 
     `format` is "ndjson" (lines of JSON, also in .gz and .zst files) or "parquet". `id` names the attribute or column
     that identifies a message; the default is the first of `message_id`, `id`, `identifier` and `ce.id`. `schema` is
-    that
-    of Parquet files; by default the first readable file gives the columns, and the checkpoint keeps them. `options` are
-    those of Spark's file source, such as `maxFilesPerTrigger`.
+    that of Parquet files; by default the first readable file gives the columns, and the checkpoint keeps them.
+    `options` are those of Spark's file source, such as `maxFilesPerTrigger`.
     """
 
     def __init__(

@@ -2,10 +2,9 @@
 
 `<checkpoint>/contrada/` holds `stream.json` (id of the stream), `driver.json` (the driver that runs it),
 `versions/<v>.json`, `segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n),
-`artifacts/<digest>/` (compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table
-and the segments after it. Compaction merges both into a new table, in a task. More than `MAX_SEGMENT_RECORDS` changes
-at once become
-a new table in the driver, without a segment, while batches go on.
+`artifacts/<digest>/` (compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and
+the segments after it. Compaction merges both into a new table, in a task. More than `MAX_SEGMENT_RECORDS` changes at
+once become a new table in the driver, without a segment, while batches go on.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ class Versions:
     """The versions of one stream, in its driver. Not thread-safe, apart from its own background threads.
 
     `check` raises for attributes that messages cannot have; `compact` makes a table of a version. If two drivers use
-    one
-    checkpoint, the later one continues, and the other raises before its next batch or output.
+    one checkpoint, the later one continues, and the other raises before its next batch or output.
     """
 
     def __init__(
