@@ -122,7 +122,7 @@ def test_filters_that_can_never_match_are_worth_a_warning(text, told):
 
 
 def test_warnings_of_a_file_say_where_and_whose(tmp_path, monkeypatch):
-    monkeypatch.setattr(conflicts, "AT_ONCE", 2)
+    monkeypatch.setattr(conflicts, "BATCH_FILTERS", 2)
     path = tmp_path / "s.ndjson"
     rows = [
         {"key": 7, "filter": "x > 3 AND x < 3"},

@@ -103,7 +103,7 @@ def test_by_subscriber(files):
 
 @pytest.mark.parametrize("full", [1, 3])
 def test_batches_of_any_size(files, monkeypatch, full):
-    monkeypatch.setattr(intake, "FULL", full)
+    monkeypatch.setattr(intake, "BATCH_MESSAGES", full)
     assert matches(run(*files)) == MATCHES
 
 
@@ -320,7 +320,7 @@ def test_a_damaged_file_gives_what_can_be_had(files, tmp_path):
 
 
 def test_many_reasons_are_bounded(files, monkeypatch):
-    monkeypatch.setattr(rejections, "KEPT", 3)
+    monkeypatch.setattr(rejections, "MAX_DISTINCT_REASONS", 3)
     lines = [*(" " + "[" * k + "}" for k in range(1, 9)), "2", '"x"', "nul"]
     result = run("-", files[1], input="\n".join(['{"severity": 9}', *lines]))
     assert f"{len(lines)} rejected" in result.stderr

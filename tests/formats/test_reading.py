@@ -131,7 +131,7 @@ def test_a_collection_on_a_line_is_rejected():
 
 
 def test_a_line_without_end(monkeypatch):
-    monkeypatch.setattr(records, "LONGEST", 100)
+    monkeypatch.setattr(records, "MAX_LINE_BYTES", 100)
     found = read(b'{"n": 1}\n{"n": "' + b"x" * 1000 + b'"}\n{"n": 2}', format="ndjson")
     assert [item.number for item in found] == [1, 2, 3]
     assert "more than 100 bytes" in found[1].reason

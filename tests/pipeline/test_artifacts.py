@@ -216,7 +216,7 @@ def test_copies_unused_for_long_are_removed_but_none_in_use(tmp_path, root):
     opened = [tables.open_copy(artifact, root) for artifact in made]
     for each in opened[1:]:
         each.use.close()
-    week = tables.KEPT_SECONDS
+    week = tables.MAX_UNUSED_SECONDS
     for artifact, age in zip(made, (week + 60, week + 60, week - 60, 0), strict=True):
         os.utime(root / f"{artifact.digest}.use", (now - age, now - age))
     tables.remove_unused(root, now)
@@ -230,7 +230,7 @@ def test_copies_that_take_too_much_room_are_removed_the_longest_unused_first(tmp
     for age, artifact in enumerate(made):
         tables.open_copy(artifact, root).use.close()
         os.utime(root / f"{artifact.digest}.use", (time.time() + age, time.time() + age))
-    monkeypatch.setattr(tables, "KEPT_BYTES", 2 * tables._size(root / made[0].digest) + 50)
+    monkeypatch.setattr(tables, "MAX_CACHE_BYTES", 2 * tables._size(root / made[0].digest) + 50)
     tables.remove_unused(root)
     assert [(root / artifact.digest).exists() for artifact in made] == [False, True, True]
 
@@ -238,7 +238,7 @@ def test_copies_that_take_too_much_room_are_removed_the_longest_unused_first(tmp
 def test_a_process_keeps_a_few_tables_open(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
     monkeypatch.setattr(tables, "_OPEN", type(tables._OPEN)())
-    made = [pipeline.publish(some_table(k), tmp_path / "artifacts") for k in range(tables.OPEN_TABLES + 1)]
+    made = [pipeline.publish(some_table(k), tmp_path / "artifacts") for k in range(tables.MAX_OPEN_TABLES + 1)]
     first = tables.opened(made[0])
     assert tables.opened(made[0]) is first
     for artifact in made[1:]:

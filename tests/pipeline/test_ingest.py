@@ -311,7 +311,7 @@ def test_how_files_are_cut_does_not_matter(spark, tmp_path, monkeypatch):
     write_collection(rows, tmp_path / "b.geojson")
     write_gis([{**row, "geometry": shapely.MultiPolygon([row["geometry"]])} for row in rows], tmp_path / "c.gpkg")
     monkeypatch.setattr(survey, "LINE_BYTES", 1500)
-    monkeypatch.setattr(pieces, "FEATURES", 7)
+    monkeypatch.setattr(pieces, "TASK_FEATURES", 7)
     monkeypatch.setattr(pieces, "DOCUMENT_BYTES", 5000)
     found = pipeline.ingest(spark, tmp_path)
     wanted = [
@@ -358,7 +358,7 @@ def test_geometry_of_any_srid(spark):
 
 
 def test_parquet_that_spark_refuses(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "FEATURES", 7)
+    monkeypatch.setattr(pieces, "TASK_FEATURES", 7)
     shapes = [BOW_TIE if k % 10 == 3 else shapely.box(k, 0, k + 1, 1) for k in range(50)]
     times = pa.array(range(50), pa.timestamp("ns"))
     table = pa.table({"id": range(50), "at": times, "geometry": pa.array(shapely.to_wkb(np.array(shapes)))})

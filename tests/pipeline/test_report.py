@@ -369,7 +369,7 @@ def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path)
     }
     path = write_report(tmp_path / "report.html", **tables, title="Large")
     page = path.read_text(encoding="utf-8")
-    assert path.stat().st_size < report.LARGEST
+    assert path.stat().st_size < report.MAX_PAGE_BYTES
     assert "Drawn: 2,500 of 3,200 subscriptions and 300 of 3,000 messages" in page
     assert cards(Parsed(page))["Matches"] == "60,000"
 
@@ -377,7 +377,7 @@ def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path)
 @pytest.mark.slow
 def test_a_page_that_is_too_large_shows_less(run, page, tmp_path, monkeypatch):
     limit = len(page.encode()) - 5_000
-    monkeypatch.setattr(report, "LARGEST", limit)
+    monkeypatch.setattr(report, "MAX_PAGE_BYTES", limit)
     path = write_report(tmp_path / "report.html", **run.tables, title="Smaller")
     assert path.stat().st_size <= limit
     drawn = re.search(r"Drawn: (\d+) of 30 subscriptions and (\d+) of 40 messages", path.read_text(encoding="utf-8"))

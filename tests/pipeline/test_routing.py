@@ -12,7 +12,7 @@ from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline.partitioned.layouts import layout_of
 from contrada.pipeline.partitioned.matching import first_tasks, routing, task_counts
 from contrada.pipeline.partitioned.routing import match_routed, route_batches
-from contrada.pipeline.partitioned.scanning import LARGEST, sample_batches
+from contrada.pipeline.partitioned.scanning import LARGEST_BOXES, sample_batches
 from contrada.pipeline.partitioned.sizing import too_large
 from contrada.pipeline.partitioned.splitting import split
 
@@ -61,7 +61,7 @@ def test_one_filter_that_matches_everything_is_seen_among_many(tmp_path):
     lists = pa.ListArray.from_arrays(pa.array(np.arange(len(boxes) + 1, dtype=np.int32)), heads)
     sample = pa.Table.from_batches(sample_batches(iter([pa.record_batch([lists], ["heads"])]), 0))
     weights = np.asarray(sample.column("weight"))
-    assert np.count_nonzero(weights == 0) == LARGEST + 1  # and the row of those that may be anywhere
+    assert np.count_nonzero(weights == 0) == LARGEST_BOXES + 1  # and the row of those that may be anywhere
     assert weights.sum() == pytest.approx(50_000)
     layout = layout_of(sample, 8)
     assert layout.wide == (8, 1)

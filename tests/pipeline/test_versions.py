@@ -160,7 +160,7 @@ def test_of_two_drivers_the_later_goes_on(home):
 
 
 def test_very_many_changes_are_a_table(home, monkeypatch):
-    monkeypatch.setattr(versions, "MANY", 3)
+    monkeypatch.setattr(versions, "MAX_SEGMENT_RECORDS", 3)
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"), {"key": "bad", "filter": "size >"})
     driver = home.driver()
     version = driver.of_batch(0)
@@ -185,7 +185,7 @@ def test_very_many_changes_are_a_table(home, monkeypatch):
 
 
 def test_batches_go_on_while_very_many_changes_are_applied(home, monkeypatch):
-    monkeypatch.setattr(versions, "MANY", 3)
+    monkeypatch.setattr(versions, "MAX_SEGMENT_RECORDS", 3)
     driver = home.driver()
     driver.of_batch(0)
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
@@ -205,7 +205,7 @@ def test_batches_go_on_while_very_many_changes_are_applied(home, monkeypatch):
 
 
 def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, monkeypatch):
-    monkeypatch.setattr(versions, "MANY", 3)
+    monkeypatch.setattr(versions, "MAX_SEGMENT_RECORDS", 3)
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
     driver = home.driver()
 
@@ -267,7 +267,7 @@ def test_what_was_begun_and_not_ended_is_removed(home):
 
 
 def test_executors_are_told_of_the_last_tables_that_went(home, monkeypatch):
-    monkeypatch.setattr(versions, "RETIRED", 3)
+    monkeypatch.setattr(versions, "MAX_RETIRED_TABLES", 3)
     driver = home.driver(compact_after=1)
     for number in range(6):
         home.change(f"{number}.ndjson", *subscribed(f"k{number}"))

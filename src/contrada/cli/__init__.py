@@ -1,1 +1,1 @@
-"""The command line: `contrada`, one file per command."""
+"""The command line `contrada`, one file per command."""

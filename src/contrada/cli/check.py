@@ -1,4 +1,4 @@
-"""`contrada check`: what a filter means, and what is wrong with it or with a file of subscriptions."""
+"""`contrada check`: show what a filter means, and find faults in a filter or a file of subscriptions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from contrada.formats.records import Rejected
     from contrada.formats.subscription_rows import SubscriptionTable
 
-# Bare words of ours that OGC uses for more: the word, the union that OGC means, and where the word is false.
-STRICT = {
+# Words that OGC uses in a wider sense: our word, OGC's union of relations, and where our word is false.
+STRICT_WORDS = {
     Relation.CONTAINS: ("contains", "S_CONTAINS", "boundaries touch (covers)"),
     Relation.COVERS: ("covers", "S_CONTAINS", "boundaries do not touch (contains)"),
     Relation.INSIDE: ("inside", "S_WITHIN", "boundaries touch (covered_by)"),
@@ -36,13 +36,13 @@ STRICT = {
 HELP = """\
 Show what a filter in CQL2 means: the filters it becomes, each on a line.
 
-FILTER is text, JSON, @FILE or - for standard input. The word contains is strict here, and so are covers, inside and \
-covered_by: each is one of eight relations that exclude each other. What OGC calls contains is S_CONTAINS, and what it \
-calls within is S_WITHIN; where such a word stands a note says so. A filter that no message can satisfy is worth a \
-warning, which names the two constraints that exclude each other.
+FILTER is text, JSON, @FILE or - for standard input. contains, covers, inside and covered_by are strict: each is one \
+of eight relations that exclude each other. OGC's contains is S_CONTAINS, OGC's within is S_WITHIN; a note says so if \
+a filter has one of the strict words. A filter that no message can satisfy gives a warning, which names the two \
+constraints that exclude each other.
 
 \b
-What does it become?
+Show the filters of a query:
   contrada check "NOT (kind = 'storm' OR severity < 3) AND overlaps(area, BBOX(0, 0, 4, 4))"
 From a file, as CQL2 JSON:
   contrada check @filter.cql2 --json
@@ -53,9 +53,9 @@ The rows of a file for a template:
 
 \b
 Exit codes:
-  0  all is good; warnings do not count
+  0  no errors; there may be warnings
   1  the filter does not parse, or a subscription is bad
-  2  it could not run: usage, a file that is not there
+  2  could not run: wrong usage, missing file
 """
 
 
@@ -67,11 +67,15 @@ def check(
     file: Annotated[
         Path | None, typer.Option("--file", help="Check a file of subscriptions; - for standard input.")
     ] = None,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="The format of the file; else told.")] = None,
-    template: Annotated[str | None, typer.Option(help="What every row of the file asks.")] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="Format of the file; default: by suffix or first bytes.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(help="CQL2 filter for every row of the file; $name is the value of column name.")
+    ] = None,
     key: Annotated[str, typer.Option(help="With --template: the column of keys.")] = "key",
 ) -> None:
-    """Check a filter or a file; HELP says it to people."""
+    """Check a filter or a file; the help text is HELP."""
     if (filter is None) == (file is None):
         raise typer.BadParameter("name a filter, or a file of subscriptions with --file")
     with errors_told():
@@ -82,7 +86,7 @@ def check(
 
 
 def check_filter(text: str, as_json: bool) -> int:
-    """Print what a filter becomes; returns the exit code."""
+    """Print the filters of a query; return the exit code."""
     from contrada.cql2 import parse, to_json
 
     try:
@@ -105,7 +109,7 @@ def check_filter(text: str, as_json: bool) -> int:
 
 
 def warnings(predicate: Predicate) -> Iterator[str]:
-    """Which filters can never match, whatever rows a template is given.
+    """Yield a warning for each filter that can never match, whatever the rows of a template.
 
     >>> from contrada import parse
     >>> list(warnings(parse("severity >= 5 AND severity < 3 AND area = $area")))
@@ -117,7 +121,7 @@ def warnings(predicate: Predicate) -> Iterator[str]:
 
 
 def _never(predicate: Predicate) -> dict[int, str]:
-    """The filters that can never match, by their numbers from 1 on, as far as columns of a template do not matter."""
+    """Return the filters that can never match, by number from 1, and why; constraints with columns are ignored."""
     from contrada.cli.conflicts import never_satisfied
 
     fixed = ((k, [one for one in part if not one.columns]) for k, part in enumerate(predicate, 1))
@@ -125,7 +129,7 @@ def _never(predicate: Predicate) -> dict[int, str]:
 
 
 def notes(predicate: Predicate) -> Iterator[str]:
-    """What those who know OGC's words should know about these filters.
+    """Yield notes on words that mean something else in OGC's standards.
 
     >>> from contrada import parse
     >>> [note.partition(":")[0] for note in notes(parse("contains(area, POINT(1 2)) AND NOT S_WITHIN(a, POINT(1 2))"))]
@@ -133,20 +137,20 @@ def notes(predicate: Predicate) -> Iterator[str]:
     """
     found = {strict for part in predicate for one in part if (strict := _strict_relation(one)) is not None}
     for relation in sorted(found):
-        word, union, not_there = STRICT[relation]
+        word, union, not_there = STRICT_WORDS[relation]
         yield f"note: {word} is strict, false where {not_there} or regions are equal; OGC's word for all is {union}"
 
 
 def _strict_relation(constraint: Constraint) -> Relation | None:
-    """The one relation of the four that a constraint asks for, or asks not to be."""
+    """Return the relation of STRICT_WORDS that a constraint tests or excludes, or None."""
     if constraint.kind is None or isinstance(constraint.operator, str):
         return None
     asked = constraint.relations
-    return next((one for one in STRICT if asked in (one | one, ~one)), None)
+    return next((one for one in STRICT_WORDS if asked in (one | one, ~one)), None)
 
 
 class Warned(NamedTuple):
-    """A filter that no message satisfies: where, whose, which of how many from 1 on, and why."""
+    """A filter that no message satisfies: its place, key, number among the filters of its subscription, and reason."""
 
     source: str
     unit: str
@@ -163,13 +167,13 @@ class Warned(NamedTuple):
 
 
 class ItemLines:
-    """The lines on which the items of JSON files begin; of other files numbers stay what they are."""
+    """The first lines of the items of JSON files; numbers in other files are returned unchanged."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[int]] = {}
 
     def of(self, source: str, unit: str, number: int) -> int:
-        """The line of an item, from 1 on; the number itself if it is a line or a row."""
+        """Return the line of an item, counted from 1; the number itself if it is a line or a row."""
         if unit != "item" or not Path(source).is_file():
             return number
         if source not in self._known:
@@ -193,7 +197,7 @@ def _lines_of_items(source: str) -> list[int]:
 
 
 def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
-    """Print each bad subscription of a file and each filter that can never match; returns the exit code."""
+    """Print each bad subscription of a file and each filter that can never match; return the exit code."""
     good, bad, never = 0, 0, 0
     lines = ItemLines()
     for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
@@ -213,8 +217,8 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
 
 
 def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
-    """Of each subscription a rejection, or 1; warnings now and then, and at last notes."""
-    from contrada.cli.conflicts import AT_ONCE, is_doubtful, never_satisfied
+    """Yield a rejection or 1 for each subscription, warnings in between, and notes at the end."""
+    from contrada.cli.conflicts import BATCH_FILTERS, is_doubtful, never_satisfied
     from contrada.cli.subscribing import Asking, parsed_subscriptions
     from contrada.formats.records import Rejected
 
@@ -229,7 +233,7 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
         for part, asked in enumerate(item.predicate, 1):
             if is_doubtful(asked):
                 doubtful.append(((item.source, item.unit, item.number, item.key, part, len(item.predicate)), asked))
-        if len(doubtful) >= AT_ONCE:
+        if len(doubtful) >= BATCH_FILTERS:
             yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
             doubtful.clear()
         yield 1
@@ -238,7 +242,7 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
 
 
 def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
-    """Of each row for a template a rejection, and the number of the others; then warnings, and at last notes."""
+    """Yield a rejection for each bad row of a template, the number of good rows, warnings, and notes."""
     from contrada.cql2 import parse
     from contrada.formats.subscriptions import read_subscription_table
 
@@ -252,7 +256,7 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 
 
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
-    """Warnings of what the values of rows make of a template; what no row can help is told once, of the template."""
+    """Yield warnings for rows whose values make a filter impossible; faults of the template itself are left out."""
     from contrada.cli.conflicts import never_satisfied, undecided
     from contrada.formats.template_instances import Instances
 
@@ -273,7 +277,7 @@ def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warn
 
 
 def _text(filter: str) -> str:
-    """The filter itself, or what a file or standard input holds."""
+    """Return the filter itself, or the content of a file or of standard input."""
     try:
         if filter == "-":
             return sys.stdin.buffer.read().decode().strip()

@@ -1,4 +1,4 @@
-"""Filters that no message satisfies, found among many."""
+"""Find filters that no message satisfies, among many."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from contrada.simplify.conjunctions import learn_filters, reduced
 from contrada.simplify.interning import Ground
 from contrada.simplify.simplification import conflict_in
 
-AT_ONCE = 10_000  # filters that are decided together
-SHOWN = 80  # characters of a constraint: regions are long
+BATCH_FILTERS = 10_000  # decided together
+MAX_CONSTRAINT_LENGTH = 80  # characters of a constraint: regions are long
 Owner = TypeVar("Owner")
 
 
 def never_satisfied(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[tuple[Owner, str]]:
-    """Whose filters no message satisfies, and why, in order.
+    """Yield the owners of filters that no message satisfies, and why, in order.
 
-    Filters that name each attribute once are decided by a look at their constraints. Of the others regions relate in
+    A filter that names each attribute once is decided by its constraints alone. For the others, regions are related in
     bulk.
 
     >>> from contrada import parse
@@ -32,16 +32,16 @@ def never_satisfied(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[tuple[O
     held: list[tuple[Owner, Filter]] = []
     for owner, part in filters:
         held.extend([(owner, part)] if is_doubtful(part) else [])
-        if len(held) >= AT_ONCE:
+        if len(held) >= BATCH_FILTERS:
             yield from _decided(held)
             held = []
     yield from _decided(held)
 
 
 def undecided(part: Filter) -> list[Constraint]:
-    """The constraints of a template's filter that may conflict, depending on the row.
+    """Return the constraints of a template's filter that may conflict, depending on the row.
 
-    These are all but regions and points that are alone with their attribute.
+    Left out are regions and points whose attribute has no other constraint.
 
     >>> from contrada import parse
     >>> print(*undecided(parse("overlaps(area, $geometry) AND severity BETWEEN $low AND $high").filters[0]))
@@ -53,7 +53,7 @@ def undecided(part: Filter) -> list[Constraint]:
 
 
 def is_doubtful(part: Filter) -> bool:
-    """True if constraints of a filter may conflict: two are on one attribute, or no value satisfies one.
+    """Return True if constraints of a filter may conflict: two are on one attribute, or no value satisfies one.
 
     >>> from contrada import parse
     >>> [is_doubtful(parse(text).filters[0]) for text in ("x > 1 AND y < 1", "x > 1 AND x < 5", "x BETWEEN 5 AND 3")]
@@ -64,7 +64,7 @@ def is_doubtful(part: Filter) -> bool:
 
 
 def _is_empty(constraint: Constraint) -> bool:
-    """True if no value satisfies a constraint."""
+    """Return True if no value satisfies a constraint."""
     return not constraint.relations if _is_spatial(constraint) else conflicts(constraint, constraint)
 
 
@@ -81,7 +81,7 @@ def _decided(held: list[tuple[Owner, Filter]]) -> Iterator[tuple[Owner, str]]:
 
 
 def reason_in(part: Filter) -> str:
-    """Why no message satisfies a filter: of two constraints as they were written, if two will do.
+    """Return why no message satisfies a filter, by two constraints of its text if possible.
 
     >>> from contrada import parse
     >>> reason_in(parse("y = 1 AND x BETWEEN 5 AND 3").filters[0])
@@ -97,4 +97,4 @@ def reason_in(part: Filter) -> str:
 
 def _shown(constraint: Constraint) -> str:
     text = str(constraint)
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    return text if len(text) <= MAX_CONSTRAINT_LENGTH else text[: MAX_CONSTRAINT_LENGTH - 3] + "..."

@@ -1,6 +1,6 @@
-"""What `contrada doctor` finds out and how it shows it.
+"""Examine the machine and the installed packages for `contrada doctor`, and print the report.
 
-The requirements come from the installed package itself, so this page never lags behind pyproject.toml.
+The requirements are read from the installed package, so the report always agrees with pyproject.toml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contrada.cli.java import Java, find_java, install_command
 from contrada.geometry.pool import cores
 from contrada.installation import requirements
 
-OLDEST_PYTHON = (3, 11)
+MIN_PYTHON_VERSION = (3, 11)
 CORE = "regions and relations"
 # Name, the extra that installs it, and whether it needs Java.
 FEATURES = (
@@ -38,7 +38,7 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing the package can do: ready, or what is missing and the commands that install it."""
+    """A feature of the package: ready, or what is missing and the commands that install it."""
 
     name: str
     missing: tuple[str, ...]
@@ -46,13 +46,13 @@ class Capability:
 
     @property
     def is_ready(self) -> bool:
-        """True if nothing is missing."""
+        """Return True if nothing is missing."""
         return not self.missing
 
 
 @dataclass(frozen=True)
 class Cache:
-    """The state of the kernel cache, as `contrada.jit` tells it."""
+    """The state of the kernel cache, from `contrada.jit`."""
 
     directory: str
     key: str
@@ -78,11 +78,11 @@ class DoctorReport:
 
     @property
     def core_is_ready(self) -> bool:
-        """True if regions can be made and related on this machine."""
+        """Return True if regions can be created and related on this machine."""
         return self.features[0].is_ready
 
     def to_json(self) -> str:
-        """The report as one JSON object; every feature says `ready`, and so does Java."""
+        """Return the report as one JSON object; every feature and Java have a member `ready`."""
         fields = {**asdict(self), "java": self.java._asdict()}
         fields["java"] |= {"ready": self.java.is_ready, "complaint": self.java.complaint}
         fields["features"] = [{**asdict(feature), "ready": feature.is_ready} for feature in self.features]
@@ -90,7 +90,7 @@ class DoctorReport:
 
 
 def examine() -> DoctorReport:
-    """Look at the machine and the installed packages; compiles nothing and changes nothing."""
+    """Examine the machine and the installed packages; compiles nothing and changes nothing."""
     java = find_java()
     required = {extra: requirements(extra) for _, extra, _ in FEATURES}
     names = sorted({requirement.name for group in required.values() for requirement in group})
@@ -112,7 +112,7 @@ def examine() -> DoctorReport:
 
 
 def installed_version(name: str) -> str | None:
-    """The installed version of a package, or None."""
+    """Return the installed version of a package, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -120,7 +120,7 @@ def installed_version(name: str) -> str | None:
 
 
 def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Capability:
-    """Compare what one feature needs with what is there."""
+    """Compare the requirements of a feature with what is installed."""
     missing: list[str] = []
     install: list[str] = []
     if faults := [(r, fault) for r in required if (fault := package_fault(r, import_it=name == CORE))]:
@@ -132,8 +132,8 @@ def examine_feature(name: str, extra: str, required: list[Requirement], java: Ja
     if name == CORE and not required:
         missing.append("contrada runs from a folder and is not installed, so its requirements are unknown")
         install.append(installation.install_command(""))
-    if name == CORE and sys.version_info < OLDEST_PYTHON:
-        missing.append("Python {}.{} or newer".format(*OLDEST_PYTHON))
+    if name == CORE and sys.version_info < MIN_PYTHON_VERSION:
+        missing.append("Python {}.{} or newer".format(*MIN_PYTHON_VERSION))
     if java is not None and java.fault is not None:
         missing.append(java.fault)
         install.append(install_command())
@@ -141,7 +141,7 @@ def examine_feature(name: str, extra: str, required: list[Requirement], java: Ja
 
 
 def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
-    """What is wrong with one package, or None. The core's packages are also imported: some fail only then."""
+    """Return the fault of a package, or None. The core's packages are also imported: some fail only then."""
     version = installed_version(requirement.name)
     if version is None:
         return f"{requirement.name} is not installed"
@@ -156,7 +156,7 @@ def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
 
 
 def kernel_cache() -> Cache | None:
-    """The state of the kernel cache; None when Numba is missing, since its version is part of the key."""
+    """Return the state of the kernel cache; None without Numba, whose version is part of the key."""
     try:
         state = jit.cache_state()
     except metadata.PackageNotFoundError:
@@ -165,7 +165,7 @@ def kernel_cache() -> Cache | None:
 
 
 def usable_memory() -> int | None:
-    """Bytes of memory, or the container's limit where that is smaller; None where the system does not say."""
+    """Return the memory in bytes, or the container's limit if smaller; None if unknown."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -207,7 +207,7 @@ def _print_tables(report: DoctorReport) -> None:
 
 
 def _sections(report: DoctorReport) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The report as titled rows of label and text."""
+    """Yield the report as titled rows of label and text."""
     yield f"Contrada {report.contrada}", list(_machine_rows(report))
     if report.packages:
         yield "Packages", [(name, version or "-") for name, version in report.packages.items()]

@@ -1,7 +1,6 @@
-"""How commands end: errors are a line on standard error and an exit code, never a traceback.
+"""How commands end: an error is one line on standard error and an exit code, never a traceback.
 
-0: it ran. 1: it ran and found fault. 2: it could not run. 130: interrupted, 143: by SIGTERM. 141: nobody reads the
-output any more.
+Exit codes: 0 done, 1 done but found faults, 2 could not run, 130 interrupted, 143 SIGTERM, 141 output closed.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import typer
 from contrada.errors import ContradaError
 
 FAULTS, FAILED, INTERRUPTED, NOT_READ = 1, 2, 130, 141
-AGAIN = 0.01  # seconds until an interrupt is raised anew
+REPEAT_SECONDS = 0.01  # seconds until an interrupt is raised again
 
 
 def fail(reason: str) -> NoReturn:
-    """Say what is wrong, and end."""
+    """Print an error and exit with code 2."""
     typer.echo(f"error: {reason}", err=True)
     raise typer.Exit(FAILED)
 
@@ -41,10 +40,10 @@ def require_spark() -> None:
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Tell bad input and what the system refuses in a line."""
+    """Print errors of input and of the system as one line, and exit."""
     try:
         yield
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
         raise typer.Exit(NOT_READ) from None
     except KeyboardInterrupt:
@@ -63,13 +62,13 @@ def _reason(error: OSError) -> str:
 
 @contextmanager
 def finished() -> Iterator[None]:
-    """Run the command line in this: an interrupt is 130, output that nobody reads 141, and neither prints a trace."""
+    """Run the command line: an interrupt exits with 130, closed output with 141, neither with a traceback."""
     sys.unraisablehook = _raise_again
     try:
         try:
             yield
         finally:
-            if sys.stdout is not None:  # None where standard output is closed from the start
+            if sys.stdout is not None:  # None if standard output was closed at the start
                 sys.stdout.flush()
     except (BrokenPipeError, KeyboardInterrupt) as error:
         _drop_output()
@@ -78,15 +77,15 @@ def finished() -> Iterator[None]:
         _drop_output()
         typer.echo(f"error: {_reason(error)}", err=True)
         sys.exit(FAILED)
-    except SystemExit as ending:  # Rich ends the process with 1 if it meets a broken pipe
+    except SystemExit as ending:  # Rich exits with 1 on a broken pipe
         sys.exit(NOT_READ if isinstance(ending.__context__, BrokenPipeError) else ending.code)
 
 
 def _raise_again(ignored: Any) -> None:
-    """Raise an interrupt anew that Python could not pass on, since it came in a callback."""
+    """Raise an interrupt again that Python could not propagate from a callback."""
     if ignored.exc_type is KeyboardInterrupt:
-        # Now it would be raised within this hook; and a signal, unlike interrupt_main, ends a wait of the main thread.
-        later = threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        # Later, since now it would be raised within this hook; by a signal, since interrupt_main does not end a wait.
+        later = threading.Timer(REPEAT_SECONDS, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         later.daemon = True
         later.start()
     else:
@@ -94,7 +93,7 @@ def _raise_again(ignored: Any) -> None:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered for standard output go nowhere, or Python would complain when it ends."""
+    """Redirect standard output to the null device: Python would complain about a failed flush at exit."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

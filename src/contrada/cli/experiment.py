@@ -1,4 +1,4 @@
-"""`contrada experiment`: the papers' tables and figures, measured again on this machine."""
+"""`contrada experiment`: measure the papers' tables and figures again on this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from contrada.installation import missing
 app = App(help="Measure the papers' tables and figures again.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
-OutputOption = Annotated[Path, typer.Option("--output", help="Directory for the files of results and the plots.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything that is drawn at random.")]
+OutputOption = Annotated[Path, typer.Option("--output", help="Directory for results and plots.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 OUTPUT = Path("build/experiments")
 
 
@@ -28,11 +28,13 @@ def cover_tables(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[int, typer.Option("--commands", min=1, help="Commands; the paper has 60,000.")] = 60_000,
+    commands: Annotated[
+        int, typer.Option("--commands", min=1, help="Number of commands; 60,000 in the paper.")
+    ] = 60_000,
 ) -> None:
-    """Tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
+    """Measure tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
 
-    For several bucket limits of the k-d tree, since the paper prints none. About half a minute.
+    Uses several bucket limits of the k-d tree, since the paper gives none. Takes about half a minute.
     """
     from contrada.papers import result_file
     from contrada.papers.cover import tables as experiment
@@ -55,16 +57,16 @@ def cover_figures(
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
     commands: Annotated[
-        int, typer.Option("--commands", min=10, help="The most commands; the paper has 100,000.")
+        int, typer.Option("--commands", min=10, help="Maximum number of commands; 100,000 in the paper.")
     ] = 100_000,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of which the best counts.")] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Number of runs; the fastest counts.")] = 3,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw from the file of an earlier run; measure nothing.")
+        bool, typer.Option("--redraw", help="Plot the results of an earlier run, without measuring.")
     ] = False,
 ) -> None:
-    """Figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
+    """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
 
-    A few minutes, most of them for the scan that the indexes are compared with.
+    Takes a few minutes, mostly for the scan that the indexes are compared with.
     """
     from contrada.papers import result_file
     from contrada.papers.cover import figures as experiment
@@ -87,7 +89,7 @@ def cover_figures(
 
 
 def require_matplotlib() -> None:
-    """Raise an error with the command that installs Matplotlib, before minutes are spent on what could not be drawn."""
+    """Raise an error with the command that installs Matplotlib, before minutes are spent on measurements."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
@@ -95,7 +97,7 @@ def require_matplotlib() -> None:
 
 
 def _teller(progress: ProgressLine) -> Callable[[str, int, int], None]:
-    """How an experiment says how far it is."""
+    """Return the function by which an experiment reports progress."""
     return lambda text, done, total: progress.tell(lambda: text, lambda: (done, total))
 
 

@@ -1,4 +1,4 @@
-"""`contrada ingest`: files of any format into a directory of valid rows, with Spark."""
+"""`contrada ingest`: read files of any format into a directory of valid rows, with Spark."""
 
 from __future__ import annotations
 
@@ -15,55 +15,57 @@ import typer
 from contrada.amounts import counted, rate
 from contrada.cli.ending import FAULTS, errors_told, fail, require_spark
 from contrada.cli.match import CARE, COORDINATES, Buffer, Quiet
-from contrada.cli.progress import EVERY, ProgressLine
+from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 
 if TYPE_CHECKING:
     from contrada.cli.spark_running import Interruption
     from contrada.pipeline.ingest.ingesting import Ingested
 
 RUNNING = "Running"
-SHOWN = 5  # reasons in a summary
-REASON_WIDTH = 160
+MAX_SHOWN_REASONS = 5  # reasons in a summary
+MAX_REASON_LENGTH = 160
 
 Sources = Annotated[
     list[Path],
     typer.Argument(
-        metavar="SOURCE", help="Files, or directories with all below them; formats may be mixed.", show_default=False
+        metavar="SOURCE", help="Files, or directories with all files below; formats may be mixed.", show_default=False
     ),
 ]
-Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="A new directory.", show_default=False)]
-ToCrs = Annotated[str | None, typer.Option(help="Reproject all geometry.", rich_help_panel=COORDINATES)]
+Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="New directory for the rows.", show_default=False)]
+ToCrs = Annotated[str | None, typer.Option(help="Reproject all geometry to this CRS.", rich_help_panel=COORDINATES)]
 Crs = Annotated[
     str | None,
-    typer.Option(help="What files are in that do not say so; none: plain numbers.", rich_help_panel=COORDINATES),
+    typer.Option(help="CRS of files that name none; 'none' for plain numbers.", rich_help_panel=COORDINATES),
 ]
-Layer = Annotated[str | None, typer.Option(help="The one layer to read of files that have several.")]
-Repair = Annotated[bool, typer.Option("--repair", help="Mend regions that can be mended.", rich_help_panel=CARE)]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is quarantined.", rich_help_panel=CARE)]
-Master = Annotated[str | None, typer.Option(help="Where Spark runs; else here, on all cores.", rich_help_panel=RUNNING)]
+Layer = Annotated[str | None, typer.Option(help="Layer to read from files that have several.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair invalid regions if possible.", rich_help_panel=CARE)]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if any row is quarantined.", rich_help_panel=CARE)]
+Master = Annotated[
+    str | None, typer.Option(help="Spark master; default: all cores of this machine.", rich_help_panel=RUNNING)
+]
 
 HELP = """\
 Read files of any format into a directory of rows with valid geometry.
 
-GeoParquet, Parquet with WKB or GEOMETRY, GeoJSON, newline GeoJSON and whatever pyogrio reads: Shapefile, GeoPackage, \
-FlatGeobuf and many more. OUTPUT gets rows/ as GeoParquet, quarantine/ as Parquet, and dataset.json. Bad rows go to \
-the quarantine with file, row and reason; the rest go on. Needs Java and contrada[spark].
+Reads GeoParquet, Parquet with WKB or GEOMETRY, GeoJSON, newline GeoJSON and all formats of pyogrio: Shapefile, \
+GeoPackage, FlatGeobuf and many more. Writes rows/ as GeoParquet, quarantine/ as Parquet, and dataset.json to OUTPUT. \
+Bad rows go to the quarantine with file, row and reason. Needs Java and contrada[spark].
 
 \b
 All files of a directory:
   contrada ingest downloads/ places
-Two files in one coordinate system:
+Two files in one coordinate reference system:
   contrada ingest parcels.gpkg zones.shp.zip city --to-crs EPSG:3035
-Stations are points; 500 m around them are regions:
+Stations as regions, 500 m around their points:
   contrada ingest stations.geojson stations --to-crs EPSG:3035 --buffer 500
-Mend what can be mended:
+Repair invalid regions:
   contrada ingest old_survey.shp survey --repair
 
 \b
 Exit codes:
   0  done; quarantined rows are in the summary
-  1  something was quarantined, with --strict; or rows came and none was good
-  2  it could not run: usage, a file that is not there, no Java, files in different coordinate systems
+  1  a row was quarantined, with --strict; or no row was good
+  2  could not run: wrong usage, missing file, no Java, files in different coordinate reference systems
 """
 
 
@@ -79,7 +81,7 @@ def ingest(
     strict: Strict = False,
     quiet: Quiet = False,
 ) -> None:
-    """Ingest files; HELP says it to people."""
+    """Ingest files; the help text is HELP."""
     for path in sources:
         if not path.exists():
             raise typer.BadParameter(f"{path} does not exist")
@@ -113,7 +115,7 @@ def _interruptible() -> AbstractContextManager[Interruption]:
 
 
 def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
-    """What was read, what came of it, how fast, and what was quarantined."""
+    """Yield the lines of the summary: rows read and kept, speed, and quarantined rows by reason."""
     counts = found.counts()
     yield f"read:          {counts.read:,} from {counted(len(found.about.files), 'file')}"
     yield f"kept:          {counts.kept:,}" + (f", {counts.repaired:,} of them repaired" if counts.repaired else "")
@@ -123,20 +125,20 @@ def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
     if not counts.quarantined:
         return
     reasons = found.reasons()
-    for reason, count in reasons[:SHOWN]:
+    for reason, count in reasons[:MAX_SHOWN_REASONS]:
         yield f"  {count:,} x {_shortened(reason)}"
-    if len(reasons) > SHOWN:
-        yield f"  ... and {counted(len(reasons) - SHOWN, 'other reason')}"
+    if len(reasons) > MAX_SHOWN_REASONS:
+        yield f"  ... and {counted(len(reasons) - MAX_SHOWN_REASONS, 'other reason')}"
     yield f"  all of them: {output / 'quarantine'}"
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= REASON_WIDTH else text[: REASON_WIDTH - 3] + "..."
+    return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."
 
 
 @contextmanager
 def _spark_errors_told() -> Iterator[None]:
-    """Tell what Spark refuses in a line."""
+    """Print an error of Spark as one line, and exit."""
     try:
         yield
     except Exception as error:
@@ -147,12 +149,12 @@ def _spark_errors_told() -> Iterator[None]:
 
 @contextmanager
 def _watched(spark: Any, progress: ProgressLine, total: int) -> Iterator[None]:
-    """Tell how far Spark is, from the share of its tasks that is done."""
+    """Show the progress of Spark, by the share of its tasks that is done."""
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
     def watch() -> None:
-        while not done.wait(EVERY):
+        while not done.wait(UPDATE_SECONDS):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             tasks = max(1, sum(stage.numTasks for stage in stages if stage is not None))
             finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)

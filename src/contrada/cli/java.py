@@ -1,7 +1,7 @@
-"""Find Java, or say in one sentence how to install it.
+"""Find Java, or explain in one sentence how to install it.
 
-Spark runs on Java. The Makefile runs this file before anything is installed and `contrada doctor` imports it,
-so it uses the standard library alone.
+Spark runs on Java. The Makefile runs this file before anything is installed and `contrada doctor` imports it, so it
+uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-OLDEST = 17
+MIN_JAVA_VERSION = 17
 
 
 class Java(NamedTuple):
-    """What was found: the program, or None; the major version, or None if it does not start."""
+    """A Java program, or None; its versions are None if it does not start."""
 
     path: str | None
     major: int | None
@@ -27,12 +27,12 @@ class Java(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """True if Spark 4 runs on it."""
-        return self.major is not None and self.major >= OLDEST
+        """Return True if Spark 4 runs on it."""
+        return self.major is not None and self.major >= MIN_JAVA_VERSION
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with it; None when it is ready."""
+        """Return what is wrong; None if Java is ready."""
         if self.is_ready:
             return None
         named = "JAVA_HOME names " if os.environ.get("JAVA_HOME") else "the PATH has "
@@ -42,22 +42,22 @@ class Java(NamedTuple):
             found = f"{named}{self.path}, which does not start"
         else:
             found = f"{named}{self.path}, which is version {self.version}"
-        return f"Contrada needs Java {OLDEST} or newer for Spark and {found}"
+        return f"Contrada needs Java {MIN_JAVA_VERSION} or newer for Spark and {found}"
 
     @property
     def complaint(self) -> str | None:
-        """One sentence with the command that installs Java; None when it is ready."""
+        """Return one sentence with the command that installs Java; None if Java is ready."""
         return self.fault and f"{self.fault}; to install it: {install_command()}"
 
 
 def find_java() -> Java:
-    """The Java that Spark would start: that of JAVA_HOME, else the one on the PATH."""
+    """Return the Java that Spark would start: that of JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     path = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if path is None:
         return Java(None, None, None)
     try:
-        # macOS has a /usr/bin/java that only says that there is no Java, and fails.
+        # macOS has a /usr/bin/java that only reports that there is no Java, and fails.
         answer = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return Java(path, None, None)
@@ -65,13 +65,13 @@ def find_java() -> Java:
 
 
 def parse_version(text: str) -> tuple[int | None, str | None]:
-    """Major version and full version in what `java -version` prints; before 9 it called itself 1.x."""
+    """Return major and full version from the output of `java -version`; versions before 9 are written 1.x."""
     found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', text)
     return (int(found[2]), found[1]) if found else (None, None)
 
 
 def install_command() -> str:
-    """What installs a recent Java on this platform."""
+    """Return the command that installs a recent Java on this platform."""
     sudo = "" if hasattr(os, "geteuid") and os.geteuid() == 0 else "sudo "
     if sys.platform == "darwin":
         return "brew install --cask temurin@21"
@@ -87,7 +87,7 @@ def install_command() -> str:
 
 
 def _linux_families() -> set[str]:
-    """The distribution and those it descends from, as /etc/os-release names them."""
+    """Return the distribution and its ancestors, as /etc/os-release names them."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

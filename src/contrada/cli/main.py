@@ -1,4 +1,4 @@
-"""The `contrada` command. A command imports what it needs when it runs, so that `--help` answers at once."""
+"""The `contrada` command. Commands import their modules when they run, so that `--help` answers at once."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def main(
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Report this machine, what is installed and what is missing for which feature.
+    """Report this machine, what is installed and what each feature lacks.
 
-    Exits with 0 when regions and relations work, with 1 when they do not.
+    Exits with 0 if regions and relations work, with 1 if they do not.
     """
     from contrada.cli.doctor import examine, show
 
@@ -59,7 +59,7 @@ def doctor(
 
 
 def run() -> None:
-    """Run the command line, and end the process with its exit code."""
+    """Run the command line and exit with its code."""
     with finished():
         app(prog_name="contrada")
 

@@ -1,4 +1,4 @@
-"""`contrada match`: what can be said on the command line. What it does is in `contrada.cli.match_run`."""
+"""`contrada match`: arguments, options and help; the command itself is in `contrada.cli.match_run`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
 
 
 class By(StrEnum):
-    """What one line of the answer is about."""
+    """The unit of one line of the answer."""
 
     subscription = "subscription"
     subscriber = "subscriber"
 
 
 class SparkPlan(StrEnum):
-    """Where tables and messages meet on Spark."""
+    """Plans for distributing tables and messages on Spark."""
 
     auto = "auto"
     broadcast = "broadcast"
@@ -35,7 +35,7 @@ class SparkPlan(StrEnum):
 
 
 class Buffered(StrEnum):
-    """What a buffer is put around."""
+    """The geometry that --buffer applies to."""
 
     both = "both"
     messages = "messages"
@@ -43,136 +43,151 @@ class Buffered(StrEnum):
 
 
 Messages = Annotated[
-    Path, typer.Argument(help="A file, a directory of files, or - for standard input.", show_default=False)
+    Path, typer.Argument(help="File, directory of files, or - for standard input.", show_default=False)
 ]
 Subscriptions = Annotated[
     Path,
-    typer.Argument(help="Rows of key, subscriber and filter; with --template any rows.", show_default=False),
+    typer.Argument(help="Rows of key, subscriber and filter; with --template, any rows.", show_default=False),
 ]
 Template = Annotated[
     str | None,
-    typer.Option(help="What every row asks, in CQL2; $name is its column of that name.", rich_help_panel=READ),
+    typer.Option(help="CQL2 filter for every row; $name is the value of column name.", rich_help_panel=READ),
 ]
-Key = Annotated[str | None, typer.Option(help="With --template: the column of keys; else key.", rich_help_panel=READ)]
+Key = Annotated[
+    str | None, typer.Option(help="With --template: column of the keys; default: key.", rich_help_panel=READ)
+]
 Subscriber = Annotated[
     str | None,
-    typer.Option(help="With --template: the column of subscribers; else subscriber.", rich_help_panel=READ),
+    typer.Option(help="With --template: column of the subscribers; default: subscriber.", rich_help_panel=READ),
 ]
 Id = Annotated[
     str | None,
     typer.Option(
-        help="The attribute that identifies a message; else id, identifier or ce.id, or its line or row.",
+        help="Attribute that identifies a message; default: id, identifier or ce.id, else its line or row.",
         rich_help_panel=READ,
     ),
 ]
 MessagesFormat = Annotated[
     str | None,
-    typer.Option(help=f"{INPUT_FORMATS}; else told by suffix or first bytes.", rich_help_panel=READ),
+    typer.Option(help=f"{INPUT_FORMATS}; default: by suffix or first bytes.", rich_help_panel=READ),
 ]
-SubscriptionsFormat = Annotated[str | None, typer.Option(help="The same for subscriptions.", rich_help_panel=READ)]
+SubscriptionsFormat = Annotated[
+    str | None,
+    typer.Option(help="Format of the subscriptions; default: by suffix or first bytes.", rich_help_panel=READ),
+]
 Times = Annotated[
-    str | None, typer.Option(help="Attributes whose text is a timestamp: onset,expires.", rich_help_panel=READ)
+    str | None, typer.Option(help="Attributes whose text is a timestamp, such as onset,expires.", rich_help_panel=READ)
 ]
 ZonesFile = Annotated[
     Path | None,
-    typer.Option(help="Regions of the codes in CAP areas: rows of valueName, value, geometry.", rich_help_panel=READ),
+    typer.Option(help="Regions of codes in CAP areas: rows of valueName, value, geometry.", rich_help_panel=READ),
 ]
 Crs = Annotated[
     str | None,
-    typer.Option(help="What messages are in that do not say so; none: plain numbers.", rich_help_panel=COORDINATES),
+    typer.Option(help="CRS of messages that name none; 'none' for plain numbers.", rich_help_panel=COORDINATES),
 ]
 SubscriptionsCrs = Annotated[
-    str | None, typer.Option(help="The same for the rows of a template.", rich_help_panel=COORDINATES)
+    str | None, typer.Option(help="CRS of template rows that name none.", rich_help_panel=COORDINATES)
 ]
 ToCrs = Annotated[
-    str | None, typer.Option(help="Reproject messages and rows of a template.", rich_help_panel=COORDINATES)
+    str | None, typer.Option(help="Reproject messages and template rows to this CRS.", rich_help_panel=COORDINATES)
 ]
 Buffer = Annotated[
     float | None,
     typer.Option(
-        help="Turn points and lines into regions: this far around them, in units of the CRS.",
+        help="Turn points and lines into regions of this radius, in units of the CRS.",
         rich_help_panel=COORDINATES,
     ),
 ]
-BufferOf = Annotated[Buffered, typer.Option(help="What the buffer is put around.", rich_help_panel=COORDINATES)]
+BufferOf = Annotated[Buffered, typer.Option(help="What --buffer applies to.", rich_help_panel=COORDINATES)]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="A file; else standard output.", rich_help_panel=WRITE)
+    Path | None, typer.Option("--output", "-o", help="Output file; default: standard output.", rich_help_panel=WRITE)
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", "-f", help="Else told by the suffix of --output, or ndjson.", rich_help_panel=WRITE),
+    typer.Option("--format", "-f", help="Default: by the suffix of --output, or ndjson.", rich_help_panel=WRITE),
 ]
 CsvSafe = Annotated[
     bool,
-    typer.Option("--csv-safe", help="CSV: an apostrophe before text that begins a formula.", rich_help_panel=WRITE),
+    typer.Option("--csv-safe", help="CSV: put an apostrophe before formulas.", rich_help_panel=WRITE),
 ]
 ByOption = Annotated[
-    By, typer.Option("--by", help="A line for each subscription, or subscriber.", rich_help_panel=WRITE)
+    By, typer.Option("--by", help="Write a line per subscription, or per subscriber.", rich_help_panel=WRITE)
 ]
 Explain = Annotated[
     str | None,
-    typer.Option(help="Instead of matches: why each message matches this key, or why not.", rich_help_panel=WRITE),
+    typer.Option(help="Explain why each message matches this key or not, instead.", rich_help_panel=WRITE),
 ]
-Limit = Annotated[int, typer.Option(min=0, help="With --explain: this many messages; 0: all.", rich_help_panel=WRITE)]
+Limit = Annotated[
+    int, typer.Option(min=0, help="With --explain: maximum number of messages; 0 for all.", rich_help_panel=WRITE)
+]
 RejectFile = Annotated[
     Path | None,
-    typer.Option("--reject", help="Keep what is bad here: newline JSON of place, reason, text.", rich_help_panel=CARE),
+    typer.Option("--reject", help="File for rejections: newline JSON of place, reason, text.", rich_help_panel=CARE),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is rejected.", rich_help_panel=CARE)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.", rich_help_panel=CARE)]
-Threads = Annotated[int | None, typer.Option(min=1, help="Else one for each core.", rich_help_panel=CARE)]
-Spark = Annotated[bool, typer.Option("--spark", help="Match on Spark: all cores, or --master.", rich_help_panel=SPARK)]
-Master = Annotated[str | None, typer.Option(help="With --spark: spark://host:7077, yarn ...", rich_help_panel=SPARK)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.", rich_help_panel=CARE)]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Number of threads; default: one per core.", rich_help_panel=CARE)
+]
+Spark = Annotated[
+    bool, typer.Option("--spark", help="Match on Spark: on all cores, or at --master.", rich_help_panel=SPARK)
+]
+Master = Annotated[
+    str | None, typer.Option(help="With --spark: the master, such as spark://host:7077 or yarn.", rich_help_panel=SPARK)
+]
 Artifacts = Annotated[
     str | None,
     typer.Option(
-        help="With --master: a directory or URI that all machines share, for the compiled table.", rich_help_panel=SPARK
+        help="With --master: directory or URI, shared by all machines, for the compiled table.", rich_help_panel=SPARK
     ),
 ]
 PlanOption = Annotated[
     SparkPlan,
     typer.Option(
         "--plan",
-        help="With --spark: the whole table in every worker, or a part of it in each task; auto goes by its size.",
+        help="With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size.",
         rich_help_panel=SPARK,
     ),
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, max=65535, help="With --plan partitioned: about so many.", rich_help_panel=SPARK),
+    typer.Option(
+        min=1, max=65535, help="With --plan partitioned: approximate number of partitions.", rich_help_panel=SPARK
+    ),
 ]
 
 HELP = """\
-Tell which messages go to which subscriptions.
+Find the subscriptions that each message matches.
 
-Matches go to standard output, one JSON object to a line, in the order of the messages and then of the \
-subscriptions; progress and the summary go to standard error. Bad rows are counted and the rest go on.
+Matches go to standard output, one JSON object per line, ordered by message and then by subscription; progress and the \
+summary go to standard error. Bad rows are counted, and the rest are matched.
 
 \b
-A line to a message, a line to a subscription:
+Messages and subscriptions in newline JSON:
   contrada match alerts.ndjson subscriptions.ndjson | jq .subscriber
-Every facility asks the same, with its own region and number:
+One filter for all facilities, with the region and number of each:
   contrada match alerts.ndjson facilities.geojson --key id \\
     --template 'S_INTERSECTS(area, $geometry) AND severity >= $min_severity'
-Facilities are points; 500 m around them count:
+Facilities as regions, 500 m around their points:
   contrada match alerts/ facilities.geojson --template 'S_INTERSECTS(area, $geometry)' \\
     --to-crs EPSG:3035 --buffer 500
-Live, answers come as messages do:
+A live feed, answered as messages arrive:
   tail -f feed.ndjson | contrada match - subscriptions.ndjson
 Why does nothing match?
   contrada match alerts.ndjson subscriptions.ndjson --explain k17 --limit 3
-Keep what is bad, and write Parquet:
+Write rejected rows to a file, and matches as Parquet:
   contrada match a.parquet s.ndjson --reject bad.ndjson --output matches.parquet
-A hundred million messages; matches become a directory of Parquet files:
+A hundred million messages on Spark; matches become a directory of Parquet files:
   contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
-A table that no worker can hold, in fifty parts:
+A table larger than a worker's memory, in fifty partitions:
   contrada match messages/ s.ndjson --spark --plan partitioned --partitions 50 --output out
 
 \b
 Exit codes:
-  0  done, whether or not something matched; rejected rows are in the summary
-  1  something was rejected, with --strict; or messages came and all were rejected
-  2  it could not run: usage, a file that is not there, no good subscription
+  0  done, with or without matches; rejected rows are in the summary
+  1  a row was rejected, with --strict; or all messages were rejected
+  2  could not run: wrong usage, missing file, no good subscription
 """
 
 
@@ -208,7 +223,7 @@ def match(
     plan: PlanOption = SparkPlan.auto,
     partitions: Partitions = None,
 ) -> None:
-    """Match messages with subscriptions; HELP says it to people."""
+    """Match messages with subscriptions; the help text is HELP."""
     if str(messages) == str(subscriptions) == "-":
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
@@ -246,7 +261,7 @@ def _on_spark(
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
-    """Refuse options of Spark without it, and partitions where there are none."""
+    """Raise BadParameter for options of Spark without --spark, and for partitions with --plan broadcast."""
     if not spark and (any(options) or plan is not SparkPlan.auto):
         raise typer.BadParameter("--master, --artifacts, --plan and --partitions are for --spark")
     if partitions and plan is SparkPlan.broadcast:
@@ -254,12 +269,12 @@ def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, p
 
 
 def names_in(text: str | None) -> list[str]:
-    """The names in a list with commas."""
+    """Return the names in a comma-separated list."""
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_paths(inputs: list[Path | None], outputs: list[Path | None]) -> None:
-    """Refuse what is not there, to write over what is read, and to write two things to one file."""
+    """Raise BadParameter for missing inputs, outputs that are inputs, and two outputs to one file."""
     for path in inputs:
         if path is not None and str(path) != "-" and not path.exists():
             raise typer.BadParameter(f"{path} does not exist")

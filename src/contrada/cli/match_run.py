@@ -1,4 +1,4 @@
-"""What `contrada match` does: subscriptions into a table, messages through it in batches, matches out, a summary."""
+"""Run `contrada match`: build a table of subscriptions, match messages in batches, write matches and a summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from contrada.matching.census import Census
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """What is to be matched, and where answers go."""
+    """The parameters of a run: messages, subscriptions, output and limits."""
 
     messages: Path
     reading: MessageOptions
@@ -49,7 +49,7 @@ class MatchPlan:
 
 @dataclass
 class MatchCounts:
-    """What came of the messages."""
+    """Counts of messages and matches."""
 
     messages: int = 0
     matched: int = 0
@@ -59,12 +59,12 @@ class MatchCounts:
     began: float = field(default_factory=time.perf_counter)
 
     def line(self) -> str:
-        """The line of progress."""
+        """Return the line of progress."""
         return f"{counted(self.messages, 'message')}, {counted(self.matches, 'match', 'matches')}"
 
 
 class Enough(Exception):
-    """As many messages as were asked for have been seen."""
+    """The limit on messages is reached."""
 
 
 def run(plan: MatchPlan) -> int:
@@ -81,7 +81,7 @@ def run(plan: MatchPlan) -> int:
             work = kind(plan, table, rejections, counts)
             try:
                 work.run(progress)
-            except KeyboardInterrupt:  # how one ends a live stream: what was asked for has been done
+            except KeyboardInterrupt:  # the usual end of a live stream
                 code = INTERRUPTED
             finally:
                 work.close()
@@ -92,7 +92,7 @@ def run(plan: MatchPlan) -> int:
 
 
 def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
-    """The table of the good subscriptions; the others are rejected."""
+    """Build the table of the good subscriptions; the others are rejected."""
     return table_of(
         plan.asking,
         lambda item: rejections.add(item, "subscription"),
@@ -101,7 +101,7 @@ def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) 
 
 
 def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> int:
-    """Print the summary; 1 if something was rejected and nothing may be, or if nothing else came."""
+    """Print the summary; return 1 if rows were rejected with --strict, or if all messages were."""
     if not plan.quiet:
         for line in summary(plan, counts, rejections):
             typer.echo(line, err=True)
@@ -110,7 +110,7 @@ def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> i
 
 
 def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Iterator[str]:
-    """What was read, what came of it, how fast, and what was rejected."""
+    """Yield the lines of the summary: messages, matches, speed, and rejections."""
     seconds = time.perf_counter() - counts.began
     for what, read in (("subscription", counts.subscriptions), ("message", counts.messages)):
         bad = rejections.counts[what]
@@ -128,11 +128,11 @@ def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Ite
 def answered(
     table: ForwardingTable, batch: MessageBatch, by: By, threads: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
-    """How many rows each message of a batch matches, these rows, and the messages that are bad."""
+    """Match a batch; return the number of matches per message, the matched rows, and the bad messages."""
     answer = table.match_many(batch.messages, by, threads)
     per_message, rows = np.diff(answer.offsets), answer.rows
     bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
-    if batch.bad:  # of the others nothing matched
+    if batch.bad:  # bad messages match nothing
         kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
         rows = rows[np.repeat(kept, per_message)]
         per_message = np.where(kept, per_message, 0)
@@ -140,7 +140,7 @@ def answered(
 
 
 class MatchRun:
-    """Messages in, matches out."""
+    """Reads messages and writes matches."""
 
     def __init__(self, plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts) -> None:
         self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
@@ -151,7 +151,7 @@ class MatchRun:
         self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"))
 
     def run(self, progress: ProgressLine) -> None:
-        """Read all messages."""
+        """Read and match all messages."""
         self._progress = progress
         self._intake.run(self._plan.messages)
 
@@ -172,7 +172,7 @@ class MatchRun:
 
 
 class Explained:
-    """Messages in, and for each why it matches one subscription, or why not."""
+    """Reads messages and writes why each matches a subscription or not."""
 
     def __init__(self, plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts) -> None:
         self._plan, self._table, self._rejections, self._counts = plan, table, rejections, counts
@@ -184,7 +184,7 @@ class Explained:
         self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"), by_rows=False)
 
     def run(self, progress: ProgressLine) -> None:
-        """Read messages, as many as asked for."""
+        """Read messages, up to the limit."""
         try:
             self._intake.run(self._plan.messages)
         except Enough:
@@ -216,7 +216,7 @@ class Explained:
 
 
 def _key_in(table: ForwardingTable, text: str) -> str | int:
-    """The key that was typed: text, or the integer that it is written as."""
+    """Return the key for the text on the command line: the text itself, or the integer in it."""
     if text in table:
         return text
     if text.lstrip("-").isdecimal() and int(text) in table:

@@ -1,4 +1,4 @@
-"""Messages from files and standard input, handed on in batches: full ones, or what is there when input is slow."""
+"""Read messages from files and standard input in batches, full ones or, if input is slow, smaller ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import IDENTIFIERS, ROWS, OpenFile, Rejected, files_of, opened, suffix_format, unpacked
+from contrada.formats.records import (
+    IDENTIFIERS,
+    TABLE_FORMATS,
+    OpenFile,
+    Rejected,
+    files_of,
+    opened,
+    suffix_format,
+    unpacked,
+)
 from contrada.geometry import Rejection
 
-FULL = 2048  # messages in a batch
-PATIENCE = 0.005  # seconds without input after which the messages that are there are handed on
+BATCH_MESSAGES = 2048  # messages in a batch
+IDLE_SECONDS = 0.005  # seconds without input before a batch that is not full is processed
 Place = tuple[str, str, int]  # source, unit, number
 
 
@@ -31,7 +40,7 @@ class MessageOptions(NamedTuple):
 
 
 class MessageBatch(NamedTuple):
-    """Messages, a list or an Arrow table; of each its identifier and its place, and what is wrong with some."""
+    """A list or Arrow table of messages, with the identifier and place of each, and the faults of bad ones."""
 
     messages: Any
     ids: Sequence[str | int]
@@ -41,7 +50,7 @@ class MessageBatch(NamedTuple):
 
 
 class Intake:
-    """Reads messages and hands them on: batches to `take`, what cannot be read to `reject`."""
+    """Reads messages; passes batches to `take` and rejections to `reject`."""
 
     def __init__(
         self,
@@ -52,13 +61,13 @@ class Intake:
         several: bool = False,
     ) -> None:
         self._reading, self._take, self._reject = reading, take, reject
-        # Geometry that is to be changed, and text that is a time, are read value by value.
+        # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
         self._pending: list[dict[str, Any]] = []
         self._ids: list[str | int] = []
         self._places: list[Place] = []
-        self._several = several  # files, so that numbers alone do not identify a message
-        self.position: Callable[[], tuple[int, int]] | None = None  # bytes read, bytes in all, where that is known
+        self._several = several  # several files: a number alone does not identify a message
+        self.position: Callable[[], tuple[int, int]] | None = None  # returns bytes read and in total
 
     def run(self, source: Path) -> None:
         """Read a file, the files of a directory, or standard input ("-")."""
@@ -71,7 +80,7 @@ class Intake:
             format = self._reading.format or suffix_format(file)
             with _stream(Path(file), self.flush) as stream, opened(unpacked(stream, file), format) as ready:
                 self.position = _position(stream)
-                if self._by_rows and ready.format in ROWS:
+                if self._by_rows and ready.format in TABLE_FORMATS:
                     self._read_rows(ready)
                 else:
                     self._read_each(ready)
@@ -79,7 +88,7 @@ class Intake:
             self.position = None
 
     def flush(self) -> None:
-        """Hand on the messages that are there."""
+        """Process the pending messages."""
         if not self._pending:
             return
         messages, ids, places = self._pending, self._ids, self._places
@@ -101,11 +110,11 @@ class Intake:
                 continue
             self._places.append(place)
             self._pending.append(item.message)
-            if len(self._pending) >= FULL:
+            if len(self._pending) >= BATCH_MESSAGES:
                 self.flush()
 
     def _identifier(self, value_of: Callable[[str], Any], place: Place) -> str | int:
-        """What identifies a message: the attribute that is named, or one that usually does, or its number."""
+        """Return the identifier of a message: the named attribute, a usual one, or its number."""
         named = self._reading.id
         if named is not None:
             value = value_of(named)
@@ -119,7 +128,7 @@ class Intake:
         return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
 
     def _read_rows(self, ready: OpenFile) -> None:
-        """Hand on a file of rows as tables, which is faster than row by row."""
+        """Process a file of rows as tables, which is faster than row by row."""
         from contrada.formats.row_files import row_text
 
         first = 0
@@ -130,7 +139,7 @@ class Intake:
             self._take(MessageBatch(table, ids, places, partial(row_text, table), bad))
 
     def _tables(self, ready: OpenFile) -> Iterator[Any]:
-        """The tables of a file, up to where it is damaged."""
+        """Yield the tables of a file, up to the first damage."""
         import pyarrow as pa
 
         from contrada.formats.row_files import read_batches
@@ -149,7 +158,7 @@ class Intake:
             yield table
 
     def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
-        """The identifiers of the rows of a table, and by row why some have none."""
+        """Return the identifiers of the rows of a table, and why some have none."""
         from contrada.formats.rows import attributes_of, values_of
 
         names = IDENTIFIERS if self._reading.id is None else (self._reading.id,)
@@ -171,7 +180,7 @@ class Intake:
 
 @contextmanager
 def _stream(path: Path, before_waiting: Callable[[], None]) -> Iterator[BinaryIO]:
-    """A file to read; if its bytes come as they like, it says when there are none."""
+    """Open a file; `before_waiting` is called when a pipe has no input."""
     if str(path) == "-":
         if sys.stdin is None:
             raise FormatError("there is no standard input")
@@ -195,7 +204,7 @@ def _arriving(number: int, name: str, before_waiting: Callable[[], None]) -> Bin
 
 
 class _Arriving(io.RawIOBase):
-    """Bytes from a pipe, a socket or a terminal; what is pending is dealt with before they are waited for."""
+    """Bytes from a pipe, a socket or a terminal; calls `before_waiting` when no input is ready."""
 
     def __init__(self, number: int, name: str, before_waiting: Callable[[], None]) -> None:
         self._number, self.name, self._before_waiting = number, name, before_waiting
@@ -204,13 +213,13 @@ class _Arriving(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not select.select([self._number], [], [], PATIENCE)[0]:
+        if not select.select([self._number], [], [], IDLE_SECONDS)[0]:
             self._before_waiting()
         return os.readv(self._number, [buffer])
 
 
 def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
-    """How far a file is read, asked now and again; None where nobody knows."""
+    """Return a function for the bytes read and the file size; None if unknown."""
     if not stream.seekable():
         return None
     try:
@@ -221,7 +230,7 @@ def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
 
 
 def message_text(message: dict[str, Any]) -> str:
-    """A message as JSON, for people: regions as GeoJSON, times as text."""
+    """Return a message as JSON for users: regions as GeoJSON, times as text."""
     import json
 
     from contrada.matching.explain import plain_value

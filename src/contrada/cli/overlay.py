@@ -1,4 +1,4 @@
-"""`contrada overlay`: simulate the DR-tree, repeat the paper's evaluation, and run peers for real."""
+"""`contrada overlay`: simulate the DR-tree, repeat the paper's evaluation, and run peers over sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app.command(help=overlay_show.SHOW)(overlay_show.show)
 
 
 class Split(StrEnum):
-    """How a node with too many children is divided."""
+    """Methods to split a node with too many children."""
 
     quadratic = "quadratic"
     linear = "linear"
@@ -33,25 +33,26 @@ class Split(StrEnum):
 
 
 class Choose(StrEnum):
-    """How a new peer goes down the tree."""
+    """Methods by which a new peer descends the tree."""
 
     r = "r"
     rstar = "rstar"
 
 
 class Cover(StrEnum):
-    """Who holds a node."""
+    """Rules for the peer that holds a node."""
 
     mbr = "mbr"
     own = "own"
 
 
-SplitOption = Annotated[Split, typer.Option(help="How a node with too many children is divided.")]
+SplitOption = Annotated[Split, typer.Option(help="How a node with too many children is split.")]
 ChooseOption = Annotated[
-    Choose | None, typer.Option(help="How a new peer goes down: by area, or at last by overlap; else as the split is.")
+    Choose | None,
+    typer.Option(help="How a new peer descends: by area (r), or by overlap at the end (rstar); default: as --split."),
 ]
-DegreeOption = Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")]
-SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same run.")]
+DegreeOption = Annotated[str, typer.Option(help="Minimum and maximum number of children of a node.", metavar="m,M")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Random seed; equal seeds give equal runs.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 SIMULATE = """\
@@ -67,19 +68,23 @@ R* in more dimensions, as JSON:
 
 @app.command(help=SIMULATE)
 def simulate(
-    subscriptions: Annotated[int, typer.Option(min=1, help="Peers, each with one.")] = 10_000,
-    messages: Annotated[int, typer.Option(min=1, help="Messages from the root.")] = 2_500,
-    dimensions: Annotated[int, typer.Option(min=1, help="Attributes.")] = 4,
+    subscriptions: Annotated[int, typer.Option(min=1, help="Number of peers, each with one subscription.")] = 10_000,
+    messages: Annotated[int, typer.Option(min=1, help="Number of messages published at the root.")] = 2_500,
+    dimensions: Annotated[int, typer.Option(min=1, help="Number of attributes.")] = 4,
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
-    cover: Annotated[Cover, typer.Option(help="Who holds a node: by its node's box, or its own.")] = Cover.mbr,
-    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
+    cover: Annotated[
+        Cover, typer.Option(help="Which peer holds a node: by the box of its node (mbr), or its own box.")
+    ] = Cover.mbr,
+    sketch: Annotated[int, typer.Option(min=0, help="Number of boxes that a parent keeps of a low node; 0: one.")] = 0,
     degree: DegreeOption = "5,10",
-    distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "zipf-25:75",
+    distribution: Annotated[
+        str, typer.Option(help="uniform or zipf, optionally with -25:75 or -10:90.")
+    ] = "zipf-25:75",
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """One run; SIMULATE says it to people."""
+    """Run one simulation; the help text is SIMULATE."""
     from contrada.papers.overlay.run import Setting, measure
 
     with errors_told():
@@ -94,7 +99,7 @@ def simulate(
 
 
 def degree_of(text: str) -> tuple[int, int]:
-    """The two numbers of m,M."""
+    """Parse the two numbers of m,M."""
     parts = text.split(",")
     try:
         least, most = map(int, parts)
@@ -104,12 +109,12 @@ def degree_of(text: str) -> tuple[int, int]:
 
 
 def default_choice(split: Split) -> str:
-    """R* splits go with R* choices."""
+    """Return the choice that goes with a split: rstar with rstar, else r."""
     return "rstar" if split is Split.rstar else "r"
 
 
 def told(row: dict[str, Any]) -> list[str]:
-    """A row for people."""
+    """Return the lines that describe a row."""
     degree = row["degree"]
     return [
         f"false positives   {100 * row['false_positive_ratio']:.3f} % of peers "
@@ -124,7 +129,7 @@ def told(row: dict[str, Any]) -> list[str]:
 
 
 CHURN = """\
-Shake an overlay in a simulated network, let it be quiet, and tell what was missed and when the tree was whole again.
+Simulate churn in an overlay, then a quiet time, and report missed messages and when the tree was whole again.
 
 \b
 Crashes and lost notes:
@@ -134,27 +139,29 @@ Crashes and lost notes:
 
 @app.command(help=CHURN)
 def churn(
-    peers: Annotated[int, typer.Option(min=1, help="Peers at the beginning.")] = 200,
-    seconds: Annotated[float, typer.Option(min=0, help="How long it is shaken.")] = 30.0,
-    joins: Annotated[float, typer.Option(min=0, help="A second, on average.")] = 0.5,
-    leaves: Annotated[float, typer.Option(min=0, help="The same.")] = 0.3,
-    crashes: Annotated[float, typer.Option(min=0, help="The same.")] = 0.2,
-    corruptions: Annotated[float, typer.Option(min=0, help="Spoilt tables, the same.")] = 0.0,
-    messages: Annotated[float, typer.Option(min=0, help="The same.")] = 10.0,
-    latency: Annotated[float, typer.Option(help="Seconds that a note takes.")] = 0.05,
-    jitter: Annotated[float, typer.Option(help="Up to so many more, by which notes overtake each other.")] = 0.05,
-    loss: Annotated[float, typer.Option(help="The share of notes that is lost.")] = 0.0,
-    doubling: Annotated[float, typer.Option(help="The share that comes twice.")] = 0.0,
+    peers: Annotated[int, typer.Option(min=1, help="Number of peers at the start.")] = 200,
+    seconds: Annotated[float, typer.Option(min=0, help="Duration of the churn in seconds.")] = 30.0,
+    joins: Annotated[float, typer.Option(min=0, help="Average joins per second.")] = 0.5,
+    leaves: Annotated[float, typer.Option(min=0, help="Average leaves per second.")] = 0.3,
+    crashes: Annotated[float, typer.Option(min=0, help="Average crashes per second.")] = 0.2,
+    corruptions: Annotated[float, typer.Option(min=0, help="Average corrupted peer states per second.")] = 0.0,
+    messages: Annotated[float, typer.Option(min=0, help="Average messages per second.")] = 10.0,
+    latency: Annotated[float, typer.Option(help="Delay of a note, a message between peers, in seconds.")] = 0.05,
+    jitter: Annotated[
+        float, typer.Option(help="Maximum extra delay of a note in seconds (notes may be reordered).")
+    ] = 0.05,
+    loss: Annotated[float, typer.Option(help="Share of notes that are lost.")] = 0.0,
+    doubling: Annotated[float, typer.Option(help="Share of notes that arrive twice.")] = 0.0,
     resend: Annotated[float, typer.Option(help="Seconds until a lost note is sent again; 0: never.")] = 0.0,
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
     degree: DegreeOption = "5,10",
-    distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "uniform",
+    distribution: Annotated[str, typer.Option(help="uniform or zipf, optionally with -25:75 or -10:90.")] = "uniform",
     seed: SeedOption = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="So many runs, from that seed on, and their mean.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of runs, with seeds from --seed on, and their mean.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each run.")] = False,
 ) -> None:
-    """Runs under churn; CHURN says it to people."""
+    """Run simulations of churn; the help text is CHURN."""
     from contrada.overlay.rules import Rules
     from contrada.overlay.simulation.churn import Churn
     from contrada.overlay.simulation.network import Network
@@ -175,7 +182,7 @@ def churn(
 
 
 def told_churn(row: dict[str, Any]) -> list[str]:
-    """A row of churn for people."""
+    """Return the lines that describe a row of churn."""
     healed = "never" if row["healed_after"] is None else f"after {row['healed_after']:.1f} s"
     return [
         f"seed              {row['seed']}",
@@ -187,7 +194,7 @@ def told_churn(row: dict[str, Any]) -> list[str]:
 
 
 def told_seeds(rows: list[dict[str, Any]]) -> str:
-    """Several rows of churn in one line: means and ranges."""
+    """Return one line about several rows of churn: means and ranges."""
     missed = [100 * row["false_negative_ratio"] for row in rows]
     healed = [inf if row["healed_after"] is None else row["healed_after"] for row in rows]
     return (
@@ -199,15 +206,15 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
 
 @app.command()
 def evaluate(
-    rows: Annotated[Path, typer.Option(help="The file of rows; what it has is not computed again.")] = Path(
+    rows: Annotated[Path, typer.Option(help="File of rows; rows in it are not computed again.")] = Path(
         "build/overlay/rows.ndjson"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to so many.")] = 5,
-    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 2,
-    scale: Annotated[float, typer.Option(min=0.001, max=1, help="Smaller trees, for a trial.")] = 1.0,
-    figures: Annotated[Path | None, typer.Option(help="Where figures go; else beside the rows.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 1 on.")] = 5,
+    processes: Annotated[int, typer.Option(min=1, help="Number of simultaneous runs.")] = 2,
+    scale: Annotated[float, typer.Option(min=0.001, max=1, help="Factor for smaller trees, for a trial.")] = 1.0,
+    figures: Annotated[Path | None, typer.Option(help="Directory of the figures; default: beside the rows.")] = None,
 ) -> None:
-    """Repeat the paper's evaluation: rows to a file, then figures 7 to 12, their tables and Table 2 from the file."""
+    """Repeat the paper's evaluation: write rows to a file, then figures 7 to 12, their tables and Table 2."""
     from contrada.cli.experiment import require_matplotlib
     from contrada.papers.overlay import figures as overlay_figures
     from contrada.papers.overlay import plots as overlay_plots

@@ -1,4 +1,4 @@
-"""`contrada overlay peer` and `contrada overlay publish`: the overlay for real, a process for every peer."""
+"""`contrada overlay peer` and `contrada overlay publish`: run the overlay over sockets, one process per peer."""
 
 from __future__ import annotations
 
@@ -22,30 +22,36 @@ if TYPE_CHECKING:
     from contrada.overlay.protocol import Publication
     from contrada.overlay.serving import PeerServer
 
-DOOR = "Who may come in"
-CLOSING_SECONDS = 2.0  # in which what waits for standard output is still written when a peer ends
+ACCESS_PANEL = "Access control"
+CLOSING_SECONDS = 2.0  # time for writing pending lines to standard output when a peer ends
 SecretFile = Annotated[
-    Path | None, typer.Option(help="A file whose content all peers know.", rich_help_panel=DOOR, show_default=False)
+    Path | None,
+    typer.Option(help="File with the secret that all peers share.", rich_help_panel=ACCESS_PANEL, show_default=False),
 ]
 TlsCert = Annotated[
-    Path | None, typer.Option(help="Certificate of this peer, PEM.", rich_help_panel=DOOR, show_default=False)
+    Path | None, typer.Option(help="Certificate of this peer (PEM).", rich_help_panel=ACCESS_PANEL, show_default=False)
 ]
-TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=DOOR, show_default=False)]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(help="Private key of the certificate (PEM).", rich_help_panel=ACCESS_PANEL, show_default=False),
+]
 TlsCa = Annotated[
     Path | None,
     typer.Option(
-        help="Who must have signed the certificates of others, PEM.", rich_help_panel=DOOR, show_default=False
+        help="Authority that must have signed the certificates of peers (PEM).",
+        rich_help_panel=ACCESS_PANEL,
+        show_default=False,
     ),
 ]
 
 PEER = """\
-Run one peer: every message that matches a subscription is a line of JSON on standard output.
+Run one peer; every message that matches a subscription is printed as a line of JSON.
 
-The first peer joins nobody and says what all are to have: --dimensions (else what it subscribes to), --degree, \
---split, --choose, --sketch and --period. The others learn it from whom they join. SIGINT and SIGTERM make a peer \
-leave in order, and so does a standard output that is closed (exit code 141); one that is killed is noticed by its \
-neighbours. Lines wait for a slow reader up to a limit, then are dropped with a complaint on standard error. The \
-limits on output, connections, frames and notes are in docs/limitations.md.
+The first peer joins no other and sets the rules of the overlay: --dimensions (default: the attributes it subscribes \
+to), --degree, --split, --choose, --sketch and --period. Later peers get the rules from the peer they join. On SIGINT, \
+SIGTERM and when its standard output is closed (exit code 141), a peer leaves in order; a killed peer is detected by \
+its neighbours. Lines wait for a slow reader up to a limit, then they are dropped with a complaint on standard error. \
+The limits on output, connections, frames and notes are in docs/limitations.md.
 
 \b
 The first peer, and another:
@@ -56,36 +62,40 @@ A message:
 """
 
 PUBLISH = """\
-Publish messages through a peer: JSON, GeoJSON Features or CloudEvents, each an argument; - for lines of standard input.
+Publish messages through a peer: JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input.
 
-Prints the key of each. Exits with 1 if one is refused, and says why.
+Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
 """
 
 
 def peer(
-    subscribe: Annotated[list[str], typer.Option(help="What this peer wants, CQL2; may stand several times.")],
+    subscribe: Annotated[list[str], typer.Option(help="CQL2 filter of this peer; may be given several times.")],
     dimensions: Annotated[
-        str | None, typer.Option(help="Attributes that route: numbers, or name:region.", show_default=False)
+        str | None, typer.Option(help="Attributes to route by: numbers, or name:region.", show_default=False)
     ] = None,
-    listen: Annotated[str, typer.Option(help="HOST:PORT; port 0: any.")] = "127.0.0.1:0",
+    listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0: any free port.")] = "127.0.0.1:0",
     advertise: Annotated[
-        str | None, typer.Option(help="HOST:PORT by which others reach this peer; else --listen.")
+        str | None, typer.Option(help="HOST:PORT at which other peers reach this one; default: --listen.")
     ] = None,
     join: Annotated[
         list[str] | None,
-        typer.Option(help="HOST:PORT of a peer; others are tried if it is silent.", show_default=False),
+        typer.Option(
+            help="HOST:PORT of a peer to join; if it does not answer, the next one is tried.", show_default=False
+        ),
     ] = None,
-    degree: Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")] = "5,10",
+    degree: Annotated[
+        str, typer.Option(help="Minimum and maximum number of children of a node.", metavar="m,M")
+    ] = "5,10",
     split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
     choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
-    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
+    sketch: Annotated[int, typer.Option(min=0, help="Number of boxes that a parent keeps of a low node; 0: one.")] = 0,
     period: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 1.0,
     secret_file: SecretFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Run a peer until a signal; PEER says it to people."""
+    """Run a peer until a signal; the help text is PEER."""
     from contrada.cli.overlay import degree_of
     from contrada.cql2 import parse
     from contrada.overlay.rules import Rules
@@ -109,14 +119,14 @@ def peer(
 
 
 def publish(
-    messages: Annotated[list[str], typer.Argument(help="Messages in JSON, or -.", show_default=False)],
+    messages: Annotated[list[str], typer.Argument(help="Messages in JSON, or - for lines.", show_default=False)],
     to: Annotated[str, typer.Option(help="HOST:PORT of a peer.")],
     secret_file: SecretFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Publish through a peer; PUBLISH says it to people."""
+    """Publish messages through a peer; the help text is PUBLISH."""
     from contrada.overlay.serving import offer
 
     with errors_told():
@@ -145,13 +155,13 @@ async def _serve(server: PeerServer, contacts: list[str]) -> None:
             for task in waiting:
                 task.cancel()
             await server.leave()
-    if server.fault is not None:  # such as a standard output that nobody reads any more
+    if server.fault is not None:  # such as a closed standard output
         raise server.fault
 
 
 @contextmanager
 def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Write deliveries and complaints in threads: whoever reads them slowly must not hold up heartbeats."""
+    """Write deliveries and complaints in threads: a slow reader must not delay heartbeats."""
     from contrada.overlay.complaints import Complaints
     from contrada.overlay.outlet import Outlet, writer_to
 
@@ -178,19 +188,19 @@ def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[No
 
 
 def _line(publication: Publication) -> str:
-    """A message as a line of JSON; lone surrogates, which UTF-8 has not, are escaped."""
+    """Return a message as a line of JSON; lone surrogates, which UTF-8 cannot encode, are escaped."""
     line = {"key": publication.key, "message": json.loads(publication.body)}
     text = json.dumps(line, ensure_ascii=False)
     return text if text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text) else json.dumps(line)
 
 
 def _lost(publication: Publication) -> None:
-    """Stand where messages are delivered until there is a place to write them."""
+    """Raise for a message that is delivered before there is an output for it."""
     raise OverlayError(f"message {publication.key} came before there was a place for it")
 
 
 def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
-    """What guards the door, from files."""
+    """Build the `Door` of a peer from files."""
     from contrada.overlay.connecting import Door
 
     secret = None
@@ -209,7 +219,7 @@ def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Pat
 
 
 def _context(purpose: str, cert: Path, key: Path, ca: Path) -> ssl.SSLContext:
-    """Both sides show a certificate of the same authority; names are not compared, peers have addresses."""
+    """Return a TLS context: both sides show a certificate of `ca`; host names are not checked."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if purpose == "server" else ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_verify_locations(ca)

@@ -1,4 +1,4 @@
-"""`contrada overlay show`: a picture of a simulated overlay and of the way of one message."""
+"""`contrada overlay show`: draw a simulated overlay and the path of one message."""
 
 from __future__ import annotations
 
@@ -14,40 +14,46 @@ if TYPE_CHECKING:
     from contrada.overlay.simulation.simulator import Simulator
 
 SHOW = """\
-Draw an overlay: its tree, in two dimensions its nested boxes, and the way of one message.
+Draw an overlay: its tree, in two dimensions its nested boxes, and the path of one message.
 
 \b
 A small tree, and a message in the middle:
   contrada overlay show --message 500,500 --output overlay.svg
-What a trace led to:
+The overlay at the end of a trace:
   contrada overlay show --trace trace.ndjson --output overlay.png
 """
 FORMATS = (".svg", ".png", ".pdf")
 
 
 def show(
-    output: Annotated[Path, typer.Option("--output", "-o", help="svg, png or pdf, told by the suffix.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Picture with the suffix svg, png or pdf.")] = Path(
         "overlay.svg"
     ),
-    subscriptions: Annotated[int, typer.Option(min=1, max=2000, help="Peers, each with one.")] = 60,
-    dimensions: Annotated[int, typer.Option(min=1, help="Attributes; with two, boxes are drawn.")] = 2,
+    subscriptions: Annotated[
+        int, typer.Option(min=1, max=2000, help="Number of peers, each with one subscription.")
+    ] = 60,
+    dimensions: Annotated[int, typer.Option(min=1, help="Number of attributes; with two, boxes are drawn.")] = 2,
     split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
     choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
-    sketch: Annotated[int, typer.Option(min=0, help="Boxes that a parent knows of a low node, not one.")] = 0,
-    degree: Annotated[str, typer.Option(help="Least and most children of a node.", metavar="m,M")] = "2,5",
-    distribution: Annotated[str, typer.Option(help="uniform or zipf, with -25:75 or -10:90.")] = "uniform-25:75",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same tree.")] = 1,
+    sketch: Annotated[int, typer.Option(min=0, help="Number of boxes that a parent keeps of a low node; 0: one.")] = 0,
+    degree: Annotated[
+        str, typer.Option(help="Minimum and maximum number of children of a node.", metavar="m,M")
+    ] = "2,5",
+    distribution: Annotated[
+        str, typer.Option(help="uniform or zipf, optionally with -25:75 or -10:90.")
+    ] = "uniform-25:75",
+    seed: Annotated[int, typer.Option(min=0, help="Random seed; equal seeds give equal trees.")] = 1,
     message: Annotated[
-        str | None, typer.Option(help="Where a message lies: a number for each dimension.", show_default=False)
+        str | None, typer.Option(help="Position of a message: one number per dimension.", show_default=False)
     ] = None,
     at: Annotated[
-        int | None, typer.Option(help="The peer that publishes it; else the root.", show_default=False)
+        int | None, typer.Option(help="Peer that publishes the message; default: the root.", show_default=False)
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="A trace to replay, in place of a new tree.", show_default=False)
+        Path | None, typer.Option(help="Trace to replay instead of building a new tree.", show_default=False)
     ] = None,
 ) -> None:
-    """Draw; SHOW says it to people."""
+    """Draw an overlay; the help text is SHOW."""
     from contrada.cli.experiment import require_matplotlib
     from contrada.overlay.boxes import point_box
     from contrada.overlay.simulation.drawing import draw

@@ -1,4 +1,4 @@
-"""Help pages of commands: flags without a type, arguments in capitals, brackets of our texts as they are."""
+"""Help pages of commands: flags without a type, arguments in capitals, brackets printed as written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from contrada.cli.ending import errors_told
 
-# What Rich takes for a tag. It is the pattern of rich.markup.escape, which would import Rich at every start.
+# Rich's pattern of a tag, from rich.markup.escape, whose import would load Rich at every start.
 TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])")
 
 
 def escaped(text: str) -> str:
-    """Return a text that Rich prints as it is: it swallows `[spark]` else.
+    """Escape a text so that Rich prints it unchanged; it would drop `[spark]`.
 
     >>> print(escaped("Needs contrada[spark]; x in [0, 1]"))
     Needs contrada\\[spark]; x in [0, 1]
@@ -25,7 +25,7 @@ def escaped(text: str) -> str:
 
 
 def show_plainly(params: list[Any]) -> list[Any]:
-    """Take the type off flags, which have no value, and write arguments as other programs do."""
+    """Remove the type from flags, which take no value, and write arguments in capitals."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
@@ -35,35 +35,35 @@ def show_plainly(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command of ours."""
+    """A command with plain help pages."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         _escape(self)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, with --help."""
+        """Return the parameters, including --help."""
         return show_plainly(super().get_params(ctx))
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands; errors of all of them end in a line."""
+    """A group of commands; an error of any of them is printed as one line."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         _escape(self)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, with --help."""
+        """Return the parameters, including --help."""
         return show_plainly(super().get_params(ctx))
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the command line, which prints --help."""
+        """Parse the command line, which may print --help."""
         with errors_told():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that is named."""
+        """Run the named command."""
         with errors_told():
             return super().invoke(ctx)
 
@@ -75,7 +75,7 @@ def _escape(command: Any) -> None:
 
 
 class App(typer.Typer):
-    """A Typer whose commands are ours."""
+    """A Typer application with our command classes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, **options)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-EVERY = 0.1  # seconds between two looks
+UPDATE_SECONDS = 0.1  # seconds between two updates
 
 
 class ProgressLine:
-    """Tells how far a command is, on standard error; use it as a context.
+    """Shows the progress of a command on standard error; used as a context manager.
 
-    Nothing is shown if standard error is no terminal, or if results scroll over that terminal themselves.
+    Nothing is shown if standard error is no terminal, or if the results scroll over that terminal.
     """
 
     def __init__(self, is_wanted: bool) -> None:
@@ -25,7 +25,7 @@ class ProgressLine:
 
     @property
     def is_shown(self) -> bool:
-        """True if somebody sees it."""
+        """Return True if progress is shown."""
         return self._is_shown
 
     def __enter__(self) -> ProgressLine:
@@ -52,10 +52,10 @@ class ProgressLine:
             self._bar.stop()
 
     def tell(self, text: Callable[[], str], position: Callable[[], tuple[int, int]] | None = None) -> None:
-        """Show a text, and how much of a file is read; both are asked for only when it is time to."""
+        """Show a text and the position in a file; both functions are called only when an update is due."""
         now = time.monotonic()
         if self._bar is None or now < self._next:
             return
-        self._next = now + EVERY
+        self._next = now + UPDATE_SECONDS
         done, total = position() if position is not None else (0, None)
         self._bar.update(self._task, description=text(), completed=done, total=total)

@@ -1,4 +1,4 @@
-"""Matches as newline JSON, CSV, Parquet or Arrow."""
+"""Write matches as newline JSON, CSV, Parquet or Arrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ By = Literal["subscription", "subscriber"]
 
 
 class ResultFormat(StrEnum):
-    """What matches can be written as."""
+    """Formats of matches."""
 
     ndjson = "ndjson"
     csv = "csv"
@@ -34,11 +34,11 @@ SUFFIXES = {
     ".arrows": ResultFormat.arrow,
 }  # fmt: skip
 BINARY = (ResultFormat.parquet, ResultFormat.arrow)
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a formula begins with in a spreadsheet
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas in spreadsheets
 
 
 def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
-    """The format that is named, or that the suffix of the output tells; without a suffix newline JSON."""
+    """Return the named format, or that of the output's suffix; newline JSON without a suffix."""
     if format is not None or output is None or not output.suffix:
         return format or ResultFormat.ndjson
     known = SUFFIXES.get(output.suffix.lower())
@@ -51,7 +51,7 @@ def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFor
 
 
 def opened_sink(output: Path | None, format: ResultFormat) -> Any:
-    """Where results go: a new file, or standard output."""
+    """Open a new file, or return standard output."""
     if output is not None:
         return output.open("wb")
     if sys.stdout is None:
@@ -64,7 +64,7 @@ def opened_sink(output: Path | None, format: ResultFormat) -> Any:
 def open_results(
     output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
 ) -> MatchLines | MatchTables:
-    """A writer of matches to a file, or to standard output."""
+    """Open a writer of matches to a file or standard output."""
     sink, is_binary = opened_sink(output, format), format in BINARY
     if is_binary:
         return MatchTables(sink, output is not None, table, by, format)
@@ -72,7 +72,7 @@ def open_results(
 
 
 class MatchLines:
-    """Matches in lines; the end of each is made once for every subscription."""
+    """Writes matches as lines; the end of a line is built once per subscription."""
 
     def __init__(
         self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
@@ -84,7 +84,7 @@ class MatchLines:
             sink.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Write matches: of message k so many of the rows."""
+        """Write matches: message k has `counts[k]` of the rows."""
         self._learn(rows)
         ends = [self._ends[row] for row in rows.tolist()]
         lines: list[bytes] = []
@@ -99,7 +99,7 @@ class MatchLines:
         self._sink.flush()
 
     def _learn(self, rows: NDArray[np.int64]) -> None:
-        """Make the ends of lines that are new."""
+        """Build the ends of lines for new rows."""
         new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
         if not len(new):
             return
@@ -124,20 +124,22 @@ def _json(value: Any) -> bytes:
 
 
 def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
-    """A line of CSV; a safe one has an apostrophe before text that a spreadsheet would take for a formula.
+    """Return a line of CSV; if `is_safe`, text that a spreadsheet would run as a formula gets an apostrophe.
 
     >>> csv_line(["=1+1", -5], is_safe=True)
     b"'=1+1,-5\\n"
     """
     line = io.StringIO()
     if is_safe:
-        values = [f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value for value in values]
+        values = [
+            f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value for value in values
+        ]
     csv.writer(line, lineterminator="\n").writerow(values)
     return line.getvalue().encode("utf-8", "replace")
 
 
 class MatchTables:
-    """Matches as rows of Parquet or Arrow. Identifiers of messages are text; names are integers if all of them are."""
+    """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
     def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
         import pyarrow as pa
@@ -151,7 +153,7 @@ class MatchTables:
         self._writer = writer_of(sink, self._schema, format)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Write matches: of message k so many of the rows."""
+        """Write matches: message k has `counts[k]` of the rows."""
         import pyarrow as pa
 
         if not len(rows):
@@ -168,7 +170,7 @@ class MatchTables:
         self._sink.flush()
 
     def close(self) -> None:
-        """Finish the file: without its end it could not be read."""
+        """Finish the file, which is unreadable without its end."""
         self._writer.close()
         self._sink.flush()
         if self._is_own:
@@ -176,7 +178,7 @@ class MatchTables:
 
 
 def writer_of(sink: Any, schema: Any, format: ResultFormat) -> Any:
-    """A writer of tables, Parquet or Arrow."""
+    """Return a writer of Parquet or Arrow tables."""
     counted = _CountingSink(sink)
     import pyarrow as pa
 
@@ -188,7 +190,7 @@ def writer_of(sink: Any, schema: Any, format: ResultFormat) -> Any:
 
 
 def type_of(names: list[str | int]) -> Any:
-    """The Arrow type of names: integers if all of them are, else text."""
+    """Return the Arrow type of names: integers if all of them are, else text."""
     import pyarrow as pa
 
     fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
@@ -196,7 +198,7 @@ def type_of(names: list[str | int]) -> Any:
 
 
 class _CountingSink(io.RawIOBase):
-    """A sink that knows how much was written: Parquet asks, and a pipe cannot tell."""
+    """A sink that counts written bytes: Parquet asks for the position, and a pipe has none."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink, self._count = sink, 0

@@ -1,4 +1,4 @@
-"""`contrada simplify`: subscriptions without what is redundant in them, from a file to a file."""
+"""`contrada simplify`: remove redundant constraints and filters from the subscriptions of a file."""
 
 from __future__ import annotations
 
@@ -30,47 +30,50 @@ from contrada.cli.match import (
 File = Annotated[
     Path,
     typer.Argument(
-        help="Rows of key, subscriber and filter; with --template any rows. - for standard input.", show_default=False
+        help="Rows of key, subscriber and filter, or with --template any rows; - for standard input.",
+        show_default=False,
     ),
 ]
 Across = Annotated[
     bool,
     typer.Option(
-        "--across", help="Make the subscriptions of a subscriber one; their keys are then gone.", rich_help_panel=WRITE
+        "--across",
+        help="Merge the subscriptions of each subscriber into one, without a key.",
+        rich_help_panel=WRITE,
     ),
 ]
 Json = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="The report as a JSON object: on standard output if --output names a file, else on standard error.",
+        help="Print the report as JSON: to standard output if --output names a file, else to standard error.",
         rich_help_panel=WRITE,
     ),
 ]
 
 HELP = """\
-Write subscriptions without what is redundant in them: every message matches as before.
+Simplify subscriptions: remove what is redundant, so that every message matches as before.
 
-Filters that no message satisfies are dropped, and constraints that others imply, and filters that another one covers; \
-ranges, sets and relations are made one. Rows of key, subscriber and filter, in CQL2, go to standard output, one JSON \
-object to a line, or to --output; the report goes to standard error. Bad rows are counted and the rest go on. A \
-subscription that no message can match stays, as short as one can say that.
+Filters that no message satisfies, constraints that others imply and filters that another one covers are removed; \
+ranges, sets and relations are merged. Rows of key, subscriber and filter (CQL2) go to standard output, one JSON \
+object per line, or to --output; the report goes to standard error. Bad rows are counted, and the rest are simplified. \
+A subscription that no message can match is kept, in its shortest form.
 
 \b
 Each subscription by itself; keys and subscribers stay:
   contrada simplify subscriptions.ndjson --output shorter.ndjson
-All that a subscriber asks as one subscription; rows have subscriber and filter alone:
+All subscriptions of a subscriber as one; rows have subscriber and filter only:
   contrada simplify subscriptions.ndjson --across --output shorter.parquet
-The rows of a table, with what each of them asks:
+The rows of a table, with a template:
   contrada simplify facilities.geojson --key id --template 'S_INTERSECTS(area, $geometry) AND severity >= $least'
-How much was there to gain?
+How much was redundant?
   contrada simplify subscriptions.ndjson --output shorter.ndjson --json | jq .rules
 
 \b
 Exit codes:
   0  done; rejected rows are in the report
-  1  something was rejected, with --strict
-  2  it could not run: usage, a file that is not there, no good subscription
+  1  a row was rejected, with --strict
+  2  could not run: wrong usage, missing file, no good subscription
 """
 
 
@@ -92,7 +95,7 @@ def simplify(
     strict: Strict = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simplify the subscriptions of a file; HELP says it to people."""
+    """Simplify the subscriptions of a file; the help text is HELP."""
     if template is None and (key or subscriber or subscriptions_crs or to_crs or buffer is not None or times):
         raise typer.BadParameter(
             "--key, --subscriber, --times, --subscriptions-crs, --to-crs and --buffer are for the rows of a --template"

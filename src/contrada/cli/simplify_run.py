@@ -1,4 +1,4 @@
-"""What `contrada simplify` does: subscriptions in, simplified in bulk, rows out, a report."""
+"""Run `contrada simplify`: read subscriptions, simplify them in bulk, write rows and a report."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from contrada.model import Filter, Predicate
 from contrada.simplify.simplification import Simplification, simplified_groups
 
 Name = str | int
-BLOCK = 1 << 16  # rows of a table that are read together
+BLOCK_ROWS = 1 << 16  # rows of a table written together
 
 
 @dataclass(frozen=True)
 class SimplifyPlan:
-    """What is to be simplified, and where it goes."""
+    """The parameters of a run: subscriptions, output and report."""
 
     asking: Asking
     across: bool = False
@@ -43,7 +43,7 @@ class SimplifyPlan:
 
 
 class FilterGroup(NamedTuple):
-    """Filters that are simplified together, and the names of what they become."""
+    """Filters that are simplified together, and the names of the result."""
 
     names: tuple[Name | None, ...]
     filters: Sequence[Filter]
@@ -51,7 +51,7 @@ class FilterGroup(NamedTuple):
 
 @dataclass
 class SimplifyCounts:
-    """What came of the subscriptions so far."""
+    """Counts of the subscriptions so far."""
 
     read: int = 0
     groups: int = 0
@@ -77,7 +77,7 @@ def run(plan: SimplifyPlan) -> int:
 
 
 def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
-    """The good subscriptions; if there are only bad ones that is an error."""
+    """Yield the good subscriptions; a file with bad ones only is an error."""
     first: Rejected | None = None
     for item in parsed_subscriptions(plan.asking, work.crs):
         if isinstance(item, Rejected):
@@ -96,7 +96,7 @@ def _alone(item: Parsed) -> FilterGroup:
 
 
 def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
-    """The filters of each subscriber, in the order of their keys; those without a key come last, as they stood."""
+    """Group filters by subscriber, in the order of keys; subscriptions without a key come last, in input order."""
     asked: dict[Name, list[tuple[bool, bool, Any, Predicate]]] = {}
     for number, item in enumerate(items):
         key = number if item.key is None else item.key
@@ -107,7 +107,7 @@ def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
 
 
 def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> None:
-    """Simplify groups and write what they become."""
+    """Simplify groups and write the results."""
     waiting: deque[FilterGroup] = deque()
 
     def noted() -> Iterator[Sequence[Filter]]:
@@ -122,7 +122,7 @@ def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCoun
     format = chosen_format(plan.format, plan.output)
     results: FilterLines | FilterTables | None = None
 
-    def opened() -> FilterLines | FilterTables:  # not before something is good
+    def opened() -> FilterLines | FilterTables:  # opened once there is a good subscription
         return (FilterTables if format in BINARY else FilterLines)(plan.output, format, plan.across)
 
     try:
@@ -137,7 +137,7 @@ def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCoun
 
 
 class FilterLines:
-    """Rows in lines, of JSON or CSV."""
+    """Writes rows as lines of JSON or CSV."""
 
     def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
         self._sink, self._is_own = opened_sink(output, format), output is not None
@@ -169,23 +169,23 @@ class FilterLines:
 
 
 class FilterTables:
-    """Rows of Parquet or Arrow, written at the end: only then it is known whether names are integers."""
+    """Writes rows of Parquet or Arrow at the end, when it is known whether names are integers."""
 
     def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
         self._sink, self._is_own, self._format = opened_sink(output, format), output is not None, format
         self._values: dict[str, list[Any]] = {name: [] for name in _columns(across)}
 
     def add(self, names: tuple[Name | None, ...], filter: str) -> None:
-        """Keep a row."""
+        """Store a row."""
         for values, value in zip(self._values.values(), (*names, filter), strict=True):
             values.append(value)
 
     def close(self) -> None:
-        """Write all rows, and finish the file: without its end it could not be read."""
+        """Write all rows and finish the file, which is unreadable without its end."""
         try:
             table = self._table()
             writer = writer_of(self._sink, table.schema, self._format)
-            writer.write_table(table, BLOCK)
+            writer.write_table(table, BLOCK_ROWS)
             writer.close()
             self._sink.flush()
         finally:
@@ -208,7 +208,7 @@ class FilterTables:
 
 
 def _refuse_alike(what: str, names: list[Name | None]) -> None:
-    """Raise if names that differ would be the same as text, which a column is that holds both."""
+    """Raise if an integer and a text are equal as text: a column that holds both is text."""
     numbers = {str(name) for name in names if isinstance(name, int)}
     for name in numbers.intersection(name for name in names if isinstance(name, str)):
         raise FormatError(f"the {what}s {name} and {name!r} would be the same in a table: write ndjson")
@@ -219,7 +219,7 @@ def _columns(across: bool) -> list[str]:
 
 
 def _tell(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> None:
-    """Print the report, on standard error unless it is JSON and standard output is free for it."""
+    """Print the report on standard error, or as JSON on standard output if that is free."""
     if not plan.as_json:
         for line in summary(plan, work, rejections):
             typer.echo(line, err=True)
@@ -230,7 +230,7 @@ def _tell(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> N
 
 
 def summary(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
-    """What was read, what became of it by which rules, how fast, and what was rejected."""
+    """Yield the lines of the summary: subscriptions, rules applied, speed, and rejections."""
     seconds = time.perf_counter() - work.began
     bad = rejections.counts.total()
     yield f"subscriptions: {work.read:,}" + (f", and {bad:,} rejected" if bad else "")

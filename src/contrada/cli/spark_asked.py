@@ -1,4 +1,4 @@
-"""Tables as a task of `contrada match --spark` asks them: whole, or partition by partition as if they were one."""
+"""Match batches in a task of `contrada match --spark`, against a whole table or its partitions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 
 
 class Found(NamedTuple):
-    """What the messages of a batch matched: the message of each match and its names, and the messages that are bad."""
+    """The matches of a batch: message, subscriber and key of each; and the bad messages."""
 
     owners: NDArray[np.int64]
     subscribers: list[str]
-    keys: list[str]  # empty by subscriber
+    keys: list[str]  # empty with by="subscriber"
     bad: list[Rejected]
 
 
 class Whole:
-    """One table."""
+    """A table that is held whole."""
 
     def __init__(self, artifact: Artifact, by: Any) -> None:
         self._table, self._by = opened(artifact).table, by
@@ -39,7 +39,7 @@ class Whole:
 
 
 class Parts:
-    """Partitions: the messages of a batch are asked of each that they can match, while one after another is open."""
+    """A partitioned table: messages are matched in each partition that they can match, one open at a time."""
 
     def __init__(self, artifact: PartitionedArtifact, by: Any) -> None:
         self._whole, self._by = artifact, by
@@ -69,7 +69,7 @@ class Parts:
     def _visits(
         self, batch: MessageBatch, senders: NDArray[np.int64], numbers: NDArray[np.int64], good: NDArray[np.int64]
     ) -> Iterator[Found]:
-        """What each partition finds; `good` messages go to those that see every message."""
+        """Yield the matches in each partition; partitions that receive every message get all `good` ones."""
         for number, part in enumerate(self._whole.partitions):
             own = good if part.is_wide else senders[numbers == number]
             if not len(own):
@@ -81,7 +81,7 @@ class Parts:
 
 
 def asked(artifact: Artifact | PartitionedArtifact, by: Any) -> Whole | Parts:
-    """What batches are asked of."""
+    """Return the matcher for an artifact."""
     return Parts(artifact, by) if isinstance(artifact, PartitionedArtifact) else Whole(artifact, by)
 
 
@@ -91,5 +91,5 @@ def _names(table: ForwardingTable, rows: NDArray[np.int64], by: Any) -> tuple[li
 
 
 def _some(messages: Any, rows: NDArray[np.int64]) -> Any:
-    """Some of the messages, which are a list or an Arrow table."""
+    """Return some rows of messages, a list or an Arrow table."""
     return [messages[row] for row in rows.tolist()] if isinstance(messages, list) else messages.take(rows)

@@ -1,7 +1,7 @@
-"""`contrada match --spark`: the same files, options and answers; messages are matched by Spark's workers.
+"""`contrada match --spark`: the same files, options and answers, with messages matched by Spark's workers.
 
-Parquet is read by Spark itself, in as many pieces as it likes. Every other format is read by the code that reads it
-without Spark, a file to a task.
+Spark itself reads Parquet, in as many splits as it chooses. Every other format is read by the same code as without
+Spark, one file per task.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from contrada.spark_names import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# Everything a task says of its messages: matches (reason is null), bad ones, and at its end how many there were.
+# Output columns of a task: matches (reason is null), bad messages, and counts at the end.
 KINDS = {
     "message": "string", "subscriber": "string", "key": "string", "source": "string", "unit": "string",
     "number": "long", "reason": "string", "raw": "string", "is_part": "boolean", "read": "long", "matched": "long",
@@ -50,7 +50,7 @@ Table = Artifact | PartitionedArtifact
 
 
 def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
-    """Match, write matches as a directory, print the summary, and return the exit code."""
+    """Match, write matches to a directory, print the summary, and return the exit code."""
     with interruptible() as interruption:
         return _run(plan, master, artifacts, wanted, interruption)
 
@@ -79,7 +79,7 @@ def _run(
 
 
 def _checked(plan: MatchPlan) -> str:
-    """The format of the results; what Spark cannot do is an error."""
+    """Return Spark's name of the output format; raise for options that Spark does not support."""
     if plan.output is None:
         raise ContradaError("--spark writes a directory of files: name it with --output")
     if plan.explain is not None:
@@ -122,14 +122,14 @@ def _match(
 
 
 def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
-    """True if Spark reads the messages itself: Parquet that is taken as it is, in one coordinate reference system."""
+    """Return True if Spark can read the messages itself: plain Parquet in one coordinate reference system."""
     formats = {reading.format or SUFFIXES.get(Path(path).suffix.lower()) for path in files}
     is_plain = formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
     return is_plain and common_systems(list(map(os.path.abspath, files))) is not None
 
 
 def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> DataFrame:
-    """What comes of Parquet files: a message is identified as it is without Spark."""
+    """Match Parquet files; messages are identified as without Spark."""
     from pyspark.sql import functions as f
 
     from contrada.pipeline.match.matching import match
@@ -151,13 +151,13 @@ def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: li
 
 
 def _systems(frame: DataFrame, files: list[str]) -> dict[str, Any]:
-    """The CRS of the geometry columns of a frame, as its files name them."""
+    """Return the CRS of the geometry columns of a frame, as its files name them."""
     found = common_systems(list(map(os.path.abspath, files))) or {}
     return {name: crs for name, crs in found.items() if name in frame.columns}
 
 
 def _whole(frame: DataFrame) -> DataFrame:
-    """A table with all columns, null where it had none."""
+    """Add all missing output columns, as nulls."""
     from pyspark.sql import functions as f
 
     absent = {name: f.lit(None).cast(kind) for name, kind in KINDS.items() if name not in frame.columns}
@@ -165,7 +165,7 @@ def _whole(frame: DataFrame) -> DataFrame:
 
 
 def _totals(census: Census, found: DataFrame) -> DataFrame:
-    """A row with the number of good messages, and of those that something matched, and the census of attributes."""
+    """Return a row with the number of good messages, of matched messages, and the census of attributes."""
     from pyspark.sql import functions as f
 
     bad = f.count_distinct(f.when(f.col("reason").isNotNull(), f.col("message_id")))
@@ -175,7 +175,7 @@ def _totals(census: Census, found: DataFrame) -> DataFrame:
 
 
 def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
-    """What identifies a message: the column that is named, or one that usually does, or its row."""
+    """Return the identifier of a message: the named column, a usual one, or its row."""
     from pyspark.sql import functions as f
 
     if named is not None and named not in frame.columns:
@@ -189,7 +189,7 @@ def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column)
 
 
 def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> DataFrame:
-    """What comes of files of any format, a task each."""
+    """Match files of any format, one task per file."""
     rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
     read = partial(read_files, reading=plan.reading, artifact=artifact, by=plan.by, several=len(files) > 1)
     return rows.mapInArrow(read, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
@@ -198,21 +198,21 @@ def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list
 def read_files(
     batches: Iterator[Any], reading: MessageOptions, artifact: Table, by: Any, several: bool
 ) -> Iterator[Any]:
-    """Read and match the files that batches name: what `contrada match` does, in a worker."""
+    """Read and match the files that batches name, as `contrada match` does, in a worker."""
     for batch in batches:
         for path in batch.column(0).to_pylist():
             yield from _FileMatch(asked(artifact, by), several, asked_census(artifact)).run(Path(path), reading)
 
 
 class _FileMatch:
-    """One file through the table; what was found is handed on when the file ends."""
+    """Matches one file; the results are returned when the file ends."""
 
     def __init__(self, table: Whole | Parts, several: bool, census: Census) -> None:
         self._table, self._several, self._census = table, several, census
         self._parts: list[Any] = []
 
     def run(self, path: Path, reading: MessageOptions) -> Iterator[Any]:
-        """The record batches of a file."""
+        """Yield the record batches of a file."""
         intake = Intake(reading, self._take, self._reject, several=self._several)
         intake.run(path)
         self._add({"census": [self._census.to_json()]}, 1)

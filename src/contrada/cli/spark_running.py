@@ -1,7 +1,7 @@
-"""Commands on Spark that end cleanly: Ctrl-C and SIGTERM print one line, and nothing of Java or of Python workers.
+"""Run commands on Spark that end cleanly: Ctrl-C and SIGTERM print one line, and nothing from Java or workers.
 
-Java runs in a session of its own, so that Ctrl-C in a terminal reaches this process alone. What Java and its Python
-workers write to standard error comes through a pipe, which is closed for the terminal as soon as a signal comes.
+Java runs in its own session, so that Ctrl-C in a terminal reaches this process alone. The standard error of Java and
+its Python workers comes through a pipe, which is no longer copied to the terminal after a signal.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CHATTER = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level",
+USUAL_LINES = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level",
            b"Setting Spark log level")  # fmt: skip
-LAST_WORDS = 3.0  # seconds for what Java says when it does not start
-HELD = 0.2  # seconds that a line of Java waits: of two processes that get a signal at once, either may be the first
+LAST_OUTPUT_SECONDS = 3.0  # seconds to read Java's output if it does not start
+HOLD_SECONDS = 0.2  # seconds that a line of Java is held back: it may react to a signal before this process does
 
 
 class Interruption:
-    """The signals that a command gets. The first ends it, or only says so if `is_patient`; the second ends it at once.
+    """Handles signals: the first ends the command, or is only recorded if `is_patient`; the second ends it at once.
 
-    `number` is the first signal, None until it comes; `line` is printed by whatever ends the process.
+    `number` is the first signal, None until it comes; `line` is printed when the process ends.
     """
 
     def __init__(self, line: str) -> None:
@@ -43,7 +43,7 @@ class Interruption:
         self._line = line
 
     def install(self) -> None:
-        """Take the signals; a new Spark session takes SIGINT away, and this must be called again."""
+        """Install the handlers; to be called again after a Spark session starts, which replaces that of SIGINT."""
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 signal.signal(number, self._receive)
@@ -60,11 +60,11 @@ class Interruption:
 
     @property
     def code(self) -> int:
-        """The exit code: 128 and the number of the signal."""
+        """Return the exit code: 128 plus the number of the signal."""
         return 128 + (self.number or signal.SIGINT)
 
     def start(self, master: str | None, further: Mapping[str, str] | None = None) -> SparkSession:
-        """Start Spark, or say in one sentence that it or Java is not installed."""
+        """Start Spark; a missing PySpark or Java is a one-sentence error."""
         require_spark()
         reading, writing = os.pipe()
         relay = threading.Thread(target=self._relay, args=(reading,), daemon=True)
@@ -74,7 +74,7 @@ class Interruption:
         except ContradaError:
             os.close(writing)
             writing = -1
-            relay.join(LAST_WORDS)
+            relay.join(LAST_OUTPUT_SECONDS)
             raise
         finally:
             if writing >= 0:
@@ -82,23 +82,23 @@ class Interruption:
             self.install()
 
     def _relay(self, reading: int) -> None:
-        """Copy what Java writes to standard error, but for its usual first lines, until there is a signal."""
+        """Copy Java's standard error, except its usual first lines, until a signal comes."""
         rest = b""
         with os.fdopen(reading, "rb", buffering=0) as pipe:
             while data := pipe.read(1 << 16):
-                time.sleep(HELD)  # for all lines together: Java must not wait for this pipe
+                time.sleep(HOLD_SECONDS)  # once for all lines: Java must not wait for this pipe
                 *lines, rest = (rest + data).split(b"\n")
                 self._copy(lines)
         self._copy([rest] if rest else [])
 
     def _copy(self, lines: list[bytes]) -> None:
-        text = b"".join(line + b"\n" for line in lines if not line.startswith(CHATTER))
+        text = b"".join(line + b"\n" for line in lines if not line.startswith(USUAL_LINES))
         if self.number is None and text:
             with suppress(OSError):
                 os.write(2, text)
 
     def end(self) -> NoReturn:
-        """Print the line and end at once: Java ends by itself when its standard input closes."""
+        """Print the line and exit at once: Java ends by itself when its standard input closes."""
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         with suppress(OSError, ValueError):
@@ -108,10 +108,10 @@ class Interruption:
 
 
 def _end_java() -> None:
-    """Let Java end, with whatever Spark runs.
+    """End Java, with all Spark jobs.
 
-    Py4J has one connection for each thread, and one that was interrupted has an answer to come: the next call would
-    take that for its own. When Java is gone, calls fail at once.
+    Py4J has one connection per thread, and an interrupted one still has an answer to come, which the next call would
+    take for its own. When Java is gone, calls fail at once.
     """
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     process = getattr(getattr(context, "_gateway", None), "proc", None)
@@ -120,23 +120,23 @@ def _end_java() -> None:
 
 
 def _silence_python() -> None:
-    """Let Py4J, PySpark and threads that end with their connections say nothing."""
+    """Suppress messages of Py4J, PySpark and threads whose connections end."""
     logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")  # PySpark warns where it stops a context whose Java is gone
+    warnings.simplefilter("ignore")  # PySpark warns if it stops a context whose Java is gone
     threading.excepthook = lambda given: None
     sys.unraisablehook = lambda given: None
 
 
 @contextmanager
 def interruptible(line: str = "interrupted: output that was begun is not whole") -> Iterator[Interruption]:
-    """Run a command on Spark. A signal ends the process with `line` and 130 for Ctrl-C, 143 for SIGTERM."""
+    """Run a command on Spark. A signal ends the process with `line` and code 130 for Ctrl-C, 143 for SIGTERM."""
     made = Interruption(line)
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
     made.install()
     try:
         yield made
-    except BaseException:  # after a signal, of whatever kind: calls to Java fail in many ways
+    except BaseException:  # any type: after a signal, calls to Java fail in many ways
         if made.number is None:
             raise
         made.end()

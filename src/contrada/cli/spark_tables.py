@@ -1,4 +1,4 @@
-"""The table of `contrada match --spark`: whole or in partitions, by the plan that was asked for or by its size."""
+"""Build the table of `contrada match --spark`, whole or in partitions, by --plan or by its size."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 class Placed(NamedTuple):
-    """A table where workers find it, and why it is whole or in partitions."""
+    """A published table, and why it is whole or in partitions."""
 
     artifact: Artifact | PartitionedArtifact
     why: str
 
     @property
     def told(self) -> str:
-        """The line of the summary."""
+        """Return the line of the summary."""
         if isinstance(self.artifact, Artifact):
             return f"plan:          broadcast; {self.why}"
         return f"plan:          partitioned, {counted(len(self.artifact.partitions), 'partition')}; {self.why}"
 
 
 class PartitionPlan(NamedTuple):
-    """The plan, and how many partitions there shall be."""
+    """The plan, and the number of partitions, if given."""
 
     plan: Plan = "auto"
     partitions: int | None = None
@@ -62,7 +62,7 @@ class SparkSubscriptions:
             self._table = subscribed(plan, rejections, progress)
 
     def placed(self, spark: SparkSession, place: str) -> Placed:
-        """Put them where workers find them."""
+        """Publish the subscriptions at `place`."""
         most, each = table_limits(spark)
         if self._rows is not None:
             why = "it was asked for" + (", and the number of partitions with it" if self._wanted.partitions else "")
@@ -77,7 +77,7 @@ class SparkSubscriptions:
             return Placed(table, why)
         if str(self._asking.source) == "-":
             raise ContradaError(f"{why}, and standard input cannot be read again: give --plan partitioned")
-        rows = _rows(self._asking, lambda item: None)  # which are bad is known already
+        rows = _rows(self._asking, lambda item: None)  # rejections were reported on the first reading
         return Placed(self._split(rows, table.bytes / each, place), why)
 
     def _split(self, rows: _SplitRows, parts: float, place: str) -> PartitionedArtifact:
@@ -93,7 +93,7 @@ class SparkSubscriptions:
 
 
 class _SplitRows(NamedTuple):
-    """Subscriptions as `split` takes them, where each stood, and the first that is bad."""
+    """Subscriptions for `split`, their origins, and the first bad one."""
 
     table: Any
     template: Any
@@ -101,7 +101,7 @@ class _SplitRows(NamedTuple):
     first: Rejected | None
 
     def rejected(self, row: int, reason: str) -> Rejected:
-        """A row that proved bad."""
+        """Return the rejection of a row that proved bad."""
         from contrada.formats.row_files import row_text
 
         source, unit, number = self.origins[row]
@@ -131,7 +131,7 @@ def _rows(asking: Asking, reject: Callable[[Rejected], object]) -> _SplitRows:
 
 
 def _text_table(good: list[Parsed]) -> Any:
-    """Subscriptions as columns; those without a key get numbers that nobody has."""
+    """Return subscriptions as columns; those without a key get unused numbers."""
     import pyarrow as pa
 
     used = {one.key for one in good}
@@ -150,5 +150,5 @@ def _text_table(good: list[Parsed]) -> Any:
 
 
 def _named(names: list[str | int]) -> list[Any]:
-    """Names of one type: text, if one of them is."""
+    """Return names of one type: text, if one of them is."""
     return names if all(isinstance(name, int) for name in names) else [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""`contrada stream`: what can be said on the command line. What it does is in `contrada.cli.stream_run`."""
+"""`contrada stream`: arguments, options and help; the command itself is in `contrada.cli.stream_run`."""
 
 from __future__ import annotations
 
@@ -15,70 +15,78 @@ RUNNING = "Running"
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="MESSAGES", help="A directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", show_default=False
+        metavar="MESSAGES", help="Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", show_default=False
     ),
 ]
 Subscriptions = Annotated[
     Path | None,
-    typer.Argument(help="What a new checkpoint begins with, as for match; else nothing.", show_default=False),
+    typer.Argument(help="Subscriptions of a new checkpoint, as for match; default: none.", show_default=False),
 ]
 Checkpoint = Annotated[
-    str, typer.Option(help="Where the stream goes on after a stop: a directory of its own.", rich_help_panel=RUNNING)
+    str,
+    typer.Option(
+        help="Directory for the state of this stream, from which it resumes after a stop.", rich_help_panel=RUNNING
+    ),
 ]
 Output = Annotated[
     str,
     typer.Option(
-        "--output", "-o", help="A directory for Parquet, kafka:TOPIC, or - for lines of JSON.", rich_help_panel=WRITE
+        "--output", "-o", help="Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", rich_help_panel=WRITE
     ),
 ]
 Changes = Annotated[
     Path | None,
-    typer.Option(help="A directory of records that subscribe and unsubscribe.", rich_help_panel=READ),
+    typer.Option(help="Directory of subscribe and unsubscribe records.", rich_help_panel=READ),
 ]
 Format = Annotated[
-    str, typer.Option("--format", help="Of files: ndjson (also GeoJSON by lines) or parquet.", rich_help_panel=READ)
+    str, typer.Option("--format", help="Format of files: ndjson (also GeoJSON lines) or parquet.", rich_help_panel=READ)
 ]
-Files = Annotated[int | None, typer.Option(min=1, help="Files in a batch, at most.", rich_help_panel=READ)]
-Records = Annotated[int | None, typer.Option(min=1, help="Records of Kafka in a batch, at most.", rich_help_panel=READ)]
-Servers = Annotated[str, typer.Option(help="Of Kafka: host:port, ...", rich_help_panel=READ)]
+Files = Annotated[int | None, typer.Option(min=1, help="Maximum number of files per batch.", rich_help_panel=READ)]
+Records = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of Kafka records per batch.", rich_help_panel=READ)
+]
+Servers = Annotated[str, typer.Option(help="Kafka servers as host:port, ...", rich_help_panel=READ)]
 Every = Annotated[
-    str | None, typer.Option(help="Time between batches: '2 seconds'; else at once.", rich_help_panel=RUNNING)
+    str | None,
+    typer.Option(help="Time between batches, such as '2 seconds'; default: no pause.", rich_help_panel=RUNNING),
 ]
-Once = Annotated[bool, typer.Option("--once", help="Take what is there, and end.", rich_help_panel=RUNNING)]
+Once = Annotated[bool, typer.Option("--once", help="Match the available messages and exit.", rich_help_panel=RUNNING)]
 Compact = Annotated[
-    int, typer.Option(min=1, help="Changes after which the table is made anew.", rich_help_panel=RUNNING)
+    int, typer.Option(min=1, help="Number of changes after which the table is rebuilt.", rich_help_panel=RUNNING)
 ]
 Metrics = Annotated[
-    Path | None, typer.Option(help="Keep the numbers here, as Prometheus reads them.", rich_help_panel=CARE)
+    Path | None, typer.Option(help="File for metrics in Prometheus' text format.", rich_help_panel=CARE)
 ]
-Master = Annotated[str | None, typer.Option(help="Where Spark runs; else here, on all cores.", rich_help_panel=RUNNING)]
+Master = Annotated[
+    str | None, typer.Option(help="Spark master; default: all cores of this machine.", rich_help_panel=RUNNING)
+]
 Jars = Annotated[
-    str | None, typer.Option(help="Jars of the Kafka connector, with commas between.", rich_help_panel=RUNNING)
+    str | None, typer.Option(help="Jars of the Kafka connector, comma-separated.", rich_help_panel=RUNNING)
 ]
 
 HELP = """\
-Match messages as they come, against subscriptions that change meanwhile. Runs until it is stopped.
+Match messages as they arrive, against subscriptions that change meanwhile. Runs until it is stopped.
 
-Every batch has one version of the subscriptions, which is written beside the checkpoint before it runs. A stream that \
-ended, however it did, goes on from its checkpoint: no message is lost, and in a directory none is there twice. Bad \
-messages go to rejected/, or the topic TOPIC-rejected. Needs Java and contrada[spark].
+Every batch uses one version of the subscriptions, which is stored beside the checkpoint before the batch runs. A \
+stream that ended for any reason resumes from its checkpoint: no message is lost, and a directory of matches has no \
+duplicates. Bad messages go to rejected/, or to the topic TOPIC-rejected. Needs Java and contrada[spark].
 
 \b
-Files that come into a directory; matches become Parquet:
+Files that arrive in a directory; matches as Parquet:
   contrada stream incoming/ subscriptions.ndjson --checkpoint state --output out
-People subscribe while it runs (write a file under a name with a dot, then rename it):
+Subscriptions that change while it runs (write a file under a name with a dot, then rename it):
   contrada stream incoming/ --changes changes/ --checkpoint state --output out
 From Kafka to Kafka:
   contrada stream kafka:alerts subscriptions.ndjson --servers localhost:9092 --checkpoint state \\
     --output kafka:matches --jars spark-sql-kafka.jar,kafka-clients.jar,...
-What is there now, and no more:
+Only the messages available now:
   contrada stream incoming/ subscriptions.ndjson --checkpoint state --output out --once
 
 \b
 Exit codes:
   0    with --once: done
-  2    it could not run, or not go on
-  130  stopped with Ctrl-C, 143 with SIGTERM; the batch that runs is finished first, a second signal stops at once
+  2    could not run, or not continue
+  130  stopped with Ctrl-C, 143 with SIGTERM; the running batch is finished first, a second signal stops at once
 """
 
 
@@ -106,7 +114,7 @@ def stream(
     master: Master = None,
     jars: Jars = None,
 ) -> None:
-    """Match a stream; HELP says it to people."""
+    """Match a stream; the help text is HELP."""
     if format not in ("ndjson", "parquet"):
         raise typer.BadParameter(f"--format is ndjson or parquet, not {format}")
     if once and every:

@@ -1,4 +1,4 @@
-"""What `contrada stream` does: a source as a streaming DataFrame, a sink, a line of progress."""
+"""Run `contrada stream`: open source and sink, match, and show a line of progress."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KAFKA, RATE = "kafka:", "rate:"
-POLL = 0.5  # seconds
+POLL_SECONDS = 0.5  # seconds
 
 
 class StreamPlan(NamedTuple):
-    """What is to be matched, how, and where answers go."""
+    """The parameters of a stream: messages, subscriptions, changes, output and trigger."""
 
     messages: str
     asking: Asking | None
@@ -71,7 +71,7 @@ def _run(plan: StreamPlan, line: Line, interruption: Interruption) -> int:
             trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
         )  # fmt: skip
         interruption.is_patient = True
-        while not stream.wait(POLL):
+        while not stream.wait(POLL_SECONDS):
             if interruption.number is not None:
                 line.last(f"stopping after this batch (again: at once): {_going_on(plan)}")
                 stream.stop(finish=True)
@@ -98,7 +98,7 @@ def _told(item: Rejected) -> None:
 
 
 def _source(spark: SparkSession, plan: StreamPlan) -> tuple[DataFrame | MessageFiles, Decoding | None]:
-    """Messages as they come, and how their texts are read, if they are texts."""
+    """Return the stream of messages, and how their texts are decoded, if they are texts."""
     options = {"times": plan.times} if plan.times else {}
     if plan.messages.startswith(KAFKA):
         ids = () if plan.id is None else (plan.id,)
@@ -112,7 +112,7 @@ def _source(spark: SparkSession, plan: StreamPlan) -> tuple[DataFrame | MessageF
 
 
 def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
-    """Records of a topic, from its beginning."""
+    """Read the records of a topic, from its beginning."""
     from pyspark.errors import AnalysisException
 
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", plan.servers)
@@ -125,7 +125,7 @@ def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
         raise ContradaError(
             f"Spark does not read Kafka here: name the jars of its connector with --jars. {error}"
         ) from error
-    # Unique, and the same when a batch is replayed: whoever reads the matches can tell copies by it.
+    # Unique, and equal when a batch is replayed, so that readers of the matches can detect copies.
     return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
 
 
@@ -136,7 +136,7 @@ def _sink(plan: StreamPlan) -> Any:
 
 
 class Line:
-    """One line of progress on standard error, written over on a terminal; and a file of metrics."""
+    """A line of progress on standard error, overwritten on a terminal; and a file of metrics."""
 
     def __init__(self, quiet: bool, metrics: Path | None) -> None:
         self._quiet, self._metrics = quiet, metrics
@@ -144,7 +144,7 @@ class Line:
         self._is_open = False
 
     def show(self, progress: StreamProgress) -> None:
-        """Tell of a batch."""
+        """Show the progress after a batch."""
         if self._metrics is not None:
             fresh = self._metrics.with_name(f".{self._metrics.name}.new")
             fresh.write_text(progress.metrics())
@@ -157,13 +157,13 @@ class Line:
         self._is_open = self._is_terminal
 
     def last(self, text: str) -> None:
-        """Tell this in the place of the line, and no more."""
+        """Replace the line by a last text; further progress is not shown."""
         sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_open else f"{text}\n")
         sys.stderr.flush()
         self._quiet, self._is_open = True, False
 
     def end(self, lines: list[str]) -> None:
-        """End the line, and print others below it."""
+        """End the line, and print `lines` below it."""
         if self._is_open:
             sys.stderr.write("\n")
         for text in [] if self._quiet else lines:

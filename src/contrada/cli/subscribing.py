@@ -1,4 +1,4 @@
-"""Subscriptions of a file, in a table or one by one; what is bad is rejected and the rest go on."""
+"""Read the subscriptions of a file into a table or one by one; bad ones are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reject = Callable[[Rejected], None]
 
 
 class Asking(NamedTuple):
-    """Where subscriptions are and how they are read: rows of a filter each, or with a template rows of its columns.
+    """A source of subscriptions: rows of a filter each, or with a template rows of its columns.
 
     `options` are further arguments of `read_subscription_table`.
     """
@@ -30,7 +30,7 @@ class Asking(NamedTuple):
 
 
 def table_of(asking: Asking, reject: Reject, added: Callable[[int], None] = lambda count: None) -> ForwardingTable:
-    """A table of the good subscriptions; if there are only bad ones that is an error."""
+    """Build a table of the good subscriptions; a file with bad ones only is an error."""
     table = ForwardingTable()
     first: list[Rejected] = []
 
@@ -48,7 +48,7 @@ def table_of(asking: Asking, reject: Reject, added: Callable[[int], None] = lamb
 
 
 def no_subscription(asking: Asking, first: Rejected | None) -> FormatError:
-    """Return the error for a file without a good subscription; `first` is the first bad one, if there is one."""
+    """Return the error for a file without a good subscription; `first` is the first bad one, if any."""
     if first is None:
         return FormatError(f"{asking.source}: there are no subscriptions here")
     return FormatError(f"no subscription is good; the first: {first}")
@@ -78,7 +78,7 @@ def _subscribe_rows(asking: Asking, table: ForwardingTable, reject: Reject) -> N
 
 
 class Parsed(NamedTuple):
-    """A good subscription: where it stood, its names, and what it asks."""
+    """A good subscription: its origin, key, subscriber and query."""
 
     source: str
     unit: str
@@ -89,7 +89,7 @@ class Parsed(NamedTuple):
 
 
 def parsed_subscriptions(asking: Asking, found_crs: dict[str, str | None] | None = None) -> Iterator[Parsed | Rejected]:
-    """The subscriptions that `table_of` takes, one by one; of those for a template `found_crs` is told the CRS."""
+    """Yield the subscriptions that `table_of` takes, one by one; a template's CRS by attribute go into `found_crs`."""
     if asking.template is None:
         yield from _parsed_each(asking)
     else:
@@ -117,7 +117,7 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
-    """The rows for a template; keys are numbers if there are none, as in a table, and subscribers keys."""
+    """Yield the rows for a template; keys default to row numbers, as in a table, and subscribers to keys."""
     from contrada.formats.row_files import row_text
     from contrada.formats.template_instances import Instances
 
@@ -140,6 +140,6 @@ def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[P
 
 
 def rejected_subscription(item: Subscription, error: ContradaError) -> Rejected:
-    """A subscription whose filter is bad, or whose key is in use."""
+    """Return the rejection of a subscription with a bad filter, or a key in use."""
     own = {"key": item.key, "subscriber": item.subscriber, "filter": item.filter}
     return Rejected(item.source, item.unit, item.number, str(error), json.dumps(own, ensure_ascii=False))

@@ -1,1 +1,1 @@
-"""The demonstration: a made-up district and the whole pipeline on it."""
+"""The demonstration: a synthetic district, and the whole pipeline on it."""

@@ -1,7 +1,7 @@
-"""A made-up district for demonstrations: parcels, buildings, facilities, subscriptions and a day of messages.
+"""Generate a synthetic district: parcels, buildings, facilities, subscriptions and a day of messages.
 
-Seeded, without a network, in metres of EPSG:25832 (ETRS89 / UTM zone 32N) around Siena. A few rows in a thousand are
-bad on purpose, so that a run shows what becomes of them; `District.bad` names them.
+Seeded, without network access, in metres of EPSG:25832 (ETRS89 / UTM zone 32N) around Siena. A few rows in a thousand
+are bad on purpose, so that a run shows how they are handled; `District.bad` lists them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["CRS", "District", "make_district", "write_district"]
 PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES = 20_000, 2_000, 3_000, 5_000  # at scale 1; buildings follow the parcels
 BAD_SHARE = 0.002
 FAULTS = ("bow-tie", "missing", "nan")
-UNFINISHED = "severity >= "  # what a subscription that is bad on purpose asks
+UNFINISHED_FILTER = "severity >= "  # filter of a subscription that is bad on purpose
 
 
 @dataclass(frozen=True)
 class District:
     """Five tables in metres of EPSG:25832, geometry as WKB, and the rows of each that are bad on purpose.
 
-    | table | columns beside geometry |
+    | table | columns besides geometry |
     |---|---|
     | parcels | key, subscriber, quarter, use, min_severity |
     | buildings | id, parcel, use, floors |
@@ -59,14 +59,14 @@ class District:
     bad: dict[str, IntArray]
 
     def counts(self) -> dict[str, int]:
-        """The rows of each table."""
+        """Return the number of rows of each table."""
         return {name: len(getattr(self, name)) for name in self.bad}
 
 
 def make_district(seed: int = 7, scale: float = 1.0) -> District:
-    """A district of some 20,000 parcels, 31,000 buildings, 2,000 facilities and 5,000 messages times `scale`.
+    """Generate some 20,000 parcels, 31,000 buildings, 2,000 facilities and 5,000 messages, times `scale`.
 
-    The same seed and scale give the same rows.
+    Equal seeds and scales give equal rows.
 
     >>> make_district(seed=7, scale=0.01).counts()
     {'parcels': 199, 'buildings': 319, 'facilities': 20, 'subscriptions': 30, 'messages': 50}
@@ -99,10 +99,10 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
 
 
 def write_district(directory: str | os.PathLike[str], seed: int = 7, scale: float = 1.0) -> District:
-    """Make a district and write it in several formats; the directory is made if need be.
+    """Generate a district and write it in several formats to a directory, which is created if needed.
 
     parcels.parquet, messages.parquet and subscriptions.parquet are GeoParquet in EPSG:25832; buildings.geojsonl
-    (newline GeoJSON) and facilities.geojson (a FeatureCollection) are in longitude and latitude, as RFC 7946 wants.
+    (newline GeoJSON) and facilities.geojson (a FeatureCollection) are in longitude and latitude, as RFC 7946 requires.
     """
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _bad_count(rows: int) -> int:
 
 
 def spoil(rng: np.random.Generator, geometries: Geometries) -> IntArray:
-    """Make a few regions bad, in place: bow-ties, missing ones, a NaN among the coordinates. Returns their rows."""
+    """Make a few regions bad, in place: bow-ties, missing ones, a NaN among the coordinates. Return their rows."""
     regions = np.flatnonzero(shapely.get_dimensions(geometries) == 2)
     rows = np.sort(rng.choice(regions, min(_bad_count(len(geometries)), len(regions)), replace=False))
     for number, row in enumerate(rows):
@@ -137,14 +137,14 @@ def _spoilt(region: shapely.Geometry, fault: str) -> shapely.Geometry | None:
         return None
     xmin, ymin, xmax, ymax = region.bounds
     second = (xmax, ymax) if fault == "bow-tie" else (xmax, np.nan)
-    with np.errstate(invalid="ignore"):  # Shapely warns of NaN as NumPy does
+    with np.errstate(invalid="ignore"):  # Shapely raises NumPy's warning for NaN
         return shapely.Polygon([(xmin, ymin), second, (xmax, ymin), (xmin, ymax), (xmin, ymin)])
 
 
 def _with_unfinished(subscriptions: pa.Table, rows: IntArray) -> pa.Table:
     filters = subscriptions["filter"].to_pylist()
     for row in rows:
-        filters[row] = UNFINISHED
+        filters[row] = UNFINISHED_FILTER
     return subscriptions.set_column(subscriptions.schema.get_field_index("filter"), "filter", pa.array(filters))
 
 

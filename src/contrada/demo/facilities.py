@@ -1,4 +1,4 @@
-"""Who listens in a made-up district: facilities with thresholds, and subscriptions in CQL2 of many forms."""
+"""Generate the subscribers of a synthetic district: facilities with thresholds, and CQL2 subscriptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shapely
 
 from contrada.demo.ground import Blocks, Geometries, Parcels
 
-# Kind: its share, the radius of its service area in metres (0: its parcel alone), the least severity it asks for.
+# Kind: share, radius of the service area in metres (0: its parcel only), minimum severity of its messages.
 KINDS: dict[str, tuple[float, float, int]] = {
     "school": (0.22, 0.0, 2),
     "kindergarten": (0.14, 0.0, 1),
@@ -41,8 +41,8 @@ QUARTERS = [
     "Torre",
     "Valdimontone",
 ]
-# What is asked, and how often. {area} is the facility's region, {wider} one around it.
-QUESTIONS: tuple[tuple[int, str], ...] = (
+# Weight and filter. {area} is the facility's region, {wider} a box around it.
+FILTERS: tuple[tuple[int, str], ...] = (
     (8, "S_INTERSECTS(area, {area}) AND severity >= {severity}"),
     (4, "S_INTERSECTS(area, {area}) AND (severity >= {severity} OR wind > {wind})"),
     (3, "NOT disjoint(area, {wider}) AND event IN ('storm', 'plume') AND severity >= {severity}"),
@@ -57,7 +57,7 @@ QUESTIONS: tuple[tuple[int, str], ...] = (
 
 
 def quarters_of(polygons: Geometries, blocks: Blocks) -> list[str]:
-    """The quarter of each polygon: the town is cut into seventeen sectors."""
+    """Return the quarter of each polygon: the town is divided into seventeen sectors."""
     low, high = blocks.bounds
     middle = shapely.get_coordinates(shapely.centroid(polygons)) - (low + high) / 2
     turn = (np.arctan2(middle[:, 1], middle[:, 0]) / (2 * np.pi)) % 1.0
@@ -67,9 +67,9 @@ def quarters_of(polygons: Geometries, blocks: Blocks) -> list[str]:
 def make_facilities(
     rng: np.random.Generator, blocks: Blocks, parcels: Parcels, count: int
 ) -> tuple[pa.Table, Geometries]:
-    """`count` facilities (key, subscriber, name, kind, quarter, min_severity, max_wind) and their regions.
+    """Generate `count` facilities (key, subscriber, name, kind, quarter, min_severity, max_wind) and their regions.
 
-    A facility without a service area is its parcel, vertex by vertex; a service area is a ring of sixteen vertices.
+    A facility without a service area has the exact region of its parcel; a service area is a ring of 16 vertices.
     """
     shares = np.array([share for share, _, _ in KINDS.values()])
     kinds = rng.choice(len(KINDS), count, p=shares / shares.sum())
@@ -102,9 +102,9 @@ def make_facilities(
 
 
 def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: Geometries, count: int) -> pa.Table:
-    """`count` subscriptions of facilities: key, subscriber, filter (CQL2 text) and what it is about, the region."""
-    weights = np.array([weight for weight, _ in QUESTIONS])
-    asked = rng.choice(len(QUESTIONS), count, p=weights / weights.sum())
+    """Generate `count` subscriptions of facilities: key, subscriber, filter (CQL2 text) and the facility's region."""
+    weights = np.array([weight for weight, _ in FILTERS])
+    asked = rng.choice(len(FILTERS), count, p=weights / weights.sum())
     rows = rng.integers(0, len(regions), count)
     areas = shapely.to_wkt(regions[rows], rounding_precision=2)
     wider = shapely.envelope(shapely.buffer(regions[rows], 120.0))
@@ -113,7 +113,7 @@ def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: 
     wind = facilities["max_wind"].to_numpy()[rows]
     hours = rng.integers(0, 24, count)
     filters = [
-        QUESTIONS[question][1].format(
+        FILTERS[question][1].format(
             area=areas[number], wider=around[number], severity=severity[number], wind=wind[number], hour=hours[number]
         )
         for number, question in enumerate(asked)

@@ -1,7 +1,7 @@
-"""GeoParquet, GeoJSON and newline GeoJSON from columns of attributes and geometries, written by hand.
+"""Write GeoParquet, GeoJSON and newline GeoJSON from columns of attributes and geometries.
 
-Parquet keeps the metres of EPSG:25832. GeoJSON is in longitude and latitude, as RFC 7946 wants it; equal vertices stay
-equal, so edges that were shared are shared.
+Parquet keeps the metres of EPSG:25832. GeoJSON is in longitude and latitude, as RFC 7946 requires; equal vertices stay
+equal, so shared edges stay shared.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ CRS = "EPSG:25832"
 
 
 def with_wkb(attributes: pa.Table, name: str, geometries: Geometries) -> pa.Table:
-    """The table with the geometries as a last column of WKB, null where there is none."""
+    """Append the geometries as a column of WKB, null where there is none."""
     return attributes.append_column(name, pa.array(shapely.to_wkb(geometries), type=pa.binary()))
 
 
 def from_wkb(column: pa.ChunkedArray) -> Geometries:
-    """The geometries of a column of WKB; bad ones too, of whose NaN Shapely would warn as NumPy does."""
+    """Read the geometries of a WKB column, including bad ones; the warning about NaN is suppressed."""
     with np.errstate(invalid="ignore"):
         geometries: Geometries = shapely.from_wkb(column.to_numpy(zero_copy_only=False))
     return geometries
 
 
 def write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
-    """GeoParquet 1.1: the table with its column of WKB described in the file's metadata."""
+    """Write GeoParquet 1.1: the table, with its WKB column described in the file's metadata."""
     from pyproj import CRS as ReferenceSystem
 
     geometries = from_wkb(table[geometry])
@@ -45,7 +45,7 @@ def write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
 
 
 def write_features(path: Path, attributes: pa.Table, geometries: Geometries, *, lines: bool) -> None:
-    """GeoJSON in longitude and latitude: a Feature to a line, or (`lines=False`) one FeatureCollection."""
+    """Write GeoJSON in longitude and latitude: one Feature per line, or (`lines=False`) one FeatureCollection."""
     between, around = (
         ("\n", ("", "\n")) if lines else (",\n", ('{"type": "FeatureCollection", "features": [\n', "\n]}\n"))
     )
@@ -55,7 +55,7 @@ def write_features(path: Path, attributes: pa.Table, geometries: Geometries, *, 
 def _features(attributes: pa.Table, geometries: Geometries) -> Iterator[str]:
     texts = shapely.to_geojson(shapely.transform(geometries, _to_degrees))
     for properties, text in zip(attributes.to_pylist(), texts, strict=True):
-        # Shapely writes null for a coordinate that is NaN, since JSON has no other word for it.
+        # Shapely writes null for a NaN coordinate, which JSON cannot express.
         yield f'{{"type": "Feature", "properties": {json.dumps(properties)}, "geometry": {text or "null"}}}'
 
 

@@ -1,8 +1,8 @@
-"""Parcels and buildings of a made-up district: streets, blocks, terraces, courtyards; edges are really shared.
+"""Generate parcels and buildings of a synthetic district: streets, blocks, terraces, courtyards; edges are shared.
 
-Every block is a lattice of vertices, 7 by 7: two rows of six parcels, and in each row three strips from the street to
-the middle of the block. Parcels and terraced houses take their corners from the lattice, so what is common to two of
-them is common to the last bit.
+Every block is a lattice of 7 by 7 vertices: two rows of six parcels, and in each row three strips from the street to
+the middle of the block. Parcels and terraced houses take their corners from the lattice, so shared vertices are equal
+to the last bit.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Path = list[tuple[int, int]]
 
 CENTRE = np.array([689_000.0, 4_798_000.0])  # Siena, in EPSG:25832
 ROWS, COLUMNS, STRIPS = 2, 6, 3
-PITCH = np.array([130.0, 88.0])  # from block to block, metres
-BLOCK = np.array([112.0, 72.0])  # what is left of it between the streets
-PARCELS_PER_BLOCK = 10.87  # on average, with what is merged and perimeter blocks
+PITCH_METRES = np.array([130.0, 88.0])  # from block to block, metres
+BLOCK_METRES = np.array([112.0, 72.0])  # without the streets, metres
+PARCELS_PER_BLOCK = 10.87  # on average, with merged parcels and perimeter blocks
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Where the blocks lie: their place in the street grid (n, 2) and their lattices (n, 7, 7, 2)."""
+    """The blocks: their places in the street grid (n, 2) and their lattices (n, 7, 7, 2)."""
 
     places: IntArray
     lattices: FloatArray
@@ -36,7 +36,7 @@ class Blocks:
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The lower left and the upper right corner of the district."""
+        """Return the lower left and the upper right corner of the district."""
         flat = self.lattices.reshape(-1, 2)
         return flat.min(axis=0), flat.max(axis=0)
 
@@ -48,7 +48,7 @@ class Parcels:
     polygons: Geometries
     blocks: IntArray
     cells: IntArray
-    pairs: IntArray  # those that take two cells side by side, which come next: block, row, first column
+    pairs: IntArray  # parcels of two adjacent cells, which come next: block, row, first column
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Buildings:
 
 
 def make_blocks(rng: np.random.Generator, count: int) -> Blocks:
-    """`count` blocks of a town with a ragged edge and a river through it, their streets gently bent."""
+    """Generate `count` blocks of a town with a ragged edge, a river through it and slightly bent streets."""
     side = int(np.ceil(np.sqrt(count) * 0.9)) + 4
     places = np.stack(np.meshgrid(np.arange(-side, side + 1), np.arange(-side, side + 1)), axis=-1).reshape(-1, 2)
-    middle = places * PITCH
+    middle = places * PITCH_METRES
     angle = np.arctan2(middle[:, 1], middle[:, 0])
     ragged = 1 + 0.14 * np.sin(3 * angle + 1.0) + 0.07 * np.sin(7 * angle)
     distance = np.hypot(*middle.T) / ragged
-    reach = side * PITCH[1]
+    reach = side * PITCH_METRES[1]
     river = np.abs(middle[:, 0] - 0.35 * reach - 0.18 * reach * np.sin(2.2 * middle[:, 1] / reach)) < 90.0
     distance[river] = np.inf
     places = places[np.sort(np.argsort(distance, kind="stable")[:count])]
@@ -83,19 +83,19 @@ def _lattices(rng: np.random.Generator, places: IntArray) -> FloatArray:
     v = np.array([0.0, 0.08, 0.29, 0.5, 0.71, 0.92, 1.0]) - 0.5
     v = v + rng.uniform(-0.025, 0.025, (count, 7)) * np.array([0, 1, 1, 1, 1, 1, 0])
     local = np.empty((count, 7, 7, 2))
-    local[..., 0] = u[:, None, :] * BLOCK[0]
-    local[..., 1] = v[:, :, None] * BLOCK[1]
-    straight = local + (places * PITCH)[:, None, None, :]
+    local[..., 0] = u[:, None, :] * BLOCK_METRES[0]
+    local[..., 1] = v[:, :, None] * BLOCK_METRES[1]
+    straight = local + (places * PITCH_METRES)[:, None, None, :]
     x, y = straight[..., 0], straight[..., 1]
     bent = np.stack([x + 55 * np.sin(y / 310 + 0.6), y + 45 * np.sin(x / 380)], axis=-1)
     cos, sin = np.cos(0.3), np.sin(0.3)
     turned = bent @ np.array([[cos, sin], [-sin, cos]])
-    rounded: FloatArray = np.round(CENTRE + turned, 2)  # to the centimetre, as cadastres do
+    rounded: FloatArray = np.round(CENTRE + turned, 2)  # to the centimetre, as in cadastres
     return rounded
 
 
 def _ring(bottom: int, top: int, left: int, right: int) -> Path:
-    """The way around a rectangle of lattice vertices, anticlockwise, through all vertices on its edge."""
+    """Return the path around a rectangle of the lattice, anticlockwise, through all vertices on its edge."""
     return (
         [(bottom, column) for column in range(left, right + 1)]
         + [(row, right) for row in range(bottom + 1, top + 1)]
@@ -110,7 +110,7 @@ def _along(lattices: FloatArray, path: Path) -> FloatArray:
 
 
 def _cells(lattices: FloatArray, cells: IntArray, width: int) -> FloatArray:
-    """The rings of cells (block, row, column), `width` columns wide: (n, vertices, 2)."""
+    """Return the rings of cells (block, row, column), `width` columns wide: (n, vertices, 2)."""
     path = np.array(_ring(0, STRIPS, 0, width))
     block, row, column = cells.T
     found: FloatArray = lattices[block[:, None], row[:, None] * STRIPS + path[:, 0], column[:, None] + path[:, 1]]
@@ -118,12 +118,12 @@ def _cells(lattices: FloatArray, cells: IntArray, width: int) -> FloatArray:
 
 
 def make_parcels(rng: np.random.Generator, blocks: Blocks) -> Parcels:
-    """Single cells, pairs of neighbours, pairs that lie apart (multipolygons), courtyards and what is around them."""
+    """Generate single cells, adjacent pairs, separate pairs (multipolygons), courtyards and the parcels around them."""
     count = len(blocks.places)
     free = np.broadcast_to(~blocks.has_courtyard[:, None, None], (count, ROWS, COLUMNS)).copy()
     apart = np.flatnonzero((rng.random(count) < 0.12) & ~blocks.has_courtyard)
     free[apart, 0, 0] = free[apart, 1, 5] = False
-    start = rng.integers(1, COLUMNS - 2, (count, ROWS))  # a pair leaves the cells at both ends alone
+    start = rng.integers(1, COLUMNS - 2, (count, ROWS))  # a pair leaves the cells at both ends free
     merged = (rng.random((count, ROWS)) < 0.3) & ~blocks.has_courtyard[:, None]
     block, row = np.nonzero(merged)
     pairs = np.stack([block, row, start[block, row]], axis=1)
@@ -155,7 +155,7 @@ def _two_parts(lattices: FloatArray, apart: IntArray) -> Geometries:
 
 
 def make_buildings(rng: np.random.Generator, blocks: Blocks, parcels: Parcels) -> Buildings:
-    """A house on every parcel of one or two cells, in terraces or detached; sheds behind; blocks around courtyards."""
+    """Generate a house on every parcel of one or two cells, terraced or detached; sheds; blocks around courtyards."""
     yards = np.flatnonzero(blocks.has_courtyard)
     is_terraced = rng.random((len(blocks.places), ROWS)) < 0.45
     block, row, _ = parcels.cells.T
@@ -182,7 +182,7 @@ def make_buildings(rng: np.random.Generator, blocks: Blocks, parcels: Parcels) -
 
 
 def _strips(lattices: FloatArray, cells: IntArray, strip: int | IntArray, width: int) -> FloatArray:
-    """The four corners of one strip of each cell: (n, 4, 2), anticlockwise."""
+    """Return the four corners of one strip of each cell: (n, 4, 2), anticlockwise."""
     block, row, column = cells.T
     low = row * STRIPS + strip
     right = column + width
@@ -191,7 +191,7 @@ def _strips(lattices: FloatArray, cells: IntArray, strip: int | IntArray, width:
 
 
 def _inset(quads: FloatArray, across: FloatArray, along: FloatArray | float) -> FloatArray:
-    """Quadrilaterals shrunk by a share of their width and depth; by none, the same corners to the last bit."""
+    """Shrink quadrilaterals by a share of their width and depth; a share of 0 keeps the corners to the last bit."""
     a, b, c, d = np.moveaxis(quads, 1, 0)
     low_u = np.asarray(across)[:, None]
     low_v = np.broadcast_to(np.asarray(along), len(quads))[:, None]
@@ -202,7 +202,7 @@ def _inset(quads: FloatArray, across: FloatArray, along: FloatArray | float) -> 
 
 
 def make_closures(rng: np.random.Generator, blocks: Blocks, count: int) -> FloatArray:
-    """`count` closed streets (n, vertices, 2): each runs between two blocks and shares its edges with their parcels."""
+    """Generate `count` closed streets (n, vertices, 2) between two blocks; each shares edges with their parcels."""
     columns = {tuple(place): number for number, place in enumerate(blocks.places.tolist())}
     beside = [(number, columns.get((x + 1, y))) for (x, y), number in columns.items()]
     streets = np.array([pair for pair in beside if pair[1] is not None], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Messages about a made-up district: storms and plumes that move, closed streets, lightning and sensors."""
+"""Generate messages about a synthetic district: moving storms and plumes, closed streets, lightning and sensors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import shapely
 
 from contrada.demo.ground import Blocks, FloatArray, Geometries, IntArray, make_closures
 
-DAY = np.datetime64("2026-05-01T00:00:00", "us")
-MINUTE = np.timedelta64(60_000_000, "us")
+FIRST_INSTANT = np.datetime64("2026-05-01T00:00:00", "us")
+ONE_MINUTE = np.timedelta64(60_000_000, "us")
 STORM_STEPS, PLUME_STEPS = 24, 16
 CERTAINTIES = np.array(["observed", "likely", "possible"])
-SHARES = {"storm": 0.40, "plume": 0.16, "closure": 0.10, "lightning": 0.16}  # the rest are sensor readings
+EVENT_SHARES = {"storm": 0.40, "plume": 0.16, "closure": 0.10, "lightning": 0.16}  # the rest are sensor readings
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Messages of one kind before they are put together; `onset` and `lasts` in minutes."""
+    """Messages of one kind, before all kinds are merged; `onset` and `lasts` in minutes."""
 
     event: str
     series: IntArray
@@ -30,7 +30,7 @@ class Draft:
     source: str
 
     def first(self, count: int) -> Draft:
-        """The first `count` of them: the last series may end early."""
+        """Return the first `count` messages; the last series may end early."""
         return Draft(
             self.event,
             self.series[:count],
@@ -43,12 +43,12 @@ class Draft:
 
 
 def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple[pa.Table, Geometries]:
-    """`count` messages of one day in the order of their onset, and their geometries (regions and points).
+    """Generate `count` messages of one day, ordered by onset, and their geometries (regions and points).
 
     The table has message_id, id (of the storm, plume, ... that the message is about), event, severity (1 to 5), wind
-    (m/s), certainty, source, onset and expires; the geometries are its areas.
+    (m/s), certainty, source, onset and expires; the geometries are the areas of the messages.
     """
-    numbers = {event: int(count * share) for event, share in SHARES.items()}
+    numbers = {event: int(count * share) for event, share in EVENT_SHARES.items()}
     drafts = [
         _storms(rng, blocks, numbers["storm"]),
         _plumes(rng, blocks, numbers["plume"]),
@@ -60,7 +60,7 @@ def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple
 
 
 def _storms(rng: np.random.Generator, blocks: Blocks, count: int) -> Draft:
-    """Round cells that cross the district with the wind, grow, turn fierce and decay."""
+    """Generate round cells that cross the district with the wind, grow, intensify and decay."""
     low, high = blocks.bounds
     size, tracks = float((high - low).max()), -(-count // STORM_STEPS)
     age = np.tile(np.linspace(0.0, 1.0, STORM_STEPS), (tracks, 1))
@@ -79,7 +79,7 @@ def _storms(rng: np.random.Generator, blocks: Blocks, count: int) -> Draft:
 
 
 def _blobs(rng: np.random.Generator, centres: FloatArray, radii: FloatArray, vertices: int) -> FloatArray:
-    """Star-shaped rings (n, vertices, 2) around centres, to the centimetre."""
+    """Return star-shaped rings (n, vertices, 2) around centres, to the centimetre."""
     angle = np.linspace(0, 2 * np.pi, vertices, endpoint=False)
     shape = np.ones((len(centres), vertices))
     for waves in (2, 3, 5):
@@ -91,7 +91,7 @@ def _blobs(rng: np.random.Generator, centres: FloatArray, radii: FloatArray, ver
 
 
 def _plumes(rng: np.random.Generator, blocks: Blocks, count: int) -> Draft:
-    """Fans of smoke from one place, longer and wider with every step while they thin out."""
+    """Generate fans of smoke from one place, longer and wider with every step while they thin out."""
     low, high = blocks.bounds
     size, sources = float((high - low).max()), -(-count // PLUME_STEPS)
     age = np.tile(np.linspace(0.0, 1.0, PLUME_STEPS), (sources, 1))
@@ -123,7 +123,7 @@ def _points(rng: np.random.Generator, blocks: Blocks, count: int, event: str) ->
     if event == "lightning":
         spots, source, series = rng.uniform(low, high, (count, 2)), "antenna", np.arange(count)
         intensity = rng.beta(3.0, 1.5, count)
-    else:  # a few sensors that report again and again, each from the corner of a parcel
+    else:  # a few sensors that report repeatedly, each from the corner of a parcel
         posts = blocks.lattices[rng.integers(0, len(blocks.places), 1 + count // 20), 0, 3]
         series = rng.integers(0, len(posts), count)
         spots, source = posts[series], "sensor"
@@ -137,8 +137,8 @@ def _together(rng: np.random.Generator, drafts: list[Draft]) -> tuple[pa.Table, 
     onset = np.concatenate([draft.onset for draft in drafts])
     order = np.argsort(onset, kind="stable")
     intensity = np.concatenate([draft.intensity for draft in drafts])[order]
-    begins = DAY + np.round(onset[order] * 60).astype(np.int64) * (MINUTE // 60)
-    lasts = np.concatenate([draft.lasts for draft in drafts])[order].astype(np.int64) * MINUTE
+    begins = FIRST_INSTANT + np.round(onset[order] * 60).astype(np.int64) * (ONE_MINUTE // 60)
+    lasts = np.concatenate([draft.lasts for draft in drafts])[order].astype(np.int64) * ONE_MINUTE
     names = np.concatenate([[f"{draft.event}-{number:05d}" for number in draft.series] for draft in drafts])
     gusts = rng.normal(0, 1.5, len(order))
     instant = pa.timestamp("us", tz="UTC")

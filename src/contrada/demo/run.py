@@ -1,4 +1,4 @@
-"""What `contrada demo` does, stage by stage."""
+"""Run `contrada demo` stage by stage."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from contrada.report.report import Written, report_and_numbers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MARK = ".contrada-demo"  # in the directory of a run, which a later run may replace
+MARK_FILE = ".contrada-demo"  # marks the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
 TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
 THRESHOLD = "severity >= $min_severity"
-USUAL_THRESHOLD = 3  # of rows without one, where others have
+DEFAULT_THRESHOLD = 3  # of rows without a threshold, if others have one
 
 
 class Inputs(NamedTuple):
@@ -33,14 +33,14 @@ class Inputs(NamedTuple):
 
 
 class Demo:
-    """One run: what is read and where results go."""
+    """One run: its data, output directory and Spark master."""
 
     def __init__(self, output: Path, data: Path | None, master: str | None) -> None:
         self.output, self.data, self.master = output, data, master
         self.seconds: dict[str, float] = {}
 
     def run(self, scale: float, seed: int, start: Callable[[str | None], SparkSession]) -> None:
-        """Make or find data, ingest, compile, match, write and report; then say what happened."""
+        """Generate or find data, ingest, compile, match, write and report; then print a summary."""
         from rich.console import Console
 
         self.console = Console(stderr=True)
@@ -57,8 +57,8 @@ class Demo:
             spark.stop()
 
     def _take_output(self) -> None:
-        """Take an empty directory or the output of an earlier run; in any other one nothing may be replaced."""
-        mark = self.output / MARK
+        """Take an empty directory or the output of an earlier run; any other directory is an error."""
+        mark = self.output / MARK_FILE
         if self.output.exists() and not mark.exists() and any(self.output.iterdir()):
             raise ContradaError(f"{self.output} holds something else, which would be replaced; name a new directory")
         self.output.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class Demo:
         self._tell(counts, written)
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
-        """Messages with an id and a region called `area`, their CRS, and the rows of files that are none."""
+        """Return messages with an id and a region `area`, their CRS, and the quarantined rows of files."""
         from pyspark.sql import functions as f
 
         if all(path.suffix == ".parquet" or path.is_dir() for path in files):
@@ -117,7 +117,7 @@ class Demo:
     def _compiled(
         self, spark: SparkSession, regions: DataFrame | None, filters: list[Path]
     ) -> tuple[DataFrame, list[Any]]:
-        """Subscriptions as a table for the report, and compiled: regions with a template, and filters."""
+        """Compile regions with a template, and filters; return the subscriptions as a table, and the compiled ones."""
         from pyspark.sql import functions as f
 
         asked, compiled = [], []
@@ -134,7 +134,7 @@ class Demo:
         return united(asked), compiled
 
     def _tell(self, counts: Any, written: Written) -> None:
-        """Print what happened, in ten lines; all but the lines of regions and time are numbers of the report."""
+        """Print a summary of ten lines; all but the lines of regions and time are numbers of the report."""
         page, numbers = written
         messages, made, seconds = numbers.messages, numbers.matches, self.seconds["match"]
         bad = 0 if numbers.quarantined is None else numbers.quarantined.rows
@@ -159,7 +159,7 @@ class Demo:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Show that a stage runs, and for how long it ran."""
+        """Show the running stage, and its duration at the end."""
         start = time.monotonic()
         if self.console.is_terminal:
             with self.console.status(name):
@@ -171,7 +171,7 @@ class Demo:
 
 
 def inputs_in(directory: Path) -> Inputs:
-    """The files of a directory, by what they are."""
+    """Sort the files of a directory into messages, filters and regions."""
     files = sorted(path for path in directory.iterdir() if not path.name.startswith((".", "_")))
     texts = {".md", ".txt", ".csv.crs"}
     named = {name: [path for path in files if path.stem == name] for name in ("messages", "subscriptions")}
@@ -182,7 +182,7 @@ def inputs_in(directory: Path) -> Inputs:
 
 
 def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
-    """Regions as rows of subscriptions, and what each asks."""
+    """Return regions as rows of subscriptions, and their template."""
     from pyspark.sql import functions as f
 
     known = set(regions.columns)
@@ -197,12 +197,12 @@ def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
     columns = [key.alias("key"), subscriber, f.col("geometry")]
     if "min_severity" not in known:
         return regions.select(*columns), TEMPLATE
-    threshold = f.coalesce(f.col("min_severity"), f.lit(USUAL_THRESHOLD)).alias("min_severity")
+    threshold = f.coalesce(f.col("min_severity"), f.lit(DEFAULT_THRESHOLD)).alias("min_severity")
     return regions.select(*columns, threshold), f"{TEMPLATE} AND {THRESHOLD}"
 
 
 def refused(found: list[Any]) -> DataFrame:
-    """Messages that one of several tables rejects, each with the reason of the first that does."""
+    """Return the messages that one of several tables rejects, each with its first reason."""
     whole: DataFrame = found[0].rejected
     for one in found[1:]:
         known = whole.select("message_id").distinct()
@@ -211,7 +211,7 @@ def refused(found: list[Any]) -> DataFrame:
 
 
 def united(frames: list[DataFrame]) -> DataFrame:
-    """The rows of several."""
+    """Return the union of frames."""
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
@@ -219,7 +219,7 @@ def united(frames: list[DataFrame]) -> DataFrame:
 
 
 def crs_of(path: Path, column: str) -> str | None:
-    """The CRS that the GeoParquet metadata of a file names for a column."""
+    """Return the CRS of a column in the GeoParquet metadata of a file."""
     import pyarrow.parquet as pq
 
     from contrada.formats.rows import attributes_of

@@ -1,1 +1,1 @@
-"""Formats of messages and subscriptions: GeoJSON, CAP, CloudEvents, CSV, Parquet, Arrow, GIS files."""
+"""Read messages and subscriptions from GeoJSON, CAP, CloudEvents, CSV, Parquet, Arrow and GIS files."""

@@ -1,4 +1,4 @@
-"""Objects of JSON as the attributes of a message: nested names are dotted, geometry objects are values."""
+"""Collect the attributes of a message from JSON objects: nested names are dotted, geometry objects are values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
 from contrada.limits import check_limit, limit
 
-_JSON = frozenset((str, int, float, bool, list))  # values that stay what they are
+_JSON_TYPES = frozenset((str, int, float, bool, list))  # types of values that are kept as they are
 
 
 class Attributes:
-    """The attributes of one message as they are collected; two values of one name are an error.
+    """Collects the attributes of one message; two values for one name are an error.
 
-    Null is an absent attribute; an array stays a list, about which only types of one's own can ask.
+    Null is an absent attribute; an array stays a list, which only operators of added types can test.
 
     >>> Attributes(Spatial(), ("at",)).add_all({"wind": {"speed": 12.5}, "gone": None, "at": "2024-05-01"}).values
     {'wind.speed': 12.5, 'at': datetime.datetime(2024, 5, 1, 0, 0, tzinfo=datetime.timezone.utc)}
@@ -30,7 +30,7 @@ class Attributes:
         self._longest, self._most = limit("name_bytes"), limit("attributes")
 
     def add_all(self, members: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Attributes:
-        """Add the members of an object, and of objects in it."""
+        """Add the members of an object and of the objects within it."""
         check_limit("nesting", depth, f"the object {prefix[:60]}")
         check_limit("name_bytes", len(prefix), f"the attribute {prefix[:40]}...")
         for name, value in members.items():
@@ -54,19 +54,19 @@ class Attributes:
         if name in self._times and isinstance(value, str | bool | int | float | list):
             self.values[name] = _instant_at(name, value)
             return
-        read = value if type(value) in _JSON else value_of(name, value, self._spatial, self._crs)
+        read = value if type(value) in _JSON_TYPES else value_of(name, value, self._spatial, self._crs)
         if read is not None:
             self.values[name] = read
 
     def merge(self, values: Mapping[str, Any]) -> None:
-        """Add attributes that are read already."""
+        """Add attributes that have been read."""
         for name in self.values.keys() & values.keys():
             raise FormatError(f"two members give the attribute {name[:60]!r}")
         self.values.update(values)
 
 
 def _instant_at(name: str, value: Any) -> Any:
-    """The instant that a member names in text."""
+    """Parse the text of a member as an instant."""
     try:
         if not isinstance(value, str):
             raise FormatError(f"{short(value)} is no timestamp; one comes as text")

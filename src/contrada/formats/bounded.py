@@ -1,9 +1,9 @@
-"""Batches of rows whose decoded values fit in memory, whatever a small file says of them.
+"""Read batches of rows whose decoded values fit in memory, even from a small file that expands to gigabytes.
 
-A Parquet file of 1 MB can hold gigabytes: pages are compressed, and a long value stands once in a dictionary that a
-million rows refer to. The first is checked against the limit `expansion` before anything is decompressed; values with
-a dictionary are read as that, and decoded a few rows at a time. Values that share prefixes, and long ones of fixed
-length, are read a few rows at a time.
+A Parquet file of 1 MB can hold gigabytes: pages are compressed, and a long value is stored once in a dictionary that
+a million rows refer to. Page sizes are checked against the limit `expansion` before anything is decompressed. Values
+with a dictionary are read as dictionary arrays, and decoded a few rows at a time. Values with shared prefixes, and
+long ones of fixed length, are read a few rows at a time.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from contrada.limits import check_limit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BATCH_BYTES = 1 << 26  # of the decoded values of one batch
-FREE_BYTES = 1 << 26  # any file may expand to this
-ROW_BYTES = 256  # that a row takes at least in Python, even one of nulls: this bounds the rows of a small file
+BATCH_BYTES = 1 << 26  # decoded size of one batch
+MIN_CHECKED_BYTES = 1 << 26  # any file may expand to this size
+MIN_ROW_BYTES = 256  # minimum size of a row in Python, even of nulls; bounds the number of rows of a small file
 
 
 def check_expansion(name: str, expanded: int, size: int) -> None:
-    """Raise LimitError if `size` bytes of a file become more than the limit `expansion` times as many.
+    """Raise LimitError if `size` bytes of a file expand to more than `expansion` times as many.
 
     >>> check_expansion("a.gz", 10**9, 10**6)
     Traceback (most recent call last):
     contrada.errors.LimitError: a.gz has 1,000 bytes out of each compressed byte; ...
     """
-    if expanded > FREE_BYTES:
+    if expanded > MIN_CHECKED_BYTES:
         check_limit("expansion", expanded // max(size, 1), name)
 
 
 class Parquet(NamedTuple):
-    """A Parquet file, and how many rows of it are read and given at once: fewer are read where values may be long."""
+    """A Parquet file read in batches of `most` rows, joined from reads of `rows`, fewer if values may be long."""
 
     file: Any
     rows: int
     most: int
 
     def batches(self, **options: Any) -> Iterator[Any]:
-        """Give record batches as `ParquetFile.iter_batches` does, joined where few rows are read at once."""
+        """Yield record batches as `ParquetFile.iter_batches` does, joined if few rows are read at once."""
         kept: list[Any] = []
         for batch in self.file.iter_batches(self.rows, **options):
             kept.append(batch)
@@ -56,10 +56,10 @@ class Parquet(NamedTuple):
 
 
 def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None = None) -> Parquet:
-    """Open a path or stream of `size` bytes for reading in batches of `most` rows, all or those of `span`: first, stop.
+    """Open a path or stream of `size` bytes for batches of `most` rows, all rows or those of `span` (first, stop).
 
-    Text and bytes come as dictionaries where they have one and a batch of them could take too much room. All sizes are
-    those that the pages themselves declare, since the footer may lie.
+    Text and bytes with a dictionary are read as dictionary arrays if a batch of them could be too large. All sizes are
+    those that the pages declare, since the footer may be wrong.
     """
     import pyarrow.parquet as pq
 
@@ -84,17 +84,17 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
 
 
 def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None) -> list[tuple[Any, ColumnPages]]:
-    """Columns of row groups, by what the schema says of each, and their pages.
+    """Return the columns of row groups, as in the schema, and their pages.
 
-    More in all pages than the limit `expansion` allows is a LimitError.
+    Raises LimitError if all pages together exceed the limit `expansion`.
     """
     leaves = [schema.column(k) for k in range(len(schema))]
     groups = list(row_groups(stream, size, span))
     chunks = [chunk for group in groups for chunk in group.chunks[: len(leaves)]]
     packed = sum(chunk.bytes for chunk in chunks)
-    if packed > 2 * size + FREE_BYTES // 64:  # a walk through columns that share their pages could take hours
+    if packed > 2 * size + MIN_CHECKED_BYTES // 64:  # columns that share their pages could take hours
         raise FormatError(f"the Parquet footer lists {packed:,} bytes of columns in a file of {size:,} bytes")
-    total = sum(ROW_BYTES * group.rows for group in groups)
+    total = sum(MIN_ROW_BYTES * group.rows for group in groups)
     total += sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks)
 
     def add(count: int) -> None:
@@ -107,7 +107,7 @@ def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None
 
 
 def _fixed_length(leaf: Any) -> int:
-    """The length of the values of a column if all have the same: such columns are never read as dictionaries."""
+    """Return the fixed length of a column's values, else 0; fixed-length columns are never read as dictionaries."""
     return int(leaf.length) if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
 
 
@@ -124,13 +124,13 @@ def _extension_columns(file: Any) -> set[str]:
 
 
 class Expansion:
-    """What a file of `size` bytes has become so far; more than the limit `expansion` allows is a LimitError."""
+    """Sums the decoded size of a file of `size` bytes; exceeding the limit `expansion` is a LimitError."""
 
     def __init__(self, name: str, size: int) -> None:
         self._name, self._size, self._sum = name, size, 0
 
     def slices(self, batch: Any) -> Iterator[Any]:
-        """The rows of a batch in slices whose values take `BATCH_BYTES`, or of single rows; dictionaries are decoded.
+        """Yield a batch in slices of at most `BATCH_BYTES`, or of single rows; dictionaries are decoded.
 
         >>> import pyarrow as pa
         >>> long = pa.DictionaryArray.from_arrays(pa.array([0] * 10), ["x" * 20_000_000])
@@ -138,10 +138,10 @@ class Expansion:
         [3, 3, 3, 1]
         """
         if not any(_may_grow(field.type) for field in batch.schema):
-            self._add(batch.nbytes + ROW_BYTES * batch.num_rows)
+            self._add(batch.nbytes + MIN_ROW_BYTES * batch.num_rows)
             yield batch
             return
-        least = np.full(batch.num_rows, ROW_BYTES, np.int64)
+        least = np.full(batch.num_rows, MIN_ROW_BYTES, np.int64)
         ends = np.cumsum(sum((_row_bytes(column) for column in batch.columns), least))
         start = 0
         while start < batch.num_rows:
@@ -158,7 +158,7 @@ class Expansion:
 
 
 def _decoded(batch: Any) -> Any:
-    """The batch without dictionaries, those within structs and lists too."""
+    """Return the batch without dictionaries, including those within structs and lists."""
     import pyarrow as pa
 
     kinds = [_plain(field.type) for field in batch.schema]
@@ -170,7 +170,7 @@ def _decoded(batch: Any) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without dictionaries."""
+    """Return a type without dictionaries."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -185,7 +185,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _may_grow(kind: Any) -> bool:
-    """True for types that hold a value once for several rows, and those that are made of such types."""
+    """Return True for types that store a value once for several rows, and for types that contain such types."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_list_view(kind):
@@ -196,7 +196,7 @@ def _may_grow(kind: Any) -> bool:
 
 
 def _row_bytes(column: Any) -> NDArray[np.int64]:
-    """How many bytes the values of each row of a column take when they are decoded."""
+    """Return the decoded size in bytes of each row of a column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

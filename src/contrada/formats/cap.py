@@ -1,4 +1,4 @@
-"""CAP 1.1 and 1.2 alerts as messages: one message to an <info> block, whose `area` is a region."""
+"""Read CAP 1.1 and 1.2 alerts: one message per <info> block, whose `area` is a region."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TIMES = frozenset(("sent", "effective", "onset", "expires"))
 
 
 class Alert(NamedTuple):
-    """What one <info> block, or an alert without any, became: a message, or the reason why it is none.
+    """The result of one <info> block, or of an alert without any: a message, or the reason why there is none.
 
-    `lost` says which areas are missing from the region of the message, and why.
+    `lost` lists the areas that are missing from the message's region, with reasons.
     """
 
     message: dict[str, Any] | None
@@ -39,7 +39,7 @@ class Alert(NamedTuple):
 def read_alerts(
     data: bytes, zones: Zones | None = None, spatial: Spatial | None = None
 ) -> Iterator[tuple[bytes, list[Alert]]]:
-    """The alerts of one XML document or of several one after another: the text of each, and its messages.
+    """Yield the alerts of one XML document, or of several in sequence: the text of each, and its messages.
 
     >>> xml = b'''<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2"><identifier>7</identifier><sender>s</sender>
     ... <sent>2024-05-01T12:00:00-00:00</sent><status>Actual</status><msgType>Alert</msgType><scope>Public</scope>
@@ -59,7 +59,7 @@ def read_alerts(
 
 
 def alerts_of(root: Element, zones: Zones, spatial: Spatial) -> list[Alert]:
-    """The messages of an alert; what is wrong with one <info> block does not hurt the others."""
+    """Return the messages of an alert; a bad <info> block does not affect the others."""
     try:
         if root.name != "alert" or root.namespace not in NAMESPACES:
             raise FormatError(f"the root is {root.namespace} {root.name}, not an alert of CAP 1.1 or 1.2")
@@ -92,7 +92,7 @@ def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: S
 
 
 def _values(element: Element, names: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-    """The texts of the children of these names, the first of each; times are timestamps."""
+    """Return the text of the first child of each name; texts in `TIMES` become timestamps."""
     found = {name: text for name in names if (text := element.first(name)) is not None}
     missing = [name for name in required if name not in found]
     if missing:
@@ -104,7 +104,7 @@ def _values(element: Element, names: tuple[str, ...], required: tuple[str, ...])
 
 
 def _named_values(kind: str, elements: list[Element]) -> dict[str, str]:
-    """Parameters, codes of the event and of areas as kind.NAME; several of one name in one text, each once."""
+    """Return parameters and codes as `kind.NAME`; distinct values of one name are joined into one text."""
     found: dict[str, dict[str, None]] = {}
     for element in elements:
         name, value = element.first("valueName"), element.first("value")
@@ -114,7 +114,7 @@ def _named_values(kind: str, elements: list[Element]) -> dict[str, str]:
 
 
 def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple[str, ...]]:
-    """The union of the areas, None if there is none, and what is wrong with areas that are left out."""
+    """Return the union of the areas, None if there is none, and the faults of areas that are left out."""
     regions: dict[int, Region] = {}  # each once: areas often name the same zones
     known: dict[str, Region] = {}
     lost: list[str] = []

@@ -1,4 +1,4 @@
-"""The areas of CAP alerts as regions: polygons, circles, and codes that a table of zones resolves."""
+"""Turn the areas of CAP alerts into regions: polygons, circles, and codes looked up in a table of zones."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from contrada.geometry.reading import read_regions
 
 Zones = Mapping[tuple[str, str], Region]
 
-SIDES = 32  # of the polygon around a circle
-_BEARINGS = [2 * math.pi * (k + 0.5) / SIDES for k in range(SIDES)]
+CIRCLE_SIDES = 32  # of the polygon around a circle
+_BEARINGS = [2 * math.pi * (k + 0.5) / CIRCLE_SIDES for k in range(CIRCLE_SIDES)]
 _SINES, _COSINES = np.array([math.sin(b) for b in _BEARINGS]), np.array([math.cos(b) for b in _BEARINGS])
-MANY = 16  # circles of an area that are read at once
-# The least radius of curvature of WGS 84: with it the circle of so many kilometres on the ellipsoid fits in as well.
-RADIUS_KM = 6335.43
+MIN_BULK_CIRCLES = 16  # areas with this many circles read them together
+# The least radius of curvature of WGS 84, so that a circle of the same radius on the ellipsoid fits in, too.
+MIN_CURVATURE_RADIUS_KM = 6335.43
 _PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
 
 
@@ -36,16 +36,16 @@ class Circle(NamedTuple):
 
 
 def regions_of_area(area: Element, zones: Zones, known: dict[str, Region]) -> tuple[list[Region], list[str]]:
-    """The regions of one area: its polygons and circles, and only without these what its codes stand for.
+    """Return the regions of one area: its polygons and circles, or, if it has none, the zones of its codes.
 
-    Beside them, the codes that no zone is known for. An area may be coded in several systems; one of which no code
-    is known does not matter if there is another. `known` keeps the regions of texts that were read already.
+    Also returns the codes without a known zone. An area may be coded in several systems; unknown codes of a system do
+    not count if another system has known ones. `known` caches regions by their text.
     """
     name = area.first("areaDesc") or "without a name"
     try:
         found = [_read_once(polygon_of, element.text, known) for element in area.all("polygon")]
         circles = [element.text for element in area.all("circle")]
-        if len(circles) >= MANY:
+        if len(circles) >= MIN_BULK_CIRCLES:
             _read_circles(circles, known)
         found += [_read_once(circle_of, text, known) for text in circles]
     except (FormatError, RegionError) as error:
@@ -73,7 +73,7 @@ def _read_once(read: Callable[[str], Region], text: str, known: dict[str, Region
 def _read_circles(texts: list[str], known: dict[str, Region]) -> None:
     """Put circles into `known`, all checked at once: one by one 1,000 of them take 0.3 s.
 
-    The circles are left to `circle_of` if one of them is bad, so that its error is the one of the first bad circle.
+    If one circle is bad, all are left to `circle_of`, which raises the error of the first bad one.
     """
     import shapely
 
@@ -91,7 +91,7 @@ def _read_circles(texts: list[str], known: dict[str, Region]) -> None:
 
 
 def polygon_of(text: str) -> Region:
-    """The region of a CAP polygon: "lat,lon" pairs, four at least, the last like the first.
+    """Return the region of a CAP polygon: at least four "lat,lon" pairs, the last equal to the first.
 
     >>> polygon_of("38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14").bounds
     (-120.14, 38.34, -119.74, 38.52)
@@ -105,7 +105,7 @@ def polygon_of(text: str) -> Region:
 
 
 def _position(pair: str) -> tuple[float, float]:
-    """Longitude and latitude of a pair "lat,lon"."""
+    """Return longitude and latitude of a pair "lat,lon"."""
     found = _PAIR.match(pair)
     if found is None:
         raise FormatError(f"{pair[:40]!r} is no pair lat,lon")
@@ -113,11 +113,11 @@ def _position(pair: str) -> tuple[float, float]:
 
 
 def circle_of(text: str) -> Region:
-    """A polygon of 32 sides that contains a CAP circle "lat,lon radius", the radius in kilometres.
+    """Return a polygon of 32 sides that contains a CAP circle "lat,lon radius", the radius in kilometres.
 
-    Its sides would touch the circle on a sphere if they were great circles. They are straight lines of longitude and
-    latitude, which run nearer to the equator, and so the radius is widened first by more than that difference. The
-    sphere has the least radius of curvature of the ellipsoid.
+    If the sides were great circles, they would touch the circle on a sphere. They are straight lines in longitude and
+    latitude, which run nearer to the equator, so the radius is first widened by more than that difference. The sphere
+    has the least radius of curvature of the ellipsoid.
 
     >>> [round(bound, 3) for bound in circle_of("0,0 111.2").bounds]
     [-1.006, -1.006, 1.006, 1.006]
@@ -138,18 +138,18 @@ def _parse_circle(text: str) -> Circle:
         raise FormatError(f"a circle of radius {parts[1]} km has no area")
     if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
         raise FormatError(f"the centre {parts[0]} leaves latitude -90..90, longitude -180..180")
-    angle = radius / RADIUS_KM
+    angle = radius / MIN_CURVATURE_RADIUS_KM
     reach = math.radians(abs(latitude)) + 1.02 * angle
     if angle > 0.25 or reach > math.radians(85):
         raise FormatError(f"a circle of {parts[1]} km at latitude {latitude} is too large or too near to a pole")
     angle *= 1 + 0.01 * angle * math.tan(reach) + 1e-9
-    return Circle(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / SIDES)))
+    return Circle(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / CIRCLE_SIDES)))
 
 
 def _around(circles: list[Circle]) -> NDArray[np.float64]:
-    """Vertices at an angular distance from each centre, on the sphere, by circle; longitudes may pass 180.
+    """Return the vertices around each centre, at its angular distance on the sphere; longitudes may exceed 180.
 
-    Functions come from `math`: the last bit of NumPy's depends on the processor.
+    Uses functions from `math`: the last bit of NumPy's depends on the processor.
     """
     centre = [math.radians(circle.latitude) for circle in circles]
     angle = [circle.angle for circle in circles]
@@ -180,7 +180,7 @@ def _cut_at_the_antimeridian(ring: NDArray[np.float64]) -> Region:
 
 
 def united(regions: list[Region]) -> Region:
-    """One region of several: parts that lie apart keep their coordinates, only what overlaps or shares edges is united.
+    """Unite regions into one: separate parts keep their coordinates; parts that overlap or share edges are merged.
 
     >>> united([Region.box(0, 0, 1, 1), Region.box(4, 0, 5, 1)]).to_wkt()
     'MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)), ((4 0, 5 0, 5 1, 4 1, 4 0)))'
@@ -200,11 +200,11 @@ def united(regions: list[Region]) -> Region:
 
 
 def _merged(parts: list[Any]) -> Any:
-    """The union of parts; one that touches no other stays as it is."""
+    """Return the union of parts; a part that touches no other is kept as it is."""
     import shapely
 
     whole = shapely.get_parts(shapely.unary_union(parts))
-    if len(whole) == 1:  # nothing is alone, and to look for every corner in a long boundary takes seconds
+    if len(whole) == 1:  # no part is alone, and locating every corner in a long boundary takes seconds
         return shapely.MultiPolygon(list(whole))
     corners = shapely.points(_first_vertices(parts))
     part, piece = shapely.STRtree(whole).query(corners, predicate="intersects")

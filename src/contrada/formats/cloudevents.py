@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 in structured JSON mode: the context becomes `ce.` attributes, the data those of the message."""
+"""Read CloudEvents 1.0 in structured JSON mode: context becomes `ce.` attributes, data becomes the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DATA = ("data", "data_base64")
 
 
 def is_cloudevent(value: Any) -> bool:
-    """True for what calls itself a CloudEvent: an object with a member `specversion`."""
+    """Return True for an object with a member `specversion`."""
     return isinstance(value, Mapping) and "specversion" in value
 
 
 def message_of_cloudevent(value: Mapping[str, Any], spatial: Spatial, times: Collection[str] = ()) -> dict[str, Any]:
-    """The attributes of a CloudEvent: `ce.id`, `ce.source`, ... and those of its data, a dict or a GeoJSON Feature.
+    """Return the attributes of a CloudEvent: `ce.id`, `ce.source`, ... and those of its data, a dict or a Feature.
 
     >>> message_of_cloudevent({"specversion": "1.0", "id": "7", "source": "/buoy", "type": "wave",
     ...                        "data": {"height": 2.5}}, Spatial())
@@ -60,7 +60,7 @@ def _check_context(name: str, item: Any) -> None:
 
 
 def _data_of(value: Mapping[str, Any]) -> Any:
-    """The data, decoded if it comes as Base64."""
+    """Return the data, decoded if it is Base64."""
     encoded = value.get("data_base64")
     if encoded is None:
         return value.get("data")

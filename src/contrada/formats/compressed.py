@@ -1,4 +1,4 @@
-"""Files that are compressed by gzip or Zstandard: decompressed as they are read, up to the limit `expansion`."""
+"""Decompress gzip and Zstandard files while they are read, up to the limit `expansion`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from contrada.formats.bounded import check_expansion
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-PIECE = 1 << 16  # bytes that are decompressed at once
+CHUNK_BYTES = 1 << 16  # bytes decompressed at once
 
 
 def compression_of(path: str | os.PathLike[str]) -> str | None:
-    """How the suffix says that a file is compressed, None if it does not.
+    """Return the compression that a file's suffix names, or None.
 
     >>> compression_of("a.ndjson.gz"), compression_of("a.zst"), compression_of("a.csv")
     ('gzip', 'zstd', None)
@@ -28,23 +28,23 @@ def compression_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def compression_at(head: bytes) -> str | None:
-    """How bytes that begin so are compressed, None if they are not."""
+    """Return the compression of a file that begins with `head`, or None."""
     return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
 
 
 def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
-    """A stream of what a compressed stream holds; more than the limit `expansion` allows is a LimitError.
+    """Return a stream of the decompressed content; exceeding the limit `expansion` is a LimitError.
 
     >>> import gzip, io
     >>> decompressed(io.BytesIO(gzip.compress(b"size: 3")), "a.gz", "gzip").read()
     b'size: 3'
     """
-    made: Any = io.BufferedReader(_Decompressed(stream, name, compression), PIECE)
+    made: Any = io.BufferedReader(_Decompressed(stream, name, compression), CHUNK_BYTES)
     return made  # type: ignore[no-any-return]
 
 
 class _CountingStream(io.RawIOBase):
-    """A stream that counts the bytes that are read."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -61,7 +61,7 @@ class _CountingStream(io.RawIOBase):
 
 
 class _Decompressed(io.RawIOBase):
-    """What a compressed stream holds; decompression stops before it takes all memory."""
+    """The decompressed content of a stream; stops before it takes all memory."""
 
     def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
         self._source, self._name = _CountingStream(stream), Path(name).name
@@ -70,7 +70,7 @@ class _Decompressed(io.RawIOBase):
         self._count = 0
         self._inner: Any
         if compression == "gzip":
-            self._inner = gzip.GzipFile(fileobj=io.BufferedReader(self._source, PIECE))
+            self._inner = gzip.GzipFile(fileobj=io.BufferedReader(self._source, CHUNK_BYTES))
         else:
             import pyarrow as pa
 
@@ -81,7 +81,7 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            piece = bytes(self._inner.read(min(len(buffer), PIECE)))
+            piece = bytes(self._inner.read(min(len(buffer), CHUNK_BYTES)))
         except input_errors(OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{self._name} cannot be decompressed: {reason_of(error)}") from error
         buffer[: len(piece)] = piece
@@ -91,7 +91,7 @@ class _Decompressed(io.RawIOBase):
 
 
 def _size_of(stream: BinaryIO) -> int:
-    """The size of a file, 0 where nobody knows."""
+    """Return the size of a file, 0 if unknown."""
     try:
         return os.fstat(stream.fileno()).st_size
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""Lines of CSV as messages: a header names the attributes, one column may hold WKT."""
+"""Read lines of CSV as messages: a header names the attributes, one column may hold WKT."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,999})\Z", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
 
 _WORDS = {"true": True, "false": False}
-_FIRST = frozenset("-0123456789tf")  # what a number or a boolean begins with
+_FIRST_CHARACTERS = frozenset("-0123456789tf")  # first characters of numbers and booleans
 
 
 def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[str]) -> Iterator[Read | Rejected]:
-    """The messages of a CSV file, one to a line; a field cannot go on in the next line.
+    """Yield the messages of a CSV file, one per line; a field cannot continue on the next line.
 
-    A cell is a number or a boolean if it is written as in JSON, absent if it is empty, and text otherwise.
+    A cell is a number or a boolean if it is written as in JSON, absent if it is empty, else text.
     """
     header: list[str] | None = None
     for record in lines(stream):
@@ -37,7 +37,7 @@ def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[st
             if header is None:
                 header = _header(cells)
                 continue
-            if len(cells) != len(header):  # rejected without an exception, which takes as long as all the rest
+            if len(cells) != len(header):  # no exception: raising one takes as long as all the rest
                 yield record.rejected(name, f"{len(cells)} fields; the header has {len(header)}")
                 continue
             yield Read(name, "line", record.number, _message(header, cells, spatial, times))
@@ -51,7 +51,7 @@ def _cells(record: Record) -> list[str]:
     try:
         text = record.data.decode()
         if '"' not in text and "\r" not in text and "\n" not in text and len(text) < csv.field_size_limit():
-            return text.split(",")  # a third of the time that a reader for one line takes
+            return text.split(",")  # takes a third of the time of a reader for one line
         return next(csv.reader([text], strict=True))
     except UnicodeDecodeError as error:
         raise FormatError(f"not UTF-8: {error.reason}") from error
@@ -84,7 +84,7 @@ def _message(header: list[str], cells: list[str], spatial: Spatial, times: Colle
 def _value(cell: str, is_time: bool) -> Any:
     if is_time:
         return instant_of(cell)
-    if cell[0] not in _FIRST:
+    if cell[0] not in _FIRST_CHARACTERS:
         return cell
     if _INTEGER.match(cell):
         return int(cell)

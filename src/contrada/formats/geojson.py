@@ -1,4 +1,4 @@
-"""GeoJSON features as messages (RFC 7946): properties are attributes, the geometry is the attribute `geometry`."""
+"""Read GeoJSON features as messages (RFC 7946): properties are attributes, and so is `geometry`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contrada.limits import check_limit
 
 
 def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collection[str] = ()) -> dict[str, Any]:
-    """The attributes of a feature: its properties, `geometry`, and `id` unless there is a property of that name.
+    """Return the attributes of a feature: its properties, `geometry`, and `id` unless a property has that name.
 
     >>> message_of_feature({"type": "Feature", "id": 7, "properties": {"wind": {"from": "NW"}},
     ...                     "geometry": {"type": "Point", "coordinates": [11.3, 43.3]}}, Spatial())
@@ -37,7 +37,7 @@ def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collec
 
 
 def check_crs(value: Mapping[str, Any], spatial: Spatial) -> None:
-    """Refuse what the old member `crs` of GeoJSON 2008 names, unless it is the CRS that is read anyway."""
+    """Raise CrsError if the old member `crs` of GeoJSON 2008 names another CRS than the one the input is read in."""
     member = value.get("crs")
     if member is None or spatial.crs == NO_CRS:
         return

@@ -1,4 +1,4 @@
-"""GeoJSON features as Arrow columns: properties with their types, geometry as WKB; bad ones with reasons."""
+"""Read GeoJSON features as Arrow columns: typed properties, geometry as WKB; bad features with reasons."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from contrada.formats.schema_merge import plain_type, text_of, united_type
 from contrada.geometry.crs import is_same_crs
 from contrada.limits import check_limit
 
-DEEPEST = 32  # a property that is nested deeper is text
+MAX_PROPERTY_DEPTH = 32  # properties nested deeper become text
 
 
 class Feature(NamedTuple):
-    """What a record says: the properties, the geometry as WKB, and the CRS that it names."""
+    """A feature of a record: its properties, its geometry as WKB, and the CRS that it names."""
 
     properties: dict[str, Any]
     wkb: bytes | None
@@ -28,7 +28,7 @@ class Feature(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Features by columns: where each stood, properties, geometry; and for each record that is bad its reason."""
+    """Features as columns: number of each, properties, geometry, texts; and the rejected records with reasons."""
 
     numbers: list[int]
     properties: Any
@@ -38,7 +38,7 @@ class Features(NamedTuple):
 
 
 class FeatureSchema(NamedTuple):
-    """What features have in common."""
+    """The number of features, the columns of their properties, and their CRS."""
 
     rows: int
     schema: Any
@@ -46,7 +46,7 @@ class FeatureSchema(NamedTuple):
 
 
 def feature_of(record: Record) -> Feature:
-    """The feature of a record: properties, and its id as `id` unless a property has that name.
+    """Return the feature of a record; its id becomes the property `id` unless a property has that name.
 
     >>> feature_of(Record("line", 1, b'{"type": "Feature", "id": 7, "properties": {"a": 1}, "geometry": null}'))
     Feature(properties={'a': 1, 'id': 7}, wkb=None, crs=None)
@@ -59,7 +59,7 @@ def feature_of(record: Record) -> Feature:
 
 
 def describe_features(records: Iterable[Record]) -> FeatureSchema:
-    """How many records there are, the columns of their properties, and the first CRS that one names."""
+    """Count records; return the columns of their properties, and the first CRS that a record names."""
     count, crs = 0, None
     kinds: dict[str, Any] = {}
     for record in records:
@@ -69,7 +69,7 @@ def describe_features(records: Iterable[Record]) -> FeatureSchema:
             crs = crs or crs_member(value)
             _widen(kinds, _properties(value))
         except input_errors():
-            continue  # the reading that follows tells why
+            continue  # rejected with the reason when the file is read
     return FeatureSchema(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
 
 
@@ -88,7 +88,7 @@ def _properties(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def crs_member(value: Mapping[str, Any]) -> str | None:
-    """What the old member `crs` of GeoJSON 2008 names."""
+    """Return the CRS that the old member `crs` of GeoJSON 2008 names."""
     member = value.get("crs")
     if member is None:
         return None
@@ -101,7 +101,7 @@ def crs_member(value: Mapping[str, Any]) -> str | None:
 
 
 def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Features:
-    """The features of records as columns of a schema; one in another CRS than `crs` is rejected, if that is known."""
+    """Read features as columns of the schema `kinds`; a feature that names a CRS other than `crs` is rejected."""
     good: list[tuple[int, Feature, str]] = []
     rejected: list[tuple[int, str, str]] = []
     for record in records:
@@ -116,7 +116,7 @@ def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Fea
             good.append((record.number, feature, raw))
     try:
         return _as_columns(good, kinds, rejected)
-    except input_errors():  # a value that Arrow has no room for, such as a lone surrogate
+    except input_errors():  # a value that Arrow cannot hold, such as a lone surrogate
         fitting = []
         for number, feature, raw in good:
             try:
@@ -128,7 +128,7 @@ def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Fea
 
 
 def _as_columns(good: list[tuple[int, Feature, str]], kinds: Any, rejected: list[tuple[int, str, str]]) -> Features:
-    """The properties and the geometry of features as Arrow columns."""
+    """Return the properties and the geometry of features as Arrow columns."""
     numbers, features, raws = map(list, zip(*good, strict=True)) if good else ([], [], [])
     columns = {
         field.name: pa.array(
@@ -140,7 +140,7 @@ def _as_columns(good: list[tuple[int, Feature, str]], kinds: Any, rejected: list
 
 
 def kind_of(value: Any, depth: int = 0) -> Any:
-    """The Arrow type of a JSON value; integers beyond 64 bits and what is nested too deeply are text.
+    """Return the Arrow type of a JSON value; integers beyond 64 bits and deeply nested values are text.
 
     >>> kind_of({"a": [1, 2.5]})
     StructType(struct<a: list<item: double>>)
@@ -153,12 +153,12 @@ def kind_of(value: Any, depth: int = 0) -> Any:
         return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
     if isinstance(value, float):
         return pa.float64()
-    if isinstance(value, list) and depth < DEEPEST:
+    if isinstance(value, list) and depth < MAX_PROPERTY_DEPTH:
         kind = pa.null()
         for item in value:
             kind = united_type(kind, kind_of(item, depth + 1))
         return pa.list_(kind)
-    if isinstance(value, Mapping) and value and depth < DEEPEST:
+    if isinstance(value, Mapping) and value and depth < MAX_PROPERTY_DEPTH:
         return pa.struct([(name, kind_of(inner, depth + 1)) for name, inner in value.items()])
     return pa.string()
 
@@ -172,7 +172,7 @@ def _widen(kinds: dict[str, Any], properties: Mapping[str, Any]) -> None:
 
 
 def _fitted(value: Any, kind: Any) -> Any:
-    """A JSON value as Arrow takes it for a type that is wide enough."""
+    """Convert a JSON value for Arrow, to a type that is wide enough."""
     if value is None:
         return None
     if pa.types.is_string(kind):

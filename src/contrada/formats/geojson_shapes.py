@@ -1,4 +1,4 @@
-"""GeoJSON geometry objects: what they look like, and their coordinates checked."""
+"""Recognise GeoJSON geometry objects and validate the nesting of their coordinates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
 GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
 _Position = Annotated[list[float], msgspec.Meta(min_length=2)]
 _Line = list[_Position]
-_SHAPES: dict[str, Any] = {
+_COORDINATE_TYPES: dict[str, Any] = {
     "Point": _Position,
     "MultiPoint": _Line,
     "LineString": _Line,
@@ -26,7 +26,7 @@ _SHAPES: dict[str, Any] = {
 
 
 def is_geometry_object(value: Any) -> bool:
-    """True for what looks like a GeoJSON geometry object.
+    """Return True for an object with the type and members of a GeoJSON geometry.
 
     >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
     (True, False)
@@ -37,37 +37,37 @@ def is_geometry_object(value: Any) -> bool:
 
 
 def is_feature(value: Any) -> bool:
-    """True for a GeoJSON Feature: of that type, with a geometry or properties."""
+    """Return True for a GeoJSON Feature: an object of that type with a geometry or properties."""
     return (
         isinstance(value, Mapping) and value.get("type") == "Feature" and ("geometry" in value or "properties" in value)
     )
 
 
 def coordinates_of(kind: str, value: Any) -> Any:
-    """Coordinates of the nesting that a type of geometry has, as lists of doubles."""
+    """Validate coordinates against the nesting of a geometry type; return lists of doubles."""
     try:
-        return msgspec.convert(value, _SHAPES[kind])
+        return msgspec.convert(value, _COORDINATE_TYPES[kind])
     except msgspec.ValidationError as error:
         try:
-            return msgspec.convert(_without_numpy(value, 4), _SHAPES[kind])
+            return msgspec.convert(_without_numpy(value, 4), _COORDINATE_TYPES[kind])
         except msgspec.ValidationError:
             raise RegionError(f"{kind}: coordinates: {error}") from error
 
 
 def _without_numpy(value: Any, depth: int) -> Any:
-    """Nested lists whose arrays and numbers of NumPy are lists and numbers of Python, down to so many levels."""
+    """Convert NumPy arrays and numbers in nested lists, down to `depth` levels, to Python lists and numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return [_without_numpy(item, depth - 1) for item in value] if isinstance(value, list | tuple) and depth else value
 
 
 def in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
-    """A ring without heights: positions may be of different lengths."""
+    """Return a ring without heights; its positions may have different lengths."""
     return ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
 
 
 def shape_of(kind: str, coordinates: Any) -> Any:
-    """The Shapely geometry of a type with these coordinates."""
+    """Return the Shapely geometry of a type and coordinates."""
     import shapely
     from shapely.geometry import shape
 
@@ -78,7 +78,7 @@ def shape_of(kind: str, coordinates: Any) -> Any:
 
 
 def collection_of(value: Mapping[str, Any], depth: int = 0) -> Any:
-    """The Shapely collection of a GeometryCollection; collections in it are nested 16 deep at most."""
+    """Return the Shapely collection of a GeometryCollection, at most 16 levels deep."""
     import shapely
 
     members = value.get("geometries")
@@ -95,7 +95,7 @@ def collection_of(value: Mapping[str, Any], depth: int = 0) -> Any:
 
 
 def wkb_of_geojson(value: dict[str, Any]) -> bytes:
-    """The WKB of a GeoJSON geometry object, of any type and as it is: nothing is validated but the nesting.
+    """Return the WKB of a GeoJSON geometry of any type; only the nesting of its coordinates is validated.
 
     >>> len(wkb_of_geojson({"type": "Point", "coordinates": [1, 2]}))
     21

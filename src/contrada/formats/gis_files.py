@@ -1,4 +1,4 @@
-"""GeoPackage, Shapefile and FlatGeobuf, read by pyogrio where it is installed."""
+"""Read GeoPackage, Shapefile and FlatGeobuf by pyogrio, if it is installed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GEOMETRY = "geometry"
 
 
 def gis_batches(stream: BinaryIO, rows: int) -> Iterator[Any]:
-    """Record batches of all layers with geometry, which is the column `geometry`; metadata name its CRS.
+    """Yield record batches of all layers with geometry, which is the column `geometry`; metadata name its CRS.
 
-    These formats are read from files by their names: the stream says which.
+    pyogrio reads files by name, so the stream must have one.
     """
     try:
         import pyogrio
@@ -41,7 +41,7 @@ def gis_batches(stream: BinaryIO, rows: int) -> Iterator[Any]:
 
 
 def _named(batch: Any, own: str, crs: str | None) -> Any:
-    """The batch with its geometry under the usual name, and GeoParquet's metadata."""
+    """Return the batch with its geometry in the column `geometry`, and GeoParquet's metadata."""
     import pyarrow as pa
 
     names = [GEOMETRY if name == own else name for name in batch.schema.names]

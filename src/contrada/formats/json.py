@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 has it: integers exact, doubles correctly rounded, no NaN; of equal names the last wins."""
+"""Decode JSON (RFC 8259): integers exact, doubles correctly rounded, no NaN; of equal names the last wins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def decode(data: bytes | str, shape: Any = None) -> Any:
-    """The value of a JSON text; bad JSON is a FormatError. With `shape`, a type that msgspec knows, of that type.
+    """Decode a JSON text, to the msgspec type `shape` if given; bad JSON is a FormatError.
 
     >>> decode(b'{"n": 36893488147419103232, "n": 0.1}')
     {'n': 0.1}

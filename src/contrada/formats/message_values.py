@@ -1,8 +1,8 @@
-"""Values of messages as people have them, turned into the values that subscriptions ask about.
+"""Convert the values of messages (Shapely, GeoJSON, WKB, NumPy, ...) into values that subscriptions can test.
 
-Every door goes through here: `ForwardingTable.match`, `match_many` and `explain`, `message_of`, files, streams and the
-overlay. The meaning of a value depends on the value alone, never on the subscriptions of a table, so that partitions,
-brokers and simplified tables agree. Text stays text.
+All entry points use this module: `ForwardingTable.match`, `match_many` and `explain`, `message_of`, files, streams
+and the overlay. The meaning of a value depends on the value alone, never on the subscriptions of a table, so that
+partitions, brokers and simplified tables agree. Text stays text.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from contrada.geometry.crs import Crs
 from contrada.limits import check_limit
 from contrada.model.types import has_types, types_accepting
 
-# Values that stay what they are, by their exact type: what nearly all messages hold costs one look into a set.
+# Exact types of values that are kept as they are: most messages need a single set lookup.
 _OF_PYTHON = (type(None), bool, int, float, str, Decimal, datetime, date, list, tuple, timedelta, time)
 _OF_NUMPY = (np.bool_, np.int64, np.int32, np.float64, np.float32, np.str_, np.datetime64)
-PLAIN: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point))
-# Kinds of values: those that operators ask about, and those of JSON and Arrow that only added types can ask about.
-_ASKED = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
-_UNASKED = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
-_BYTES = (bytes, bytearray, memoryview)
-_AS_IT_IS = Spatial()
-_POINT_CODE = 1  # of WKB; with Z, M or both 1000, 2000 or 3000 more
+PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point))
+# _TESTED_TYPES: types that operators test. _UNTESTED_TYPES: types of JSON and Arrow that only added types can test.
+_TESTED_TYPES = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
+_UNTESTED_TYPES = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
+_BYTES_TYPES = (bytes, bytearray, memoryview)
+_UNCHANGED = Spatial()
+_POINT_CODE = 1  # of WKB; plus 1000, 2000 or 3000 with Z, M or both
 IsAsked = Callable[[str], bool]
 
 
 def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
-    """Return a message whose attributes are plain names and plain values.
+    """Return a message with dotted names and plain values.
 
     Nested mappings become dotted names; Shapely and `__geo_interface__` objects, GeoJSON geometry and WKB become
-    regions and points. Attributes for which `is_asked` is False are not looked at, and may be missing from the result.
+    regions and points. Attributes for which `is_asked` is False are not converted, and may be missing from the result.
     An object that is no value is a FormatError.
 
     >>> message = {"wind": {"speed": 12}, "at": {"type": "Point", "coordinates": [1, 2]}}
@@ -52,7 +52,7 @@ def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
             raise not_a_message(message)
         message = plain_dict(message)
     plain: dict[str, Any] = message
-    if PLAIN.issuperset(map(type, plain.values())):
+    if PLAIN_TYPES.issuperset(map(type, plain.values())):
         return plain
     if is_feature(plain):
         raise FormatError(
@@ -64,7 +64,7 @@ def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
 
 
 def not_a_message(value: Any) -> FormatError:
-    """Return the error for an object that is no message at all."""
+    """Return the error for an object that is not a message."""
     hint = ""
     if isinstance(value, str | bytes):
         hint = "; for JSON text use contrada.message_of(text)"
@@ -76,7 +76,7 @@ def not_a_message(value: Any) -> FormatError:
 
 
 def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, found: dict[str, Any]) -> None:
-    """Add the attributes of a mapping, and of mappings in it."""
+    """Add the attributes of a mapping and of the mappings within it."""
     for name, value in plain_dict(members).items():
         full = f"{prefix}{name}"
         if isinstance(value, Mapping) and not (has_types() and types_accepting(value)):
@@ -84,7 +84,7 @@ def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAs
         if isinstance(value, Mapping) and not is_value(value):
             check_limit("nesting", depth + 2, f"attribute {full[:60]!r}")
             _collect(value, full + ".", depth + 1, is_asked, found)
-        elif type(value) not in PLAIN or prefix or full in found:
+        elif type(value) not in PLAIN_TYPES or prefix or full in found:
             if is_asked(full) and (read := value_of(full, value)) is not None:
                 if full in found:
                     raise FormatError(f"two members give the attribute {full[:60]!r}")
@@ -94,14 +94,14 @@ def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAs
 
 
 def is_value(mapping: Mapping[str, Any]) -> bool:
-    """Return True if a mapping is one value, not a group of attributes: GeoJSON geometry, or of an added type."""
+    """Return True if a mapping is one value, not a group of attributes: GeoJSON geometry, or an added type."""
     return is_geometry_object(mapping) or (has_types() and bool(types_accepting(mapping)))
 
 
-def value_of(name: str, value: Any, spatial: Spatial = _AS_IT_IS, crs: str | None = None) -> Any:
-    """Return the value of an attribute as subscriptions ask about it; None if it is absent.
+def value_of(name: str, value: Any, spatial: Spatial = _UNCHANGED, crs: str | None = None) -> Any:
+    """Convert the value of an attribute for subscriptions to test; None if it is absent.
 
-    `spatial` says how geometry is read, and `crs` what its format says. Errors name the attribute.
+    `spatial` says how geometry is read, and `crs` is the CRS of its format. Errors name the attribute.
 
     >>> import shapely
     >>> value_of("at", shapely.Point(1, 2)), value_of("n", np.array(5)), value_of("tags", ["a"])
@@ -121,11 +121,11 @@ def value_of(name: str, value: Any, spatial: Spatial = _AS_IT_IS, crs: str | Non
 
 
 def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
-    if value is None or isinstance(value, _ASKED):
+    if value is None or isinstance(value, _TESTED_TYPES):
         return value
     if isinstance(value, Region | Point):
         return spatial.changed(value) if spatial.is_changing else value
-    if isinstance(value, _BYTES):
+    if isinstance(value, _BYTES_TYPES):
         return _geometry_of_wkb(bytes(value), spatial)
     if isinstance(value, Mapping):
         if is_geometry_object(value):
@@ -139,14 +139,14 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
 
 
 def _read_other(value: Any, spatial: Spatial, crs: str | None) -> Any:
-    """Values that other libraries wrap, and kinds that no built-in operator asks about."""
+    """Convert values that other libraries wrap, and types that no built-in operator tests."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read(value[()], spatial, crs)
-    if isinstance(value, _UNASKED):
+    if isinstance(value, _UNTESTED_TYPES):
         return value
-    if type(value).__name__ == "NAType":  # pandas' missing value; importing pandas for it would take a second
+    if type(value).__name__ == "NAType":  # pandas' missing value; importing pandas would take a second
         return None
-    if hasattr(value, "as_py"):  # a scalar of Arrow
+    if hasattr(value, "as_py"):  # an Arrow scalar
         return _read(value.as_py(), spatial, crs)
     raise _no_value(value)
 
@@ -161,11 +161,11 @@ def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Regio
     import shapely
 
     if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
-        srid = int(shapely.get_srid(value)) % (1 << 32)  # a negative number is one above 2^31
+        srid = int(shapely.get_srid(value)) % (1 << 32)  # 2^31 and above come as negative numbers
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
     return _geometry_of_wkb(
         shapely.to_wkb(value, include_srid=True), spatial
-    )  # quicker for one geometry than by columns
+    )  # faster for one geometry than by columns
 
 
 def _geometry_of_interface(value: Any, spatial: Spatial, crs: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""One message: a dict, a GeoJSON Feature or a CloudEvent, each recognised."""
+"""Read one message from a dict, a GeoJSON Feature or a CloudEvent, or from JSON text of one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def message_of(
     to_crs: Any = None,
     buffer: float | None = None,
 ) -> dict[str, Any]:
-    """The message of a dict, a GeoJSON Feature or a CloudEvent, or of one in JSON; bad ones are a ContradaError.
+    """Return the message of a dict, a GeoJSON Feature, a CloudEvent or JSON text; a bad one is a ContradaError.
 
     Nested objects become dotted names; GeoJSON geometry, Shapely objects and WKB become regions and points. `times`
-    names attributes whose text is a timestamp; text is text otherwise. `crs` says what geometry is in that names no
-    CRS, `to_crs` what it is reprojected to, and `buffer` how far points and lines are widened to regions.
+    names attributes whose text is a timestamp; other text stays text. `crs` is the CRS of geometry that names none,
+    `to_crs` the CRS to reproject to, and `buffer` the distance by which points and lines are widened to regions.
 
     >>> message_of('{"area": {"type": "Point", "coordinates": [1, 2]}, "wind": {"speed": 12}}')
     {'area': Point(1.0, 2.0), 'wind.speed': 12}
@@ -39,7 +39,7 @@ def message_of(
 
 
 def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
-    """Read one of many messages that share their options."""
+    """Read a message with given options, shared by many messages."""
     if type(value) is not dict and not isinstance(value, Mapping):
         raise FormatError(not_an_object(value))
     if not value:
@@ -54,7 +54,7 @@ def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[s
 
 
 def not_an_object(value: Any) -> str:
-    """Say why a value that is no mapping is no message.
+    """Return why a value that is no mapping is no message.
 
     >>> not_an_object([])
     'a message is an object, not an array'

@@ -1,4 +1,4 @@
-"""Messages from files and streams: every one is given, or rejected with its place and the reason."""
+"""Read messages from files and streams; each is returned, or rejected with its place and a reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contrada.formats.geojson_shapes import is_feature
 from contrada.formats.json import decode
 from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.records import (
-    ROWS,
+    TABLE_FORMATS,
     OpenFile,
     Read,
     Rejected,
@@ -30,7 +30,7 @@ __all__ = ["Read", "Rejected", "read_messages", "read_zones"]
 
 
 class Reading(NamedTuple):
-    """How messages are read."""
+    """Options for reading messages."""
 
     spatial: Spatial
     times: frozenset[str]
@@ -47,11 +47,11 @@ def read_messages(
     to_crs: Any = None,
     buffer: float | None = None,
 ) -> Iterator[Read | Rejected]:
-    """The messages of a file, a directory, a binary stream or standard input ("-"), one after another.
+    """Yield the messages of a file, a directory, a binary stream or standard input ("-").
 
-    The format is told by the suffix or the first bytes unless it is named. `times` names attributes whose text is a
-    timestamp, `zones` resolves the codes of CAP areas (a mapping, or a file for `read_zones`); for the rest see
-    `Spatial`. A file that is not there is an OSError; one that is damaged is rejected like a bad line.
+    The default `format` follows from the suffix or the first bytes. `times` names attributes whose text is a timestamp,
+    `zones` resolves the codes of CAP areas (a mapping, or a file for `read_zones`); for the rest see `Spatial`. A
+    missing file is an OSError; a damaged one is rejected like a bad line.
 
     >>> import io
     >>> found = read_messages(io.BytesIO(b'{"size": 3}\\nsize: 4\\n'))
@@ -73,7 +73,7 @@ def _read_files(source: Source, format: str | None, reading: Reading) -> Iterato
 def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
         return _read_cap(ready, reading)
-    if ready.format in ROWS:
+    if ready.format in TABLE_FORMATS:
         from contrada.formats.row_files import read_rows
 
         return read_rows(ready, reading.spatial, reading.times)
@@ -88,7 +88,7 @@ def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
         try:
             value = record.value() if record.crs is not None or record.error is not None else decode(record.data)
-            if type(value) is not dict and not record.in_collection:  # an exception would take longer than the rest
+            if type(value) is not dict and not record.in_collection:  # faster than an exception
                 yield record.rejected(ready.name, not_an_object(value))
                 continue
             if record.in_collection and not is_feature(value):
@@ -117,7 +117,7 @@ def _read_cap(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
 
 
 def read_zones(source: Source, format: str | None = None, *, crs: Any = None) -> dict[tuple[str, str], Region]:
-    """Zones by their codes, from GeoJSON, GeoParquet or any other format: attributes `valueName`, `value`, `geometry`.
+    """Read zones by code from a file of any format with the attributes `valueName`, `value` and `geometry`.
 
     >>> import io
     >>> read_zones(io.BytesIO(b'''{"valueName": "UGC", "value": "CAZ041", "geometry":

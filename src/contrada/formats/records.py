@@ -1,4 +1,4 @@
-"""Files as records: where they come from, which format they are in, and the single texts of JSON in them."""
+"""Open files, recognise their formats, and split JSON files into records."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from contrada.formats.compressed import compression_at, compression_of, decompre
 from contrada.formats.json import BYTE_ORDER_MARK, decode
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
-ROWS = ("parquet", "arrow", "gis")  # formats that are read as tables
+TABLE_FORMATS = ("parquet", "arrow", "gis")  # read as tables
 ALIASES = {"jsonl": "ndjson", "geojsonl": "ndjson", "geojson": "json", "geoparquet": "parquet", "feather": "arrow",
            "xml": "cap", "geopackage": "gis", "shapefile": "gis"}  # fmt: skip
-# Of other suffixes, and of .json and .geojson, which people give to both kinds, the first bytes tell.
+# Other suffixes, and .json and .geojson, which are used for both kinds, are recognised by the first bytes.
 SUFFIXES = {
     ".ndjson": "ndjson", ".jsonl": "ndjson", ".geojsonl": "ndjson", ".geojsons": "geojsonseq", ".xml": "cap",
     ".cap": "cap", ".parquet": "parquet", ".geoparquet": "parquet", ".arrow": "arrow", ".arrows": "arrow",
     ".feather": "arrow", ".csv": "csv", ".gpkg": "gis", ".shp": "gis", ".fgb": "gis",
 }  # fmt: skip
-IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # attributes that identify a message, the first it has
+IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # in order of preference, attributes that identify a message
 SEPARATOR = b"\x1e"  # RFC 8142
-LONGEST = 1 << 28  # bytes in a line
-PEEKED = 1 << 16
+MAX_LINE_BYTES = 1 << 28  # bytes in a line
+PEEK_BYTES = 1 << 16
 T = TypeVar("T")
 Source = str | os.PathLike[str] | BinaryIO
 
 
 class Read(NamedTuple):
-    """A message, and where it stood: lines count from 1, rows, items and alerts from 0."""
+    """A message and its place: lines count from 1; rows, items and alerts from 0."""
 
     source: str
     unit: str
@@ -45,10 +45,10 @@ class Read(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """What could not be read, where it stood, why, and its text; of several from one alert the first has the text.
+    """A rejection: place, reason and text; of several from one alert only the first has the text.
 
-    If `is_part` is set only a part is lost, such as an area of an alert, and the message is given without it. All else
-    that is read is given or rejected, once.
+    With `is_part`, only a part such as an area of an alert is lost, and the message is given without it. Apart from
+    that, every record is either given or rejected, once.
     """
 
     source: str
@@ -63,17 +63,17 @@ class Rejected(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One text of a file, or why there is none."""
+    """One JSON text or line of a file, or the error in its place."""
 
     unit: str
     number: int
     data: bytes
     error: ContradaError | None = None
     in_collection: bool = False
-    crs: Any = None  # the member `crs` of the collection that this is a feature of, decoded
+    crs: Any = None  # the decoded member `crs` of this feature's collection
 
     def value(self) -> Any:
-        """The value of the text; a feature that names no CRS has the one of its collection."""
+        """Decode the text; a feature that names no CRS gets that of its collection."""
         if self.error is not None:
             raise self.error
         value = decode(self.data)
@@ -82,14 +82,14 @@ class Record(NamedTuple):
         return value
 
     def rejected(self, source: str, reason: object) -> Rejected:
-        """The record with the reason why it is no good."""
+        """Return a rejection of the record."""
         raw = self.data.decode("utf-8", "replace")
         values = (source, self.unit, self.number, str(reason), raw, False)
-        return tuple.__new__(Rejected, values)  # made by its class it takes twice as long
+        return tuple.__new__(Rejected, values)  # calling the class takes twice as long
 
 
 class OpenFile(NamedTuple):
-    """A file that is open, its name and its format."""
+    """An open file, its name and its format."""
 
     name: str
     stream: BinaryIO
@@ -97,7 +97,7 @@ class OpenFile(NamedTuple):
 
 
 def checked_format(format: str | None) -> str | None:
-    """The format by its usual name; None is to be guessed.
+    """Return a format by its canonical name; None stays None.
 
     >>> checked_format("geojsonl")
     'ndjson'
@@ -109,7 +109,7 @@ def checked_format(format: str | None) -> str | None:
 
 
 def files_of(source: Source) -> Sequence[Source]:
-    """The files of a source: of a directory those in it whose suffix tells a format, in the order of their names."""
+    """Return the files of a source: for a directory, its files with a known suffix, in the order of their names."""
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return [source]
     known = {*SUFFIXES, ".json", ".geojson"}
@@ -119,7 +119,7 @@ def files_of(source: Source) -> Sequence[Source]:
 
 
 def suffix_format(path: str | os.PathLike[str]) -> str | None:
-    """The format that the suffix of a file tells, before .gz and .zst; None if it tells none.
+    """Return the format of a file's suffix, ignoring .gz and .zst; None if unknown.
 
     >>> suffix_format("a.csv.gz"), suffix_format("a.json")
     ('csv', None)
@@ -133,14 +133,14 @@ def _own_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def unpacked(stream: BinaryIO, path: str | os.PathLike[str]) -> BinaryIO:
-    """The stream of a file, decompressed if its suffix says that it is compressed."""
+    """Return the stream of a file, decompressed if its suffix names a compression."""
     compression = compression_of(path)
     return stream if compression is None else decompressed(stream, os.fspath(path), compression)
 
 
 @contextmanager
 def opened(source: Source, format: str | None) -> Iterator[OpenFile]:
-    """A file to read: a path, "-" for standard input, or a binary stream, which is left open."""
+    """Open a path, "-" for standard input, or a binary stream, which is left open."""
     format = checked_format(format)
     if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
         with open(source, "rb") as file:
@@ -152,12 +152,12 @@ def opened(source: Source, format: str | None) -> Iterator[OpenFile]:
 
 
 def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
-    """A stream with its format, told by its first bytes unless it is known."""
+    """Return a stream with its format, which is guessed from the first bytes unless known."""
     if format is not None:
         return OpenFile(name, stream, format)
     head = b""
-    while len(head) < PEEKED and b"\n" not in head.lstrip():  # a line will do: more may be long in coming
-        piece = _some(stream, PEEKED - len(head))
+    while len(head) < PEEK_BYTES and b"\n" not in head.lstrip():  # one line is enough: a live stream may be slow
+        piece = _some(stream, PEEK_BYTES - len(head))
         if not piece:
             break
         head += piece
@@ -169,13 +169,13 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
 
 
 def _some(stream: BinaryIO, count: int) -> bytes:
-    """What a stream has ready, up to so many bytes; a live one is not waited for until they are there."""
+    """Read up to `count` bytes that a stream has ready, without waiting for all of them."""
     read: Any = getattr(stream, "read1", stream.read)
     return bytes(read(count))
 
 
 class _Joined(io.RawIOBase):
-    """What was read of a stream already, and then the stream."""
+    """A stream that starts with bytes that were already read."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head, self._rest = head, rest
@@ -191,7 +191,7 @@ class _Joined(io.RawIOBase):
 
 
 def guess_format(head: bytes) -> str:
-    """The format of a file that begins so; newline JSON if nothing speaks against it.
+    """Guess the format of a file that begins with `head`; newline JSON by default.
 
     >>> guess_format(b'{"a": 1}'), guess_format(b'[{"a": 1}]'), guess_format(b'{"a":'), guess_format(b"<?xml")
     ('ndjson', 'json', 'json', 'cap')
@@ -199,14 +199,14 @@ def guess_format(head: bytes) -> str:
     for magic, format in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow")):
         if head.startswith(magic):
             return format
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, which JSON is never in
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 is never JSON
         return "cap"
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     marks = {b"<": "cap", SEPARATOR: "geojsonseq", b"[": "json"}
     if text[:1] in marks:
         return marks[text[:1]]
     first, newline, _ = text.partition(b"\n")
-    if not newline and len(head) >= PEEKED:  # a long line; its first bytes must do
+    if not newline and len(head) >= PEEK_BYTES:  # a long line: decide by its first bytes
         return "json" if b'"FeatureCollection"' in first else "ndjson"
     try:
         members = decode(first, dict[str, msgspec.Raw])
@@ -216,7 +216,7 @@ def guess_format(head: bytes) -> str:
 
 
 def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
-    """The items of a file; from where it cannot be read on, one rejection."""
+    """Yield the items of a file; if reading fails, one rejection stands for the rest."""
     last: Any = None
     try:
         for item in items:
@@ -228,7 +228,7 @@ def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
 
 
 def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
-    """The single texts of a JSON file: its lines, the texts of a sequence, or what an array or collection holds."""
+    """Yield the records of a JSON file: lines, texts of a sequence, items of an array or features of a collection."""
     if format == "json":
         return _items(stream)
     if format == "geojsonseq":
@@ -237,17 +237,17 @@ def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
 
 
 def lines(stream: BinaryIO) -> Iterator[Record]:
-    """The lines of a file but empty ones, numbered from 1; of one without end only the beginning is kept."""
+    """Yield the non-empty lines of a file, numbered from 1; of an overlong line only 1,000 bytes are kept."""
     number = 0
-    make, first = tuple.__new__, SEPARATOR[0]  # a Record made by its class takes three times as long
-    while line := stream.readline(LONGEST):
+    make, first = tuple.__new__, SEPARATOR[0]  # calling the class takes three times as long
+    while line := stream.readline(MAX_LINE_BYTES):
         number += 1
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-        if len(line) == LONGEST and not line.endswith(b"\n"):
-            while (rest := stream.readline(LONGEST)) and not rest.endswith(b"\n"):
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
-            yield Record("line", number, line[:1000], FormatError(f"a line of more than {LONGEST} bytes"))
+            yield Record("line", number, line[:1000], FormatError(f"a line of more than {MAX_LINE_BYTES} bytes"))
             continue
         line = line.strip(b" \t\r\n")
         if line and line[0] == first:
@@ -257,9 +257,9 @@ def lines(stream: BinaryIO) -> Iterator[Record]:
 
 
 def _sequence(stream: BinaryIO) -> Iterator[Record]:
-    """The texts of a sequence (RFC 8142), each by the line that it begins on."""
+    """Yield the texts of a sequence (RFC 8142), each numbered by its first line."""
     current, began = bytearray(), 1
-    for number, line in enumerate(iter(lambda: stream.readline(LONGEST), b""), start=1):
+    for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), start=1):
         first, *further = line.split(SEPARATOR)
         current += first
         for piece in further:
@@ -271,7 +271,7 @@ def _sequence(stream: BinaryIO) -> Iterator[Record]:
 
 
 def _items(stream: BinaryIO) -> Iterator[Record]:
-    """The items of an array, the features of a collection, or the one object that a file is."""
+    """Yield the items of an array, the features of a collection, or the whole file as one object."""
     data = stream.read().removeprefix(BYTE_ORDER_MARK).strip()
     whole, crs = Record("item", 0, data), None
     try:

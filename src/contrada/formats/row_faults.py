@@ -1,4 +1,4 @@
-"""Rows of subscriptions that a template cannot be bound to, found for whole columns at once."""
+"""Find rows of subscriptions to which a template cannot be bound, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NAMES = ("key", "subscriber")
 
 
 def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = ()) -> Reasons:
-    """Why rows of an Arrow table cannot be subscriptions of a template that asks for all columns but the names.
+    """Return why rows of an Arrow table cannot be subscriptions of a template that uses all columns but `NAMES`.
 
-    A geometry column holds regions or points; `kinds` says which, and is told of those whose first rows are seen here.
-    `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
+    A geometry column holds regions or points, as in `kinds`; columns missing from `kinds` are added by their first
+    rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
 
     >>> import pyarrow as pa
     >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
@@ -38,7 +38,7 @@ def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = (
 
 
 def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
-    """Note rows without a value, with a bad region, or with a point where the first rows have regions."""
+    """Record rows without a value, with a bad region, or with a point where the first rows have regions."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -61,7 +61,7 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
 
 
 def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
-    """Note rows whose pattern is longer than the limit `pattern_bytes`; columns that are no text are refused later."""
+    """Record rows whose pattern exceeds the limit `pattern_bytes`; columns without text are rejected later."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -88,7 +88,7 @@ def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
 
 
 def _repeated_keys(column: Any, reasons: Reasons) -> None:
-    """Note the rows, but the first good one, of every key that stands there more than once."""
+    """Record the rows of repeated keys, except the first good row of each key."""
     import pyarrow as pa
 
     codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column

@@ -1,4 +1,4 @@
-"""Parquet, GeoParquet, Arrow (Feather, IPC streams) and GIS files, batch by batch."""
+"""Read Parquet, GeoParquet, Arrow (Feather, IPC streams) and GIS files, batch by batch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
 from contrada.geometry.arrow_checks import guarded, unreadable_reason
 
-BATCH = 8192  # rows
+BATCH_ROWS = 8192  # rows
 
 
 def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    """The tables of a file, one after another, with the metadata of its schema; not yet validated.
+    """Yield the tables of a file with the metadata of its schema; their values are not validated yet.
 
-    Each fits in memory when decoded. Whatever stands in the way of reading on is a FormatError.
+    Each table fits in memory when decoded. Any failure to read on is a FormatError.
     """
     return guarded(_batches(stream, format), "the file")
 
@@ -35,7 +35,7 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     import pyarrow as pa
 
     if format == "gis":
-        for batch in gis_batches(stream, BATCH):
+        for batch in gis_batches(stream, BATCH_ROWS):
             yield pa.Table.from_batches([batch])
         return
     seekable = _seekable(stream)
@@ -43,7 +43,7 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     seekable.seek(0)
     expansion = Expansion("the file", size)
     if format == "parquet":
-        opened = open_parquet(seekable, BATCH, size)
+        opened = open_parquet(seekable, BATCH_ROWS, size)
         schema = parquet_schema(opened.file)
         is_marked = not schema.equals(opened.file.schema_arrow, check_metadata=True)
         for batch in opened.batches():
@@ -57,22 +57,22 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
     reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
     batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
     for batch in batches:
-        batch.validate()  # lengths: slices and names would go beyond them
-        for start in range(0, batch.num_rows, BATCH):
-            for part in expansion.slices(batch.slice(start, BATCH)):
+        batch.validate()  # array lengths: slices and names would exceed them
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            for part in expansion.slices(batch.slice(start, BATCH_ROWS)):
                 yield pa.Table.from_batches([part])
 
 
 def _seekable(stream: BinaryIO) -> BinaryIO:
-    """The stream, or in memory what it holds: these formats are read from their end."""
+    """Return the stream, or its content in memory: these formats are read from the end."""
     return stream if stream.seekable() else io.BytesIO(stream.read())
 
 
 def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
-    """The messages of a file of rows.
+    """Yield the messages of a file of rows.
 
-    The rows of a batch with a damaged column are rejected one by one; a file that cannot be read on is rejected from
-    the first row on that cannot be had.
+    The rows of a batch with a damaged column are rejected one by one; if reading fails, one rejection stands for the
+    rest of the file.
     """
     first = 0
     try:
@@ -87,7 +87,7 @@ def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) ->
 def _read_table(
     table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
 ) -> Iterator[Read | Rejected]:
-    """The messages of one table, whose first row has this number in its file; of a damaged one nothing is shown."""
+    """Yield the messages of one table, which starts at row `first` of its file; reject all rows if it is damaged."""
     try:
         check_table(table)
     except FormatError as error:
@@ -101,7 +101,7 @@ def _read_table(
 
 
 def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
-    """The message of each row, or why it has none; rows that spoil the whole table are found by halves."""
+    """Return the message of each row, or a reason; a table that fails as a whole is halved until bad rows are alone."""
     try:
         messages, bad = rows_of(attributes_of(table, is_checked=True), None, spatial)
         return [bad[row].reason if row in bad else _timed(message, times) or message
@@ -115,7 +115,7 @@ def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict
 
 
 def _timed(message: dict[str, Any], times: Collection[str]) -> str:
-    """Turn the text of attributes that are times into timestamps; what is wrong with it, or nothing."""
+    """Turn the text of attributes in `times` into timestamps; return the fault, or ""."""
     for name in times:
         if isinstance(message.get(name), str):
             try:
@@ -126,8 +126,8 @@ def _timed(message: dict[str, Any], times: Collection[str]) -> str:
 
 
 def row_text(table: Any, row: int) -> str:
-    """A row as JSON, for people: geometry in Base64, what JSON has no word for as text."""
+    """Return a row as JSON for users: geometry in Base64, values that JSON lacks as text."""
     try:
         return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
-    except Exception:  # values that Python or JSON cannot hold, of many kinds; the reason says where the row stood
+    except Exception:  # values that Python or JSON cannot hold; the rejection has the row number
         return ""

@@ -1,4 +1,4 @@
-"""Rows of Arrow tables as messages: a column is an attribute, a field of a struct one with a dotted name."""
+"""Read rows of Arrow tables as messages: a column is an attribute; a struct field has a dotted name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_by_cr
 if TYPE_CHECKING:
     from contrada.formats.spatial import Spatial
 
-READ = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
+GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
 EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 
 
 def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
-    """A table with an attribute to a column, as `ForwardingTable.match_many` takes it; `only` names those wanted.
+    """Return a table with one column per attribute, for `ForwardingTable.match_many`; `only` selects attributes.
 
     Structs become columns with dotted names, dictionary-encoded values are decoded, and geometry columns carry the
-    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not looked at. A column
-    whose offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
+    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not read. A column whose
+    offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
 
     >>> import pyarrow as pa
     >>> attributes_of(pa.table({"id": [7], "wind": [{"speed": 12.5, "from": "NW"}]})).column_names
@@ -50,25 +50,25 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
             columns[name] = values
     if is_same:
         return table
-    if not columns:  # a table without columns would have no rows
+    if not columns:  # a table made of no columns would have no rows
         return table.select([])
     return pa.table(columns)
 
 
 def table_of(rows: Any) -> Any:
-    """An Arrow table of what offers one of the Arrow interfaces; what cannot be read is a FormatError."""
+    """Return an Arrow table of an object with an Arrow interface; an unreadable one is a FormatError."""
     import pyarrow as pa
 
     if isinstance(rows, pa.Table):
         return rows
-    try:  # a GeoDataFrame gives its geometry only by to_arrow
+    try:  # a GeoDataFrame exports geometry by to_arrow only
         return pa.table(rows.to_arrow() if hasattr(rows, "to_arrow") else rows)
     except (pa.ArrowException, TypeError, ValueError, KeyError, OSError) as error:
         raise FormatError(f"a {type(rows).__name__} cannot be read as an Arrow table: {error}") from error
 
 
 def check_table(table: Any) -> None:
-    """Raise FormatError if a column of an Arrow table, or the table itself, is damaged."""
+    """Raise FormatError if an Arrow table or one of its columns is damaged."""
     import pyarrow as pa
 
     try:
@@ -81,7 +81,7 @@ def check_table(table: Any) -> None:
 
 
 def check_names(schema: Any) -> None:
-    """Raise FormatError if the name of a column, or of a field in one, is not UTF-8."""
+    """Raise FormatError if the name of a column or of a nested field is not UTF-8."""
     import pyarrow as pa
 
     kinds = [schema]
@@ -97,14 +97,14 @@ def check_names(schema: Any) -> None:
 
 
 class GeometryColumns(NamedTuple):
-    """The columns of a schema that are geometry by its metadata, with their CRS, and the one that counts."""
+    """The geometry columns in the metadata of a schema, with their CRS, and the primary one."""
 
     primary: str | None
     crs: dict[str, Crs | None]
 
 
 def geometry_columns(schema: Any) -> GeometryColumns:
-    """What GeoParquet and GeoArrow metadata say of geometry; encodings that are not read are a FormatError.
+    """Return the geometry columns of GeoParquet and GeoArrow metadata; an unsupported encoding is a FormatError.
 
     >>> import pyarrow as pa
     >>> geo = b'{"primary_column": "area", "columns": {"area": {"encoding": "WKB"}}}'
@@ -137,7 +137,7 @@ def _is_asked(name: str, only: Collection[str]) -> bool:
 
 
 def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    """What the GeoParquet metadata of a schema says, by column."""
+    """Return the GeoParquet metadata of a schema, by column."""
     if b"geo" not in metadata:
         return {}
     try:
@@ -148,7 +148,7 @@ def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
-    """A column as plain ones: decoded, flattened, with its CRS."""
+    """Yield a column as plain ones: decoded, flattened, with its CRS."""
     import pyarrow as pa
 
     name, extension = field.name, (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
@@ -172,13 +172,13 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
 
 
 def _check_encoding(name: str, column: Any, encoding: str) -> None:
-    """Refuse GeoArrow that is no WKB, point or polygon: several kinds look alike but for their names."""
-    if encoding.startswith("geoarrow.") and not (encoding in READ and is_geometry(column)):
-        raise FormatError(f"column {name!r} is {encoding} in {column.type}; read are {', '.join(READ)}")
+    """Raise FormatError for GeoArrow other than WKB, points and polygons: some types differ in their names only."""
+    if encoding.startswith("geoarrow.") and not (encoding in GEOARROW_ENCODINGS and is_geometry(column)):
+        raise FormatError(f"column {name!r} is {encoding} in {column.type}; read are {', '.join(GEOARROW_ENCODINGS)}")
 
 
 def _decoded(column: Any) -> Any:
-    """A column whose values stand in it: no dictionaries, no views."""
+    """Decode dictionaries, run ends and views of a column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -187,14 +187,14 @@ def _decoded(column: Any) -> Any:
         return _decoded(column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
         return _decoded(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
-    if kind == pa.string_view():  # by way of binary: a cast to text refuses the column for one text that is not UTF-8
+    if kind == pa.string_view():  # by way of binary: a cast to text fails for the whole column if one text is not UTF-8
         wide = [chunk.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string()) for chunk in column.chunks]
         return pa.chunked_array(wide, pa.large_string())
     return column.cast(pa.large_binary()) if kind == pa.binary_view() else column
 
 
 def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None:
-    """The CRS of a geometry column; GeoParquet's default is longitude and latitude."""
+    """Return the CRS of a geometry column; GeoParquet's default is longitude and latitude."""
     about = geo
     if about is None:
         try:
@@ -213,7 +213,7 @@ def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None
 def rows_of(
     table: Any, only: Collection[str] | None = None, spatial: Spatial | None = None
 ) -> tuple[list[dict[str, Any]], dict[int, Rejection]]:
-    """The messages of a table that `attributes_of` made, and by row why some are bad; a null is an absent attribute.
+    """Return the messages of a table from `attributes_of`, and rejections by row; a null is an absent attribute.
 
     >>> import pyarrow as pa
     >>> rows_of(pa.table({"id": [7, 8], "name": ["storm", None]}))[0]
@@ -239,7 +239,7 @@ def rows_of(
 
 
 def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int, Any]]:
-    """The regions and points of a column with their rows, and rejections."""
+    """Yield the regions and points of a column with their rows, and rejections."""
     if spatial is not None and spatial.is_changing:
         yield from spatial.of_column(column)
         return
@@ -250,7 +250,7 @@ def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int,
 
 
 def values_of(column: Any) -> list[Any]:
-    """The values of a column that is no geometry, None or a Rejection for each; timestamps keep their nanoseconds."""
+    """Return the values of a non-geometry column, None or a Rejection for some; timestamps keep nanoseconds."""
     import numpy as np
     import pyarrow as pa
 
@@ -258,12 +258,12 @@ def values_of(column: Any) -> list[Any]:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         ticks = column.cast(pa.int64()).to_pylist()
         return [None if tick is None else np.datetime64(tick, "ns") for tick in ticks]
-    if pa.types.is_duration(kind) and kind.unit == "ns":  # no value that anything is asked about
+    if pa.types.is_duration(kind) and kind.unit == "ns":  # no operator tests durations
         ticks = column.cast(pa.int64()).to_pylist()
         return [None if tick is None else np.timedelta64(tick, "ns") for tick in ticks]
     try:
         values: list[Any] = column.to_pylist()
-    except Exception:  # text that is not UTF-8, years beyond 9999, zones that are unknown, times of day beyond 24 hours
+    except Exception:  # text that is not UTF-8, years beyond 9999, unknown zones, times of day beyond 24 hours
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return _instants(column)
         values = [_value(column, row) for row in range(len(column))]
@@ -271,7 +271,7 @@ def values_of(column: Any) -> list[Any]:
 
 
 def _instants(column: Any) -> list[Any]:
-    """Timestamps and dates of which Python has none, as NumPy's."""
+    """Return timestamps and dates beyond Python's range as NumPy values."""
     import numpy as np
     import pyarrow as pa
 
@@ -282,11 +282,11 @@ def _instants(column: Any) -> list[Any]:
 
 
 def _value(column: Any, row: int) -> Any:
-    """One value of a column some of whose values Python cannot hold, or its rejection."""
+    """Return one value of a column, or a rejection if Python cannot hold it."""
     try:
         return column[row].as_py()
     except UnicodeDecodeError as error:
         reason = f"text that is not UTF-8: {error.reason}"
-    except Exception as error:  # of any kind: Arrow has many types
+    except Exception as error:  # any type: Arrow has many
         reason = f"a value that cannot be read: {str(error)[:SHOWN]}"
     return Rejection(row, reason, FaultCode.VALUE)

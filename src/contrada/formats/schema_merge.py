@@ -1,4 +1,4 @@
-"""Columns of several files as one: types that differ are widened, or become text."""
+"""Merge the columns of several files: types that differ are widened, or become text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-WIDEST_DECIMAL = 38
+MAX_DECIMAL_DIGITS = 38
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _KEPT = (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
 
 
 def plain_type(kind: Any) -> Any:
-    """The type that values of a type are kept as: one of those that Spark has too, or null if there are none yet.
+    """Return the type that values are stored as: one that Spark also has, or null if there are no values yet.
 
     >>> plain_type(pa.dictionary(pa.int8(), pa.large_string())), plain_type(pa.uint16()), plain_type(pa.null())
     (DataType(string), DataType(int32), DataType(null))
@@ -37,7 +37,7 @@ def plain_type(kind: Any) -> Any:
     if kind in _SIGNED:
         return _SIGNED[kind]
     if t.is_decimal(kind):
-        return pa.decimal128(min(kind.precision, WIDEST_DECIMAL), kind.scale) if kind.scale >= 0 else pa.float64()
+        return pa.decimal128(min(kind.precision, MAX_DECIMAL_DIGITS), kind.scale) if kind.scale >= 0 else pa.float64()
     if t.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if t.is_float16(kind):
@@ -50,7 +50,7 @@ def plain_type(kind: Any) -> Any:
 
 
 def settled_type(kind: Any) -> Any:
-    """Return the type with text in place of null types, which no value decided.
+    """Replace null types, which no value decided, by text.
 
     >>> settled_type(pa.list_(pa.null()))
     ListType(list<item: string>)
@@ -59,7 +59,7 @@ def settled_type(kind: Any) -> Any:
 
 
 def _nested(kind: Any, inner: Any) -> Any:
-    """A list, map or struct with `inner` of its types; whatever else is kept as text."""
+    """Apply `inner` to the types within a list, map or struct; every other type becomes text."""
     t = pa.types
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         return pa.list_(inner(kind.value_type))
@@ -71,10 +71,10 @@ def _nested(kind: Any, inner: Any) -> Any:
 
 
 def united_type(a: Any, b: Any) -> Any:
-    """The type that holds the values of two types: the wider one, or text. A null type gives way.
+    """Return the type that holds the values of two types: the wider one, or text. A null type gives way.
 
-    Integers and floats become doubles, of which integers beyond 2**53 are rounded; a date and a timestamp become a
-    timestamp, one without a zone is UTC; structs have the fields of both.
+    Integers and floats become doubles, which round integers beyond 2**53; a date and a timestamp become a timestamp;
+    one without a zone is UTC; structs have the fields of both.
 
     >>> united_type(pa.int64(), pa.float32()), united_type(pa.int64(), pa.string())
     (DataType(double), DataType(string))
@@ -99,11 +99,11 @@ def united_type(a: Any, b: Any) -> Any:
 
 def _united_decimal(a: Any, b: Any) -> Any:
     whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
-    return pa.decimal128(whole + scale, scale) if whole + scale <= WIDEST_DECIMAL else pa.float64()
+    return pa.decimal128(whole + scale, scale) if whole + scale <= MAX_DECIMAL_DIGITS else pa.float64()
 
 
 def united_schema(schemas: Iterable[Any]) -> Any:
-    """The columns of several schemas by name, in the order in which they first appear."""
+    """Merge schemas by column name, in the order of first appearance."""
     kinds: dict[str, Any] = {}
     for schema in schemas:
         for field in schema:
@@ -112,7 +112,7 @@ def united_schema(schemas: Iterable[Any]) -> Any:
 
 
 def conformed(values: Any, kind: Any) -> Any:
-    """An Arrow array as one of a type that `plain_type` and `united_type` made of its own.
+    """Convert an Arrow array to a type that `plain_type` and `united_type` made of its own.
 
     >>> conformed(pa.array([True, None]), pa.string()).to_pylist()
     ['true', None]
@@ -138,14 +138,14 @@ def conformed(values: Any, kind: Any) -> Any:
 
 
 def _conformed_struct(values: Any, kind: Any) -> Any:
-    """A struct field by field; those that are absent are null."""
+    """Convert a struct field by field; absent fields become null."""
     own = {field.name: inner for field, inner in zip(values.type, values.flatten(), strict=True)}
     inner = [conformed(own.get(field.name, pa.nulls(len(values))), field.type) for field in kind]
     return pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
 
 
 def text_of(value: Any) -> str:
-    """A value as text: text as it is, all else as JSON.
+    """Return text unchanged, any other value as JSON.
 
     >>> text_of("a"), text_of({"a": [1, None]})
     ('a', '{"a":[1,null]}')

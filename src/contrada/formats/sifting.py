@@ -1,4 +1,4 @@
-"""Columns of geometry on their way in: valid regions and points as WKB, reprojected and buffered, the rest rejected."""
+"""Sift columns of geometry: valid regions and points become WKB, reprojected and buffered; others are rejected."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from contrada.geometry.mixed import ValueRows, parts_by_crs, sift_mixed
 from contrada.geometry.reading import sift_regions
 
 OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
-_NONE = np.empty(0, np.int64)
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class Kept(NamedTuple):
-    """The good rows of a geometry column as an Arrow column of WKB, in their order; the others with reasons.
+    """The good rows of a geometry column as an Arrow column of WKB, in order; the others with reasons.
 
-    `rows[k]` is the input row of value k; `repaired` lists the input rows that were mended.
+    `rows[k]` is the input row of value k; `repaired` lists the input rows that were repaired.
     """
 
     wkb: Any
@@ -32,10 +32,10 @@ class Kept(NamedTuple):
 
 
 def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: bool = False) -> Kept:
-    """The regions and points of an Arrow column of WKB or GeoArrow, as `spatial` wants them; a null is rejected too.
+    """Sift an Arrow column of WKB or GeoArrow according to `spatial`; nulls are rejected, too.
 
-    `crs` is what the column is in; a row that names another by its SRID is rejected, unless all are reprojected.
-    Whole columns are reprojected at a time; what is widened goes one by one.
+    `crs` is the CRS of the column; a row whose SRID names another is rejected, unless all are reprojected. Whole
+    columns are reprojected at once; points and lines are buffered one by one.
 
     >>> import pyarrow as pa
     >>> squares = pa.chunked_array([[Region.box(0, 0, 1, 1).to_wkb(), None]])
@@ -49,7 +49,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
 
     mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
     rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
-    widened = [_NONE]
+    widened = [_NO_ROWS]
     for part in mixed.parts:
         if isinstance(part.column, PointArray) and spatial.buffer is not None:
             widened.append(part.rows)
@@ -64,7 +64,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
         placed, bad = _widened(with_crs(_chunked(column), crs), np.concatenate(widened), spatial)
         done.append(placed)
         rejected += bad
-    rows = np.concatenate([_NONE, *(part.rows for part in done)])
+    rows = np.concatenate([_NO_ROWS, *(part.rows for part in done)])
     parts = [part.column.to_wkb() for part in done] or [pa.array([], pa.binary())]
     wkb = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
     mended = np.concatenate(repaired)
@@ -82,13 +82,13 @@ def _chunked(column: Any) -> Any:
 
 
 def _told(bad: Rejection) -> Rejection:
-    """A rejection that says what would help."""
+    """Add to the reason of a rejection that a buffer would help."""
     is_other = bad.fault in OTHER_TYPES
     return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
 
 
 def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows, list[Rejection], NDArray[np.int64]]:
-    """A column in the CRS that is wanted, the rows that have no place there, and those that were mended there."""
+    """Reproject a column to `spatial.to_crs`; return it, rejections, and the rows that were repaired."""
     import shapely
 
     column, rows = part
@@ -100,7 +100,7 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     else:
         bad = []
     if spatial.to_crs is None or not len(rows):
-        return ValueRows(column, rows), bad, _NONE
+        return ValueRows(column, rows), bad, _NO_ROWS
     if column.crs is None:
         raise CrsError(f"to reproject to {spatial.to_crs.label} one must know where from: name the crs of the input")
     geometries = shapely.set_srid(column.to_shapely(), 0)
@@ -112,7 +112,7 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     stays = ~np.isin(np.arange(len(rows)), lost)
     geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
     if isinstance(column, PointArray):
-        return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NONE
+        return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NO_ROWS
     sifted = sift_regions("shapely", geometries, spatial.to_crs, repair)
     bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
     return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
@@ -125,7 +125,7 @@ def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
 
 
 def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[ValueRows, list[Rejection]]:
-    """The regions around points, lines and collections."""
+    """Return the regions around points, lines and collections."""
     import pyarrow as pa
 
     regions: list[Region | Point] = []

@@ -1,4 +1,4 @@
-"""Geometry on its way in: GeoJSON objects to regions and points, reprojected and buffered if asked."""
+"""Read geometry as regions and points, reprojected and buffered if asked."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from contrada.geometry.interchange import polygons_to_wkb
 
 NO_CRS = "none"
 
-_ONE_RING = struct.Struct("<BIII").pack  # the head of a WKB polygon: little-endian, its type, rings, vertices
+_ONE_RING = struct.Struct("<BIII").pack  # start of a WKB polygon: byte order, type, number of rings, number of vertices
 
 
 class Spatial:
-    """How geometry is read: the CRS it is in, the one it shall be in, and how far points and lines are widened.
+    """How geometry is read: its CRS, the CRS to reproject to, and the buffer around points and lines.
 
-    `crs` says what input that names no CRS is in, "none" that it is in none (GeoJSON is then plain coordinates);
-    `to_crs` is what all is reprojected to, vertex by vertex; `buffer`, in units of the CRS that results, turns points
-    and lines into regions. Polygons are never buffered.
+    `crs` is the CRS of input that names none; "none" means no CRS (GeoJSON is then plain coordinates). All geometry is
+    reprojected to `to_crs`, vertex by vertex. `buffer`, in units of the resulting CRS, turns points and lines into
+    regions. Polygons are never buffered.
 
     >>> Spatial(crs="none", buffer=1.0).of_geojson({"type": "Point", "coordinates": [5, 5]}).bounds
     (4.0, 4.0, 6.0, 6.0)
@@ -51,15 +51,15 @@ class Spatial:
 
     @property
     def is_changing(self) -> bool:
-        """True if geometry is not taken as it is."""
+        """Return True if geometry may be changed, or its CRS set."""
         return self.to_crs is not None or self.buffer is not None or self.crs is not None
 
     def input_crs(self, default: str | None) -> Crs | None:
-        """The CRS of input that names none, given what its format says."""
+        """Return the CRS of input that names none, given the default of its format."""
         return Crs.of(default if self.crs is None else None if self.crs == NO_CRS else self.crs)
 
     def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
-        """The region or point of a GeoJSON geometry object."""
+        """Return the region or point of a GeoJSON geometry object."""
         crs, kind = self.input_crs(default), value["type"]
         if kind == "GeometryCollection":
             if self.buffer is None:
@@ -75,7 +75,7 @@ class Spatial:
         return self._projected_region(_region_of(kind, coordinates, crs))
 
     def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
-        """The region or point of a Shapely geometry; points, lines and collections are widened if a buffer is given."""
+        """Return the region or point of a Shapely geometry; points, lines and collections are buffered if asked."""
         kind = geometry.geom_type
         if kind in POLYGONAL:
             return self._projected_region(Region.from_shapely(geometry, crs=crs))
@@ -86,7 +86,7 @@ class Spatial:
         return self._widened(geometry, crs)
 
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
-        """The regions and points of an Arrow column of WKB or GeoArrow, with their rows, and rejections."""
+        """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
         from contrada.geometry.mixed import parts_by_crs
 
         mixed = parts_by_crs(column)
@@ -98,7 +98,7 @@ class Spatial:
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
     def changed(self, value: Region | Point) -> Region | Point:
-        """A region or point that is read already: reprojected, and a point widened."""
+        """Reproject a region or point, and buffer a point."""
         crs = self.input_crs(None) if value.crs is None else value.crs
         if isinstance(value, Region):
             if value.crs is None and crs is not None:
@@ -114,7 +114,7 @@ class Spatial:
             return Rejection(row, str(error), FaultCode.VALUE)
 
     def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
-        """A line, a multipoint or a collection of a column."""
+        """Buffer a line, a multipoint or a collection of a column."""
         import shapely
 
         from contrada.geometry.arrow import crs_of_type
@@ -147,7 +147,7 @@ class Spatial:
         return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
 
     def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
-        """Vertices in the CRS that is wanted; one that has no place there is an error that names it."""
+        """Reproject vertices; one that cannot be reprojected is a RegionError that names it."""
         assert self.to_crs is not None
         if crs is None:
             raise CrsError(f"to reproject to {self.to_crs.label} one must know where from: name the crs of the input")
@@ -158,22 +158,22 @@ class Spatial:
         return moved
 
     def moved(self, xy: NDArray[np.float64], crs: Crs) -> NDArray[np.float64]:
-        """Vertices in the CRS that is wanted; those that have no place there are not finite."""
+        """Reproject vertices; those that cannot be reprojected become non-finite."""
         assert self.to_crs is not None
         transformer = _transformer(crs, self.to_crs)
         return np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
 
     def no_place(self, vertex: NDArray[np.float64]) -> str:
-        """Why a vertex cannot be reprojected."""
+        """Return why a vertex cannot be reprojected."""
         return f"vertex {vertex.tolist()} has no place in {None if self.to_crs is None else self.to_crs.label}"
 
     def _widened(self, geometry: Any, crs: Crs | None) -> Region:
-        """The region of a geometry whose points and lines are widened by the buffer."""
+        """Return the region of a geometry whose points and lines are buffered."""
         import shapely
 
         if shapely.is_empty(geometry) or not np.isfinite(shapely.get_coordinates(geometry)).all():
             raise RegionError("empty geometry, or coordinates that are not finite")
-        geometry = shapely.set_srid(geometry, 0)  # the CRS is known, and may become another
+        geometry = shapely.set_srid(geometry, 0)  # the CRS is passed separately, and may change
         target = crs if self.to_crs is None else self.to_crs
         if target is not None and is_geographic(target):
             raise _degrees(target)
@@ -193,7 +193,7 @@ class Spatial:
 def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
     polygons = [coordinates] if kind == "Polygon" else coordinates
     flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
-    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # what is usual, by the quickest way
+    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # the usual case, by the fastest way
         ring = np.array(flat[0][0], "<f8")
         return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
     if len(flat) == 1 and flat[0]:
@@ -209,7 +209,7 @@ def _checked_point(point: Point) -> Point:
 
 
 def _flat(geometry: Any) -> Any:
-    """A geometry whose parts are single: collections within collections are opened."""
+    """Flatten multi-geometries and nested collections into one collection of single geometries."""
     import shapely
 
     parts = [geometry]

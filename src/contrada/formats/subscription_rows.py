@@ -1,4 +1,4 @@
-"""Files of rows as whole tables for a template: columns are checked at once, a million rows in seconds."""
+"""Read a file of rows as one table for a template, checked by column: a million rows in seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import ROWS, OpenFile, Rejected, Source, files_of, opened
+from contrada.formats.records import TABLE_FORMATS, OpenFile, Rejected, Source, files_of, opened
 from contrada.formats.row_faults import row_faults
 from contrada.formats.row_files import read_batches, row_text
 from contrada.formats.rows import attributes_of
@@ -18,7 +18,7 @@ from contrada.geometry.arrow_checks import unreadable_reason
 
 
 class SubscriptionTable(NamedTuple):
-    """Rows for `ForwardingTable.subscribe_many` with a template, where each stood, and what was rejected."""
+    """Rows for `ForwardingTable.subscribe_many` with a template, the origin of each, and the rejected rows."""
 
     table: Any
     origins: Sequence[tuple[str, str, int]]
@@ -26,7 +26,7 @@ class SubscriptionTable(NamedTuple):
 
 
 class _KeptRows(Sequence[tuple[str, str, int]]):
-    """Where the kept rows of one file stood; made when asked for, since there may be millions."""
+    """The origins of the kept rows of one file, made on demand since there may be millions."""
 
     def __init__(self, name: str, rows: NDArray[np.int64]) -> None:
         self._name, self._rows = name, rows
@@ -43,12 +43,12 @@ class _KeptRows(Sequence[tuple[str, str, int]]):
 def whole_table(
     source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
 ) -> SubscriptionTable | None:
-    """The rows of one Parquet or Arrow file for a template with these columns; None if it is anything else."""
+    """Read one Parquet or Arrow file for a template with these columns; return None for any other source."""
     files = files_of(source)
     if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
-        return None  # what is no file, a pipe among them, can be read only once
+        return None  # a source that is no file, such as a pipe, can be read only once
     with opened(files[0], format) as ready:
-        if ready.format not in ROWS:
+        if ready.format not in TABLE_FORMATS:
             return None
         return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
 
@@ -75,7 +75,7 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
 
 
 class _ReadTables(NamedTuple):
-    """The sound tables of a file, the numbers of their rows, and the rows of the others."""
+    """The sound tables of a file, the numbers of their rows, and the rejected rows."""
 
     tables: list[Any]
     places: list[NDArray[np.int64]]
@@ -83,7 +83,7 @@ class _ReadTables(NamedTuple):
 
 
 def _read_tables(ready: OpenFile, wanted: set[str]) -> _ReadTables:
-    """The tables of a file with the columns that are wanted; a damaged one costs its rows alone."""
+    """Read the wanted columns of a file's tables; only the rows of damaged tables are rejected."""
     found = _ReadTables([], [], [])
     first = 0
     try:

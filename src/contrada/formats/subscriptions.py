@@ -1,4 +1,4 @@
-"""Subscriptions from files: rows of key, subscriber and filter, or a table to which a template is bound."""
+"""Read subscriptions from files: rows of key, subscriber and filter, or a table for a template."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Name = str | int
 
 
 class Subscription(NamedTuple):
-    """A subscription as it was read, the filter as CQL2 text or JSON, and where it stood.
+    """A subscription and its origin; the filter is CQL2 text or JSON.
 
-    The key is None if none was given, and the subscriber is then given; without a subscriber the key is the subscriber.
+    Without a key, `key` is None and the subscriber is required; without a subscriber, the key is the subscriber.
     """
 
     source: str
@@ -36,7 +36,7 @@ class Subscription(NamedTuple):
 
 
 def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Subscription | Rejected]:
-    """The subscriptions of newline JSON, JSON, Parquet, Arrow or CSV with the members key, subscriber and filter.
+    """Yield the subscriptions of newline JSON, JSON, Parquet, Arrow or CSV with key, subscriber and filter.
 
     >>> import io
     >>> (found,) = read_subscriptions(io.BytesIO(b'{"key": 7, "filter": "severity >= 3", "note": "x"}'))
@@ -76,7 +76,7 @@ def _from_rows(ready: OpenFile) -> Iterator[Subscription | Rejected]:
 
 
 def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription | str:
-    """Return the subscription of an object, or the reason why there is none: exceptions are slow for many rows."""
+    """Return the subscription of an object, or why there is none: exceptions are slow for many rows."""
     if type(value) is not dict and not isinstance(value, Mapping):
         return "a subscription is an object with the members key, subscriber and filter"
     if value.get("type") == "Feature":
@@ -94,7 +94,7 @@ def _subscription(value: Any, source: str, unit: str, number: int) -> Subscripti
 
 
 def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
-    """The columns that a template asks for, each once.
+    """Return the columns that a template uses, each once.
 
     >>> from contrada import Column, Relation
     >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
@@ -105,7 +105,7 @@ def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
 
 
 def pattern_columns(template: Constraint | Filter | Predicate) -> set[str]:
-    """Return the columns of a template that hold patterns of LIKE and CONTAINS: their length is limited.
+    """Return the columns of a template that hold patterns of LIKE and CONTAINS, whose length is limited.
 
     >>> from contrada import Column
     >>> pattern_columns(Filter([Constraint("name", "like", Column("pattern"))]))
@@ -129,12 +129,11 @@ def read_subscription_table(
     to_crs: Any = None,
     buffer: float | None = None,
 ) -> SubscriptionTable:
-    """The rows of a GeoJSON collection, GeoParquet, Parquet or any other format, as a template is bound to them.
+    """Read the rows of a GeoJSON collection, GeoParquet, Parquet or any other format for a template.
 
-    `key` and `subscriber` name the attributes that hold these; a table without them has no such columns. A row is
-    rejected if a column of the template has no value there, a bad one, one of another kind than the rows before, or a
-    pattern that is too long;
-    if it has no key where others have; and if its key was there before.
+    `key` and `subscriber` name the attributes of keys and subscribers; they may be absent. A row is rejected if a
+    column of the template has no value, a bad one, one of another kind than earlier rows, or a pattern that is too
+    long; if it lacks a key that other rows have; or if an earlier row has its key.
     """
     wanted = [*template_columns(template), "key", "subscriber"]
     if crs is None and to_crs is None and buffer is None and not times:
@@ -159,12 +158,12 @@ def read_subscription_table(
 def _sifted(
     rows: list[tuple[Read, dict[str, Any]]], columns: list[str], patterns: set[str], rejected: list[Rejected]
 ) -> list[tuple[Read, dict[str, Any]]]:
-    """The rows that have all columns, of one kind each, and a key of their own; the others are rejected."""
+    """Return the rows with all columns, of one kind each, and a unique key; reject the others."""
     kinds: dict[str, str] = {}
     keys: set[Any] = set()
     kept = []
     for item, row in rows:
-        if columns and row[columns[0]] is None:  # rejected without an exception, which takes longer
+        if columns and row[columns[0]] is None:  # raising an exception takes longer
             reason = f"column {columns[0]!r}: no value"
             rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
             continue
@@ -194,7 +193,7 @@ def _check_pattern(name: str, value: Any) -> None:
 
 
 def _kind_of(name: str, value: Any) -> str:
-    """The kind of a value of a template's column."""
+    """Return the kind of a value in a template's column."""
     from contrada.model.values import KIND_NAMES, scalar_of
 
     if value is None:
@@ -215,7 +214,7 @@ def _kind_of(name: str, value: Any) -> str:
 def _table_of(
     rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
 ) -> SubscriptionTable:
-    """The rows as an Arrow table; numbers that fit in no column with the others are rejected."""
+    """Return the rows as an Arrow table; numbers that no column type holds with the others are rejected."""
     import pyarrow as pa
 
     made: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Values that were read one by one as Arrow columns, for templates."""
+"""Build Arrow columns from single values, for templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contrada.model.values import TIME, scalar_of
 
 
 def misfits(values: Sequence[Any]) -> list[int]:
-    """The rows of a column of one kind whose values no Arrow type holds exactly together with the others.
+    """Return the rows of a column of one kind that no Arrow type holds exactly together with the others.
 
     >>> misfits([1, 2**53 + 1]), misfits([0.5, 2**53 + 1]), misfits(["a"])
     ([], [1], [])
@@ -27,7 +27,7 @@ def misfits(values: Sequence[Any]) -> list[int]:
 
 
 def column_of(values: Sequence[Any]) -> Any:
-    """An Arrow column of values of one kind, without misfits; regions and points as WKB with their CRS."""
+    """Return an Arrow column of values of one kind, without misfits; regions and points as WKB with their CRS."""
     import pyarrow as pa
 
     from contrada.geometry.arrow import with_crs
@@ -48,7 +48,7 @@ def column_of(values: Sequence[Any]) -> Any:
 
 
 def _as_decimals(values: Sequence[Any]) -> Any | None:
-    """A column of decimals, if there are some and all values fit."""
+    """Return a column of decimals if there are some and all values fit, else None."""
     import pyarrow as pa
 
     if not any(isinstance(value, Decimal) for value in values):
@@ -67,7 +67,7 @@ def _is_double(value: Any) -> bool:
 
 
 def _instants(values: Sequence[Any]) -> tuple[str, list[int]] | None:
-    """The unit that timestamps need, and how many of it each is after 1970; None if they are no timestamps."""
+    """Return the unit of timestamps and their counts since 1970; None if they are no timestamps."""
     scalars = [scalar_of(value) for value in values]
     times = [scalar for scalar in scalars if scalar is not None and scalar.kind == TIME]
     if not times or len(times) < len(values):

@@ -1,6 +1,6 @@
-"""Instances of a template: the predicate that each row of a table asks, for those who must look at it row by row.
+"""Instances of a template: the predicate of each row of a table, for code that needs them row by row.
 
-`contrada.matching.template` binds a template to whole columns, which is faster by far where matching is all one wants.
+`contrada.matching.template` binds a template to whole columns, which is much faster for matching.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from contrada.model import Column, Constraint, Filter, Predicate
 
 
 class Instances:
-    """The instances of a template for the rows of an Arrow table, in order; for a row that has none, the error.
+    """The instances of a template for the rows of an Arrow table, in order; an error for a row without one.
 
-    Regions and points are in plain numbers, as in text; `crs` says of each attribute what its columns are in, and two
-    systems for one attribute are a CrsError.
+    Regions and points carry no CRS, as in text; `crs` maps attributes to the CRS of their columns, and two for one
+    attribute are a CrsError.
 
     >>> import pyarrow as pa
     >>> from contrada import parse
@@ -56,7 +56,7 @@ class Instances:
 
 
 def _column_values(column: Any) -> tuple[Sequence[Any], Crs | None]:
-    """The values of a column and its CRS; what is bad is a Rejection."""
+    """Return the values of a column and its CRS; bad values are Rejections."""
     if not is_geometry(column):
         return values_of(column), None
     values: list[Any] = [None] * len(column)
@@ -94,7 +94,7 @@ def _present(name: str, value: Any) -> Any:
 
 
 def _bound(constraint: Constraint, values: dict[str, Any]) -> Constraint:
-    """A constraint with the values of a row in place of columns."""
+    """Replace the columns of a constraint by the values of a row."""
     if not constraint.columns:
         return constraint
 

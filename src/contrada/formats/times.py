@@ -1,4 +1,4 @@
-"""Timestamps that come as text: RFC 3339, kept to the nanosecond."""
+"""Parse timestamps (RFC 3339), to the nanosecond."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _SHAPE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+)
 
 
 def instant_of(value: Any) -> datetime | np.datetime64:
-    """The instant that a text names: a date or RFC 3339; without an offset it is in UTC.
+    """Parse a date or RFC 3339 timestamp; without an offset it is in UTC.
 
-    Up to the microsecond it is a datetime in UTC, beyond that a numpy.datetime64 of nanoseconds; what is finer still is
-    cut off.
+    Returns a datetime in UTC up to microseconds, else a numpy.datetime64 of nanoseconds; finer digits are cut off.
 
     >>> instant_of("2024-05-01T12:00:00+02:00").isoformat()
     '2024-05-01T10:00:00+00:00'
@@ -37,7 +36,7 @@ def instant_of(value: Any) -> datetime | np.datetime64:
     if digits.endswith("000"):
         return whole.replace(microsecond=int(digits[:6]))
     seconds = (whole - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    if abs(seconds) >= 2**63 // 10**9:  # from 1678 to 2262 there is room for nanoseconds
+    if abs(seconds) >= 2**63 // 10**9:  # nanoseconds fit from 1678 to 2262
         return whole.replace(microsecond=int(digits[:6]))
     return np.datetime64(seconds * 10**9 + int(digits), "ns")
 

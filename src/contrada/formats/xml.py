@@ -1,4 +1,4 @@
-"""XML of strangers as a small tree: no document types, so no entities of theirs; nothing nested without end."""
+"""Parse untrusted XML into a small tree, without document types or entities, and with limited nesting."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from xml.parsers import expat
 from contrada.errors import ContradaError, FormatError, LimitError
 from contrada.limits import check_limit, limit, variable
 
-JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's codes for what follows a whole document
-PIECE = 1 << 14  # bytes that the parser is given at once: it copies them, and a document may be short
-FIRST = 1 << 9  # bytes that it is given first: the parser copies 16 KB in the time that it reads a short document
-# Broken documents may each have to be read to the end of all: so often in all, and no more.
-PATIENCE = 16
+JUNK_AFTER_ROOT, MISPLACED_DECLARATION = 9, 17  # expat's error codes for data after a document
+CHUNK_BYTES = 1 << 14  # bytes parsed at once: the parser copies them, and a document may be short
+FIRST_CHUNK_BYTES = 1 << 9  # bytes parsed first: the parser copies 16 KB in the time that it reads a short document
+# Each broken document may be read to the end of the data; in total, MAX_REREADS times the size of the data is read.
+MAX_REREADS = 16
 _ROOT = re.compile(rb"<(?:[\w.-]+:)?alert[\s>]")
 _BEGINNING = re.compile(rb"<\?xml\s|" + _ROOT.pattern)
 
 
 class Element:
-    """An element: its namespace and name, the text directly in it, its children."""
+    """An element: namespace and name, the text directly in it, and its children."""
 
     __slots__ = ("children", "name", "namespace", "pieces")
 
@@ -31,21 +31,21 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text, without the white space around it."""
+        """Return the text, without surrounding white space."""
         return "".join(self.pieces).strip()
 
     def all(self, name: str) -> list[Element]:
-        """The children of a name, in the element's own namespace."""
+        """Return the children of a name, in the element's own namespace."""
         return [child for child in self.children if child.name == name and child.namespace == self.namespace]
 
     def first(self, name: str) -> str | None:
-        """The text of the first child of a name; None if there is none, or nothing in it."""
+        """Return the text of the first child of a name; None if there is none or it is empty."""
         found = self.all(name)
         return found[0].text or None if found else None
 
 
 class Document(NamedTuple):
-    """One document of several: where it begins and ends, and its root or what is wrong with it."""
+    """One document of several: start, end, and its root or error."""
 
     start: int
     stop: int
@@ -53,12 +53,12 @@ class Document(NamedTuple):
 
 
 def documents(data: bytes) -> Iterator[Document]:
-    """The XML documents that follow one another in data; after a bad one, on with the next that begins.
+    """Yield the XML documents that follow one another in data; after a bad one, continue with the next.
 
     >>> [document.root.name for document in documents(b"<?xml version='1.0'?><a/>  <?xml version='1.0'?><b>x</b>")]
     ['a', 'b']
     """
-    start, number, left = 0, 0, PATIENCE * len(data) + (1 << 24)
+    start, number, left = 0, 0, MAX_REREADS * len(data) + (1 << 24)
     view = memoryview(data)
     while start < len(data):
         while start < len(data) and data[start : start + 1].isspace():
@@ -81,14 +81,14 @@ def documents(data: bytes) -> Iterator[Document]:
 
 
 def _reason_to_stop(number: int, left: int) -> ContradaError | None:
-    """Why no further document is read after so many, of which broken ones left so many bytes to be looked at."""
+    """Return why document `number` is not read: too many, or `left`, the bytes left for broken ones, is negative."""
     if number >= limit("alerts"):
         return LimitError(f"more than {limit('alerts'):,} documents ({variable('alerts')}); the rest is not read")
     return FormatError("too much is broken; the rest is not read") if left < 0 else None
 
 
 def _next_beginning(data: bytes, start: int) -> int:
-    """Where the next document seems to begin after a bad one: with a declaration, or an alert other than its root."""
+    """Return where a document seems to begin after a bad one: at a declaration, or an alert that is not its root."""
     had_root = not data.startswith(b"<", start) or _ROOT.match(data, start) is not None
     for found in _BEGINNING.finditer(data, start + 1):
         if had_root or found[0].startswith(b"<?"):
@@ -98,13 +98,13 @@ def _next_beginning(data: bytes, start: int) -> int:
 
 
 def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
-    """The root of the document that data begins with or what is wrong, where it ends, and how much was looked at."""
+    """Parse the first document in data; return its root or error, its end, and the number of bytes parsed."""
     parser = expat.ParserCreate(namespace_separator=" ")
     top = Element("", "")
     stack = [top]
-    names: dict[str, str] = {}  # the parser makes a name anew for every element; one copy of each is kept
+    names: dict[str, str] = {}  # the parser creates a name for every element; keep one copy of each
     deepest, longest = limit("nesting"), limit("name_bytes")
-    ends: list[int] = []  # where the tag begins that closes the root
+    ends: list[int] = []  # start of the tag that closes the root
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         if len(stack) > deepest:
@@ -132,21 +132,21 @@ def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     place = 0
     try:
-        parser.Parse(data[:FIRST], False)
-        for place in range(0, len(data), PIECE):
-            parser.Parse(data[max(place, FIRST) : place + PIECE], False)
+        parser.Parse(data[:FIRST_CHUNK_BYTES], False)
+        for place in range(0, len(data), CHUNK_BYTES):
+            parser.Parse(data[max(place, FIRST_CHUNK_BYTES) : place + CHUNK_BYTES], False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        if ends:  # the document is whole, what follows it is another
+        if ends:  # the document is complete, and another follows
             if error.code in (JUNK_AFTER_ROOT, MISPLACED_DECLARATION):
-                return top.children[0], parser.ErrorByteIndex, place + PIECE
-            tag = bytes(data[ends[0] : ends[0] + PIECE])
-            return top.children[0], ends[0] + tag.find(b">") + 1, place + PIECE
-        return FormatError(f"XML: {error}"), 0, place + PIECE
+                return top.children[0], parser.ErrorByteIndex, place + CHUNK_BYTES
+            tag = bytes(data[ends[0] : ends[0] + CHUNK_BYTES])
+            return top.children[0], ends[0] + tag.find(b">") + 1, place + CHUNK_BYTES
+        return FormatError(f"XML: {error}"), 0, place + CHUNK_BYTES
     except ContradaError as error:
-        return error, 0, place + PIECE
-    except (ValueError, LookupError) as error:  # an encoding that nobody knows
-        return FormatError(f"XML: {error}"), 0, place + PIECE
+        return error, 0, place + CHUNK_BYTES
+    except (ValueError, LookupError) as error:  # an unknown encoding
+        return FormatError(f"XML: {error}"), 0, place + CHUNK_BYTES
     finally:
         parser.EndElementHandler = None  # it refers to the parser: without the cycle both are freed at once
     return top.children[0], len(data), len(data)

@@ -1,6 +1,6 @@
-"""Subscriptions and messages as Spark DataFrames; every answer is the core's.
+"""Match, compile, ingest and stream with Spark DataFrames; every answer equals that of a `ForwardingTable`.
 
-Nothing here imports PySpark before it is used, and `import contrada` does not import this package.
+PySpark is imported on first use only, and `import contrada` does not import this package.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
     "write_report",
 ]
 
-# Modules are named otherwise than what they hold: an imported module would take the place of the function.
+# No module has the name of a public function: importing the module would replace the function in this namespace.
 _HOMES = {
     "Artifact": "artifacts",
     "ChangeTable": "changes",

@@ -1,7 +1,7 @@
-"""Artifacts on an executor's machine: fetched once per host, mapped by all its Python workers.
+"""Cache of artifacts on an executor's machine: each is fetched once per host and mapped by all Python workers.
 
-`<cache>/tables/<digest>/` is a verified copy; beside it lie `<digest>.lock`, held while the copy is made or looked at,
-and `<digest>.use`, on which whoever has the table open holds a shared lock and whose time tells of the last use.
+`<cache>/tables/<digest>/` is a verified copy. A process holds `<digest>.lock` while it makes or checks the copy. A
+process that has the table open holds a shared lock on `<digest>.use`, whose mtime is the time of the last use.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from contrada.matching.storage import SavedNames, saved_names
 from contrada.pipeline import manifests
 from contrada.pipeline.artifacts import Artifact, store_of
 
-OPEN_TABLES = 4  # that a worker keeps open between jobs
-OPEN_BYTES = 512 << 20  # of partitions that it keeps open
-KEPT_SECONDS = 7 * 24 * 3600  # copies unused for longer are removed,
-KEPT_BYTES = 32 << 30  # and the longest unused ones while there are more bytes than this
+MAX_OPEN_TABLES = 4  # tables that a worker keeps open between jobs
+MAX_OPEN_PARTITION_BYTES = 512 << 20  # total size of the partitions that a worker keeps open
+MAX_UNUSED_SECONDS = 7 * 24 * 3600  # copies unused for longer are removed
+MAX_CACHE_BYTES = 32 << 30  # above this total size, the least recently used copies are removed
 VERIFIED = "verified.json"
 
 
 class Use:
-    """A shared lock that says that a copy is in use, held until it is closed or forgotten."""
+    """A shared lock that marks a copy as in use until `close` or garbage collection."""
 
     def __init__(self, path: Path) -> None:
         self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
@@ -46,7 +46,7 @@ class Use:
         self.closed = False
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock."""
         if not self.closed:
             self.closed = True
             os.close(self.file)
@@ -55,7 +55,7 @@ class Use:
 
 
 class OpenTable(NamedTuple):
-    """A table that is open in this process, and the names of its rows as columns."""
+    """A table open in this process, and the names of its rows as columns."""
 
     table: ForwardingTable
     names: SavedNames
@@ -68,23 +68,23 @@ _LOCK = forking.make_lock(forking.OPENING)
 
 
 def cache_home() -> Path:
-    """Where this user's caches are: the directory that holds the compiled kernels, too."""
+    """Return this user's cache directory, which also holds the compiled kernels."""
     kernels = jit.cache_directory()
     return kernels.parent.parent if kernels.parent.name == "kernels" else kernels
 
 
 def opened(artifact: Artifact) -> OpenTable:
-    """The table of an artifact, open and mapped; it stays open in this process, with a few others."""
-    return _opened(artifact, lambda: len(_OPEN) >= OPEN_TABLES)
+    """Return the open, memory-mapped table of an artifact; up to `MAX_OPEN_TABLES` stay open in this process."""
+    return _opened(artifact, lambda: len(_OPEN) >= MAX_OPEN_TABLES)
 
 
 def opened_part(artifact: Artifact) -> OpenTable:
-    """Open a partition's table: others stay open while they are small, and none where address space is limited.
+    """Open a partition's table; others stay open if they are small and address space is not limited.
 
-    A partition may be as large as the memory of a worker, and Spark limits that by limiting its addresses.
+    A partition may be as large as a worker's memory, and Spark limits that memory by limiting address space.
     """
     limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    most = 0 if limited else OPEN_BYTES
+    most = 0 if limited else MAX_OPEN_PARTITION_BYTES
     return _opened(artifact, lambda: sum(one.bytes for one in _OPEN.values()) + artifact.bytes > most)
 
 
@@ -100,7 +100,7 @@ def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> OpenTable:
 
 
 def open_copy(artifact: Artifact, root: Path) -> OpenTable:
-    """Open the copy of an artifact under `root`, fetched if it is not there or not good."""
+    """Open the copy of an artifact under `root`; fetch the artifact first if the copy is missing or damaged."""
     from filelock import FileLock
 
     manifests.digest(artifact.digest)
@@ -114,7 +114,7 @@ def open_copy(artifact: Artifact, root: Path) -> OpenTable:
                 _fetch(artifact, copy)
                 remove_unused(root)
             os.utime(use.file)
-            # _is_good and _fetch have read the checksums.
+            # No second verification: _is_good and _fetch have checked the checksums.
             return OpenTable(ForwardingTable.open(copy, verify=False), saved_names(copy), use, artifact.bytes)
     except BaseException as error:
         use.close()
@@ -127,9 +127,9 @@ def open_copy(artifact: Artifact, root: Path) -> OpenTable:
 
 
 def own_path(root: Path, name: str) -> Path:
-    """Return the path of what has this name in the cache; a link in its place is removed, and never followed.
+    """Return the path of `name` in the cache; a symbolic link there is removed, never followed.
 
-    A path that lies elsewhere after links are resolved is a TableError, before anything is written or removed there.
+    Raises TableError, before anything is written or removed, if the resolved path lies outside `root`.
     """
     path = root / manifests.plain_name(name)
     if path.is_symlink():
@@ -140,7 +140,7 @@ def own_path(root: Path, name: str) -> Path:
 
 
 def remove_unused(root: Path, now: float | None = None) -> None:
-    """Remove the copies that nobody has used for long, and more if they take too many bytes; none that is in use."""
+    """Remove copies unused for `MAX_UNUSED_SECONDS`, and the oldest above `MAX_CACHE_BYTES`; copies in use stay."""
     now = time.time() if now is None else now
     copies = sorted(
         (use.stat().st_mtime, _size(use.with_suffix("")), use)
@@ -149,12 +149,12 @@ def remove_unused(root: Path, now: float | None = None) -> None:
     )
     total = sum(size for _, size, _ in copies)
     for last, size, use in copies:
-        if (now - last > KEPT_SECONDS or total > KEPT_BYTES) and _remove(use):
+        if (now - last > MAX_UNUSED_SECONDS or total > MAX_CACHE_BYTES) and _remove(use):
             total -= size
 
 
 def remove_copy(digest: str, root: Path) -> bool:
-    """Remove the copy of an artifact that nobody will ask for again; False if it is in use or not there."""
+    """Remove the copy of an artifact that is no longer needed; return False if it is in use or missing."""
     if not manifests.is_digest(digest):
         return False
     with _LOCK:
@@ -170,7 +170,7 @@ def _is_own_directory(path: Path) -> bool:
 
 
 def _remove(use: Path) -> bool:
-    """Remove a copy unless it is in use; whoever wants it meanwhile waits for the lock and fetches it again."""
+    """Remove a copy unless it is in use; a process that needs it later waits for the lock and fetches it again."""
     with use.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ def _size(directory: Path) -> int:
 
 
 def _is_good(copy: Path, digest: str) -> bool:
-    """True for a copy whose files are those that were verified; files that have changed since are read again."""
+    """Return True if the copy's files are unchanged since verification, or pass it again."""
     try:
         noted = json.loads((copy / VERIFIED).read_text())
         if noted == _state(copy):
@@ -193,25 +193,25 @@ def _is_good(copy: Path, digest: str) -> bool:
         _verify(copy, digest)
         _note(copy)
         return True
-    except (OSError, ValueError):  # a TableError is one
+    except (OSError, ValueError):  # includes TableError
         return False
 
 
 def _verify(copy: Path, digest: str) -> None:
-    """Read a copy against its checksums, and these against its name."""
+    """Check that a copy's header matches its digest and that its files match the checksums in the header."""
     if hashlib.sha256((copy / "header.json").read_bytes()).hexdigest() != digest:
         raise TableError(f"{copy}: header.json is damaged: its checksum differs")
     ForwardingTable.verify(copy)
 
 
 def _state(copy: Path) -> dict[str, list[int]]:
-    """Size and time of every file of a table."""
+    """Return the size and mtime of every file of a table."""
     files = sorted(path for path in copy.iterdir() if path.name != VERIFIED)
     return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
 
 
 def _note(copy: Path) -> None:
-    """Write down which files were verified; a file or link of that name is replaced, not written to."""
+    """Record the state of the verified files; an existing file or link of that name is replaced, not written to."""
     text = json.dumps(_state(copy))
     fresh = copy.with_name(f".{copy.name}-{os.getpid()}-{threading.get_ident()}.{VERIFIED}")
     fresh.write_text(text)
@@ -219,7 +219,7 @@ def _note(copy: Path) -> None:
 
 
 def _fetch(artifact: Artifact, copy: Path) -> None:
-    """Copy an artifact's files under another name, check them, and rename; a bad source is an error that says so."""
+    """Copy an artifact's files to a temporary directory, verify them, and rename; a bad source is a TableError."""
     from pyarrow import ArrowException
     from pyarrow.fs import LocalFileSystem, copy_files
 
@@ -251,7 +251,7 @@ def _temporary(copy: Path) -> Iterator[Path]:
 
 
 def _linked(source: str, target: Path) -> bool:
-    """True if a file on the same device was linked, which copies nothing; what a symbolic link names is copied."""
+    """Hard-link a file on the same device, so nothing is copied; return False for symbolic links and on failure."""
     try:
         if os.path.islink(source):
             return False

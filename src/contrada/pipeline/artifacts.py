@@ -1,8 +1,8 @@
-"""Artifacts: compiled tables at a place that driver and executors share, named by what they hold.
+"""Artifacts: compiled tables in storage that driver and executors share, named by the digest of their content.
 
-`<artifacts>/<digest>/` holds the files of a saved table and `artifact.json`, which says what is needed to plan with it.
-It is written under another name and renamed; where a store has no rename, `artifact.json` comes last. So an artifact is
-there whole or not at all, and two writers of one table do no harm to each other.
+`<artifacts>/<digest>/` holds the files of a saved table and `artifact.json`, the facts that planning needs. The
+directory is written under a temporary name and renamed; in a store without rename, `artifact.json` is written last. So
+an artifact is either complete or absent, and two writers of the same table do not disturb each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contrada.matching.storage import read_header
 from contrada.pipeline import manifests
 
 ABOUT, HEADER = "artifact.json", "header.json"
-WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores: a rename there is a copy of every object
+WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies every object
 
 
 FIELDS: dict[str, manifests.Check] = {
@@ -43,7 +43,7 @@ FIELDS: dict[str, manifests.Check] = {
 
 
 class Artifact(NamedTuple):
-    """A compiled table at a shared place: where, what it is called, and what messages it asks for."""
+    """A compiled table in shared storage: its path, its digest, and the attributes that its filters test."""
 
     path: str
     digest: str
@@ -51,16 +51,16 @@ class Artifact(NamedTuple):
     subscriptions: int
     bytes: int
     attributes: tuple[str, ...]
-    crs: dict[str, str | None]  # of the attributes that have regions or points
-    key_type: str  # of Spark: string, or one of the integers
+    crs: dict[str, str | None]  # of attributes with regions or points
+    key_type: str  # a Spark type: string, or one of the integer types
     subscriber_type: str
     files: tuple[str, ...]
-    is_plain: bool = False  # every filter has one constraint, on a region or a point
-    kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - of values, by attribute; never written to
+    is_plain: bool = False  # every filter is a single constraint on a region or a point
+    kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - kinds of values by attribute; never modified
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:
-        """The artifact in a directory or at a URI that `compile` or `publish` wrote earlier."""
+        """Read the artifact that `compile` or `publish` wrote to a directory or URI."""
         store, place = store_of(path)
         try:
             with store.open_input_stream(f"{place}/{ABOUT}") as file:
@@ -71,21 +71,21 @@ class Artifact(NamedTuple):
 
     @classmethod
     def of(cls, about: Any) -> Artifact:
-        """Return the artifact of its fields as JSON has them; a field of another type or range is a TableError."""
+        """Build an artifact from the fields of its JSON; a field of a wrong type or range is a TableError."""
         made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain", "kinds"})))
         if HEADER not in made.files or len(set(made.files)) < len(made.files):
             raise TableError(f"files: {HEADER} and others, each once, not {', '.join(made.files)[:100]!r}")
         return made
 
     def text(self) -> str:
-        """What `artifact.json` says."""
+        """Return the content of `artifact.json`."""
         own = self._asdict()
-        del own["path"]  # a store may be known by several names
+        del own["path"]  # the same store may have several paths
         return json.dumps(own, indent=1)
 
 
 def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
-    """The file system of a plain path or a URI, and the path in it."""
+    """Return the file system of a path or URI, and the path within it."""
     from pyarrow import ArrowException
     from pyarrow.fs import FileSystem, LocalFileSystem
 
@@ -106,9 +106,10 @@ def publish(
     key_type: str | None = None,
     subscriber_type: str | None = None,
 ) -> Artifact:
-    """Save a table as an artifact; one that is there already is left as it is.
+    """Save a table as an artifact, unless an artifact with the same content exists.
 
-    Names that are all integers are bigint in Spark, others string; `compile` says what its columns were.
+    Keys and subscribers are bigint in Spark if all of them are integers, else string; `key_type` and `subscriber_type`
+    override this.
 
     >>> import contrada, tempfile
     >>> table = contrada.ForwardingTable()
@@ -155,7 +156,7 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
 
 
 def _kinds(header: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The kinds of values that a saved table asks for, by attribute."""
+    """Return the kinds of values that a saved table tests, by attribute."""
     spatial = [*header["trees"], *header["checks"]]
     found = kinds_by_attribute(header["places"]["places"], spatial, header["crs"])
     return {attribute: tuple(kinds) for attribute, kinds in found.items()}
@@ -168,7 +169,7 @@ def _exists(store: Any, path: str) -> bool:
 
 
 def _rename(made: Path, target: str) -> None:
-    """Give a whole directory its name; of two that come at once one wins, and what is damaged makes place."""
+    """Rename a complete directory to `target`; a damaged one there is replaced, a complete one stays."""
     if os.path.exists(target) and not os.path.exists(f"{target}/{ABOUT}"):
         shutil.rmtree(target, ignore_errors=True)
     try:

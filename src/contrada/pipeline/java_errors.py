@@ -1,4 +1,4 @@
-"""Errors that come from Java: which types they have in Python, and what the first cause says."""
+"""Errors that come from Java: their Python types, and the message of the first cause."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from contrada.pipeline.reasons import LENGTH, plain_text
+from contrada.pipeline.reasons import MAX_REASON_LENGTH, plain_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """The types of errors that a job of Spark raises."""
+    """Return the exception types that a Spark job raises."""
     from pyspark.errors import PySparkException
 
     return (PySparkException, import_module("py4j.protocol").Py4JJavaError)
@@ -22,7 +22,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def without_log(session: SparkSession) -> Iterator[None]:
-    """Let Java log nothing meanwhile: failures that are expected would fill screens with stack traces."""
+    """Turn off Java's log within the block: expected failures would print long stack traces."""
     jvm: Any = session._jvm
     level = str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
     session.sparkContext.setLogLevel("OFF")
@@ -33,7 +33,7 @@ def without_log(session: SparkSession) -> Iterator[None]:
 
 
 def first_cause(error: BaseException) -> Any:
-    """The Java exception at the end of the chain of causes; None if there is none."""
+    """Return the Java exception at the end of the chain of causes, or None."""
     found = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while found is not None and found.getCause() is not None:
         found = found.getCause()
@@ -41,7 +41,7 @@ def first_cause(error: BaseException) -> Any:
 
 
 def java_reason(error: BaseException) -> str:
-    """The first line that the first cause of an error says, behind its type."""
+    """Return type and first line of the message of the first cause of an error."""
     cause = first_cause(error)
     text = str(error) if cause is None else f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
-    return plain_text(text.strip().partition("\n")[0][:LENGTH])
+    return plain_text(text.strip().partition("\n")[0][:MAX_REASON_LENGTH])

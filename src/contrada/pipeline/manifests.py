@@ -1,7 +1,7 @@
-"""Checks of what manifests say (`artifact.json`, `partitions.json`, versions of a stream) before anything uses it.
+"""Validate manifests (`artifact.json`, `partitions.json`, versions of a stream) before they are used.
 
-A manifest may come from anywhere. Its digest becomes the name of a directory that is replaced or removed, and its
-files are written there, so both are checked by form, and every other field by type and range.
+A manifest may come from an untrusted source. Its digest becomes the name of a directory that is replaced or removed,
+and its files are written there, so both are checked by form, and every other field by type and range.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from contrada.formats.json import decode
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
-NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")  # of Spark, for keys and subscribers
-LARGEST = sys.float_info.max
+NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")  # Spark types of keys and subscribers
+MAX_FLOAT = sys.float_info.max
 Check = Callable[[Any], Any]
 
 
@@ -61,7 +61,7 @@ def count(value: Any) -> int:
 
 def number(value: Any) -> float:
     """Return a finite number as a float; anything else is a TableError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_FLOAT <= value <= MAX_FLOAT:
         raise TableError(f"a finite number, not {value!r:.100}")
     return float(value)
 
@@ -88,7 +88,7 @@ def boolean(value: Any) -> bool:
 
 
 def anything(value: Any) -> Any:
-    """Return a value whatever it is."""
+    """Return any value unchecked."""
     return value
 
 

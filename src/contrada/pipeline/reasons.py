@@ -1,10 +1,10 @@
-"""Reasons of rejections as text that every column and file can hold."""
+"""Make reasons of rejections into text that every column and file format can hold."""
 
 from __future__ import annotations
 
 from contrada.errors import ContradaError
 
-LENGTH = 2000  # characters
+MAX_REASON_LENGTH = 2000  # characters
 
 
 def reason_of(error: BaseException) -> str:
@@ -15,7 +15,7 @@ def reason_of(error: BaseException) -> str:
     ('no filter', 'OverflowError: too large')
     """
     text = str(error) if isinstance(error, ContradaError) else f"{type(error).__name__}: {error}"
-    return plain_text(text[:LENGTH])
+    return plain_text(text[:MAX_REASON_LENGTH])
 
 
 def plain_text(text: str) -> str:

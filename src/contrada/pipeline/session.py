@@ -1,4 +1,4 @@
-"""A Spark session for one machine, and the one sentence when Spark is not installed."""
+"""Start a Spark session on one machine; a missing PySpark is one clear error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
-LEAST_MEMORY = 1 << 30  # bytes
+MIN_MEMORY_BYTES = 1 << 30  # bytes
 
 
 def require_spark() -> None:
@@ -33,11 +33,11 @@ def require_spark() -> None:
 def session(
     master: str | None = None, further: Mapping[str, str] | None = None, process: Mapping[str, Any] | None = None
 ) -> SparkSession:
-    """The running session as it is, or a new one: on all cores of this machine unless `master` names another place.
+    """Return the running session unchanged, or start one at `master`, by default on all cores of this machine.
 
-    It is quiet, has no web page, speaks on the loopback interface alone if it is local, keeps time in UTC, and takes
-    half of the machine's memory; `further` settings come on top. Python workers run this same interpreter. `process`
-    are arguments for the `Popen` that starts Java. If Spark does not start, a ContradaError says why.
+    A new session logs errors only, has no web UI, uses UTC, takes half of the machine's memory and, if local, listens
+    on the loopback interface alone; `further` settings override these. Python workers run this interpreter. `process`
+    holds arguments of the `Popen` that starts Java. Raises ContradaError with the reason if Spark does not start.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -57,12 +57,12 @@ def session(
         if process is not None:
             _start_java({"spark.app.name": "contrada", "spark.master": place, **settings}, process)
         return builder.getOrCreate()
-    except Exception as error:  # of Spark, of Py4J, of the system: whatever it is, there is no session
+    except Exception as error:  # from Spark, Py4J or the system
         raise ContradaError(f"Spark does not start at {place}: {str(error).strip().partition(chr(10))[0]}") from error
 
 
 def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None:
-    """Start Java and a Spark context with arguments of one's own for `Popen`, unless Java runs already."""
+    """Start Java and a Spark context with own `Popen` arguments, unless Java is running."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -76,7 +76,7 @@ def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None
 
 @contextmanager
 def _ended_unless_ready() -> Iterator[None]:
-    """End a Java that was started and is not needed: interrupted while it starts, it would wait for ever."""
+    """Kill the Java process if the block fails: interrupted during its start, Java would wait forever."""
     java_gateway: Any = import_module("pyspark.java_gateway")
     started: list[Any] = []
     start = java_gateway.Popen
@@ -98,7 +98,7 @@ def _ended_unless_ready() -> Iterator[None]:
 
 @contextmanager
 def _handler_kept() -> Iterator[None]:
-    """Keep the handler of SIGINT: a new Spark context sets its own, which calls Java and prints how that fails."""
+    """Keep the SIGINT handler: a new Spark context sets its own, which calls Java and prints its failures."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
     try:
@@ -109,7 +109,7 @@ def _handler_kept() -> Iterator[None]:
 
 
 def settings_of(place: str) -> dict[str, str]:
-    """What a new session is told.
+    """Return the settings of a new session.
 
     >>> settings_of("local[2]")["spark.driver.host"]
     '127.0.0.1'
@@ -125,12 +125,12 @@ def settings_of(place: str) -> dict[str, str]:
     }
     if place.startswith("local"):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-        settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))  # 200, else
+        settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))  # Spark's default is 200
     return settings
 
 
 def memory() -> int:
-    """Bytes for the driver: half of what the machine has, a gigabyte at least.
+    """Return the memory of the driver in bytes: half of the machine's, at least 1 GiB.
 
     >>> memory() >= 1 << 30
     True
@@ -138,5 +138,5 @@ def memory() -> int:
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        return LEAST_MEMORY
-    return max(LEAST_MEMORY, whole // 2)
+        return MIN_MEMORY_BYTES
+    return max(MIN_MEMORY_BYTES, whole // 2)

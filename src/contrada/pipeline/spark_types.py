@@ -1,4 +1,4 @@
-"""Spark's types at the edge: attributes as plain columns, GEOMETRY as binary, the place that artifacts go to."""
+"""Convert between Spark's types and contrada's: attributes as columns, GEOMETRY as binary, the artifacts directory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 ARTIFACTS = "spark.contrada.artifacts"
 VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
-EWKB_SRID = "20"  # the bit of a geometry type's highest byte that says that an SRID follows
+EWKB_SRID = "20"  # bit in the highest byte of a WKB geometry type: an SRID follows
 
 
 def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Column]:
-    """The asked attributes that a frame has, by name: fields of structs have dotted names, GEOMETRY becomes EWKB.
+    """Return the `asked` attributes of a frame by name: struct fields have dotted names, GEOMETRY becomes EWKB.
 
     >>> from pyspark.sql.types import DoubleType, StructType
     >>> wind = StructType().add("wind", StructType().add("speed", DoubleType()).add("from", DoubleType()))
@@ -39,7 +39,7 @@ def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Col
 
 
 def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tuple[str, str, DataType]]:
-    """All plain fields: the name of the attribute, how Spark finds it, its type."""
+    """Yield all leaf fields: attribute name, Spark path and type."""
     from pyspark.sql.types import StructType
 
     for field in schema.fields:
@@ -51,7 +51,7 @@ def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tup
 
 
 def _is_vertex(kind: StructType) -> bool:
-    """True for a struct of x and y, which GeoArrow has for a point."""
+    """Return True for a struct of x and y, GeoArrow's encoding of a point."""
     from pyspark.sql.types import FractionalType
 
     is_number = all(isinstance(f.dataType, FractionalType) and "decimal" not in f.dataType.typeName() for f in kind)
@@ -59,7 +59,7 @@ def _is_vertex(kind: StructType) -> bool:
 
 
 def _sent(name: str, column: Column, kind: DataType) -> Column:
-    """A column as it is sent to Python."""
+    """Return a column as it is sent to Python."""
     if kind.typeName() == "geography":
         raise CrsError(f"column {name!r} is GEOGRAPHY, with geodesic edges; relations here are planar")
     if kind.typeName() == "geometry":
@@ -69,7 +69,7 @@ def _sent(name: str, column: Column, kind: DataType) -> Column:
 
 
 def _ewkb(column: Column) -> Column:
-    """GEOMETRY as WKB with its SRID; Spark writes little-endian WKB, where the type stands in bytes 2 to 5."""
+    """Convert GEOMETRY to EWKB; Spark writes little-endian WKB, with the geometry type in bytes 2 to 5."""
     from pyspark.sql import functions as f
 
     wkb, srid = f.st_asbinary(column), f.st_srid(column)
@@ -82,7 +82,7 @@ def _ewkb(column: Column) -> Column:
 
 
 def _check_arrow(name: str, kind: DataType) -> None:
-    """Refuse types that Spark does not send to Python, before a job fails for them."""
+    """Raise FormatError for a type that Spark cannot send to Python, before a job fails on it."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -93,7 +93,7 @@ def _check_arrow(name: str, kind: DataType) -> None:
 
 
 def name_type(name: str) -> DataType:
-    """The Spark type of keys or subscribers: text, or one of the integers.
+    """Return the Spark type of keys or subscribers: text, or one of the integer types.
 
     >>> name_type("bigint")
     LongType()
@@ -105,7 +105,7 @@ def name_type(name: str) -> DataType:
 
 
 def ddl_fields(text: str) -> list[StructField]:
-    """The fields that a text in Spark's DDL describes."""
+    """Return the fields in a DDL text."""
     from pyspark.sql.types import StructType
 
     kind = StructType.fromDDL(text)
@@ -114,7 +114,7 @@ def ddl_fields(text: str) -> list[StructField]:
 
 
 def artifacts_place(session: SparkSession, artifacts: str | os.PathLike[str] | None) -> str:
-    """Where artifacts go: as asked, as the configuration says, or for a local master into the user's cache."""
+    """Return where artifacts go: `artifacts`, the session's configuration, or the user's cache for a local master."""
     chosen = artifacts or session.conf.get(ARTIFACTS, None)
     if chosen is not None:
         text = os.fspath(chosen)

@@ -1,4 +1,4 @@
-"""A directory on a file system or object store, for small files that are there whole or not at all."""
+"""A directory on a file system or object store, for small files that are written atomically."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from contrada.pipeline.artifacts import WITHOUT_RENAME, store_of
 
-UNFINISHED = ".new-"  # first in the names of what is being written
+UNFINISHED_PREFIX = ".new-"  # prefix of files being written
 
 
 class Storage:
-    """Files by their names under one directory, which is made when something is written.
+    """Files by name under one directory, which the first write creates.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -28,11 +28,11 @@ class Storage:
         self._store, self._root = store_of(self.where)
 
     def inner(self, name: str) -> Storage:
-        """A directory below this one."""
+        """Return the storage of a subdirectory."""
         return Storage(f"{self.where}/{name}")
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if it is not there."""
+        """Return the content of a file; None if it does not exist."""
         try:
             with self._store.open_input_stream(f"{self._root}/{name}") as file:
                 return bytes(file.read())
@@ -40,13 +40,13 @@ class Storage:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in its place in one step; an older one is replaced."""
+        """Write a file atomically; an existing one is replaced."""
         target = f"{self._root}/{name}"
         self._store.create_dir(os.path.dirname(target), recursive=True)
-        if self._store.type_name in WITHOUT_RENAME:  # there a file is there when it is whole
+        if self._store.type_name in WITHOUT_RENAME:  # such a store shows only complete files
             self._write(target, data)
             return
-        fresh = f"{os.path.dirname(target)}/{UNFINISHED}{uuid.uuid4().hex}"
+        fresh = f"{os.path.dirname(target)}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}"
         self._write(fresh, data)
         if self._store.type_name == "local":
             os.replace(fresh, target)
@@ -58,11 +58,11 @@ class Storage:
             file.write(data)
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of what is in a folder, sorted; hidden ones (`.` or `_` first) are left out."""
+        """List a folder, sorted; hidden names (starting with `.` or `_`) are left out."""
         return list(self.sizes(folder))
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """The names of what is in a folder, sorted, with the bytes of files; without hidden ones."""
+        """List a folder, sorted, with the size of files in bytes; hidden names are left out."""
         found = [item for item in self._listed(folder) if not item.base_name.startswith((".", "_"))]
         return {item.base_name: item.size or 0 for item in sorted(found, key=lambda item: item.base_name)}
 
@@ -73,13 +73,13 @@ class Storage:
         return list(self._store.get_file_info(selector))
 
     def remove_unfinished(self, folder: str = "") -> None:
-        """Remove what somebody began to write in a folder, and did not bring to an end."""
+        """Remove files in a folder whose writing was interrupted."""
         for item in self._listed(folder):
-            if item.base_name.startswith(UNFINISHED):
+            if item.base_name.startswith(UNFINISHED_PREFIX):
                 self.remove(f"{folder}/{item.base_name}".lstrip("/"))
 
     def remove(self, name: str) -> None:
-        """Remove a file or a directory; what is not there is no error. A link is removed, not what it names."""
+        """Remove a file or a directory if it exists; of a symbolic link only the link."""
         from pyarrow.fs import FileType
 
         path = f"{self._root}/{name}"

@@ -1,8 +1,8 @@
-"""The coordinate reference systems of Spark's columns: `crs` in the metadata of a field, or of the files it comes from.
+"""Coordinate reference systems (CRS) of Spark columns, from the metadata of a field or of its GeoParquet files.
 
-A column of a DataFrame is in the system that its field names (`with_crs`), or else in the one that the GeoParquet
-files name which it comes from unchanged. Rows of WKB may name theirs by an SRID. A column without any is in an unknown
-system, which fits every other.
+A column of a DataFrame is in the CRS that its field names (`with_crs`), else in the CRS named by the GeoParquet files
+that it comes from unchanged. Rows of WKB may name theirs by an SRID. A column without any has an unknown CRS, which is
+compatible with every other.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CRS = "crs"
-THREADS = 16
-GEOMETRY = ("binary", "array", "struct")  # the types that WKB and GeoArrow have in Spark
+READ_THREADS = 16
+GEOMETRY = ("binary", "array", "struct")  # Spark types of WKB and GeoArrow
 Systems = dict[str, Crs]
 NO_SYSTEMS: Mapping[str, Crs] = MappingProxyType({})
 
 
 def with_crs(frame: DataFrame, column: str, crs: Any) -> DataFrame:
-    """Return the frame with a geometry column that names its CRS, which matching compares and Parquet keeps.
+    """Return the frame with a CRS in the metadata of a geometry column; matching compares it, Parquet keeps it.
 
-    `crs` is whatever `Region` takes; None removes the name.
+    `crs` is any value that `Region` takes; None removes the CRS.
     """
     known = Crs.of(crs)
     kept = {key: value for key, value in frame.schema[column].metadata.items() if key != CRS}
@@ -38,7 +38,7 @@ def with_crs(frame: DataFrame, column: str, crs: Any) -> DataFrame:
 
 
 def with_systems(frame: DataFrame, systems: Mapping[str, Crs | None]) -> DataFrame:
-    """The frame with the CRS of several columns."""
+    """Return the frame with the CRS of several columns."""
     for column, crs in systems.items():
         if crs is not None:
             frame = with_crs(frame, column, crs)
@@ -46,13 +46,13 @@ def with_systems(frame: DataFrame, systems: Mapping[str, Crs | None]) -> DataFra
 
 
 def frame_systems(frame: DataFrame, names: Collection[str]) -> Systems:
-    """The CRS of the attributes that a frame has, those without one left out; two for one column are a CrsError."""
+    """Return the known CRS of a frame's attributes; two for one column are a CrsError."""
     own = [field.name for field in frame.schema if field.name in names and field.dataType.typeName() in GEOMETRY]
     return {**declared_systems(frame, names), **_of_plan(frame, own)}
 
 
 def declared_systems(frame: DataFrame, names: Collection[str]) -> Systems:
-    """The CRS of the attributes whose fields name one."""
+    """Return the CRS of the attributes whose fields name one."""
     found: Systems = {}
     for name, metadata in _declared(frame.schema):
         if name in names and CRS in metadata:
@@ -69,7 +69,7 @@ def _of_metadata(column: str, value: Any) -> Crs | None:
 
 
 def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """All fields by their dotted names, with their metadata."""
+    """Yield all fields by their dotted names, with their metadata."""
     from pyspark.sql.types import StructType
 
     for field in schema.fields:
@@ -79,7 +79,7 @@ def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[
 
 
 def named_columns(table: Any, names: Collection[str], systems: Mapping[str, Crs]) -> Any:
-    """The columns of an Arrow table under the names of attributes, geometry with its CRS in its type."""
+    """Rename the columns of an Arrow table to attributes, and set the CRS in the type of geometry."""
     from contrada.geometry.arrow import with_crs as typed
     from contrada.geometry.mixed import is_geometry
 
@@ -93,7 +93,7 @@ def named_columns(table: Any, names: Collection[str], systems: Mapping[str, Crs]
 
 @lru_cache(maxsize=4096)
 def file_systems(path: str) -> Mapping[str, Crs | None]:
-    """The CRS of the geometry columns of a Parquet file, as its GeoParquet or GeoArrow metadata name them."""
+    """Return the CRS of the geometry columns of a Parquet file, from its GeoParquet or GeoArrow metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import fs
@@ -110,7 +110,7 @@ def file_systems(path: str) -> Mapping[str, Crs | None]:
 
 
 def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
-    """The CRS of the geometry columns of Parquet files; None if the files differ."""
+    """Return the CRS of the geometry columns of Parquet files; None if the files differ."""
     found: Mapping[str, Crs | None] | None = None
     for path in paths:
         own = file_systems(path)
@@ -121,9 +121,9 @@ def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
 
 
 def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
-    """The CRS of columns whose origin is known: Parquet files, or a name that was given on the way from there.
+    """Return the CRS of columns of known origin: Parquet files, or a CRS that was set on the way from there.
 
-    The field of a union has the metadata of its first frame alone, and so has a table of several files.
+    The field of a union has the metadata of its first frame only, and so has a table of several files.
     """
     plan = getattr(getattr(frame, "_jdf", None), "queryExecution", None)
     if plan is None or not names or frame.isStreaming:
@@ -146,11 +146,11 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
 
 
 def _known(origins: list[tuple[str, str, bool]]) -> Iterator[tuple[str, Crs]]:
-    """The systems that origins name; those of files are read by several threads, as stores answer late."""
+    """Yield the CRS of origins; files are read by several threads, since stores respond slowly."""
     from concurrent.futures import ThreadPoolExecutor
 
     paths = list({path for path, _, is_file in origins if is_file})
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(READ_THREADS) as pool:
         of_files = dict(zip(paths, pool.map(_readable, paths), strict=True))
     for where, what, is_file in origins:
         crs = of_files[where].get(what) if is_file else _of_metadata(where, what)
@@ -159,7 +159,7 @@ def _known(origins: list[tuple[str, str, bool]]) -> Iterator[tuple[str, Crs]]:
 
 
 def _readable(uri: str) -> Mapping[str, Crs | None]:
-    """The systems of a file; none if it is in a store that PyArrow does not read."""
+    """Return the CRS of a file's columns; none for a store that PyArrow cannot read."""
     path = path_of(uri)
     try:
         return file_systems(path)
@@ -178,7 +178,7 @@ def _kind(made: Any) -> str:
 
 
 def _origins(plan: Any, number: int) -> Iterator[tuple[str, str, bool]]:
-    """Where an attribute of a logical plan comes from unchanged: a file and its column, or where it got its CRS."""
+    """Yield where a plan's attribute comes from unchanged: a file and its column, or a projection that sets its CRS."""
     kind, children = _kind(plan), _sequence(plan.children())
     if kind == "LogicalRelation":
         format = getattr(plan.relation(), "fileFormat", None)

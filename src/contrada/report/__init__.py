@@ -1,1 +1,1 @@
-"""A report of a matching run as one HTML page."""
+"""Report a matching run as one HTML page."""

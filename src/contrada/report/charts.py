@@ -1,4 +1,4 @@
-"""The charts of a report as inline SVG: bars over matches and over time. All text is escaped."""
+"""Charts of a report as inline SVG: bars over numbers of matches and over time. All text is escaped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from contrada.report.numbers import DAY, HOUR, MINUTE, Bin, Moment
 WIDTH, HEIGHT = 560, 220  # of a chart, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 14, 40
 TICKS = 4
-RANGES = 8  # bars that have room for a range as their label
+MAX_RANGE_LABELS = 8  # with more bars, labels are too wide for ranges
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its label on the axis, its value, and what it says when pointed at."""
+    """One bar: its label on the axis, its value, and its tooltip."""
 
     label: str
     value: int
@@ -27,7 +27,7 @@ class Bar:
 
 
 def count(value: float) -> str:
-    """A number for people.
+    """Format a number for users.
 
     >>> count(1234567), count(0.1234), count(17.2)
     ('1,234,567', '0.12', '17')
@@ -36,7 +36,7 @@ def count(value: float) -> str:
 
 
 def short(value: int) -> str:
-    """A number for an axis.
+    """Format a number for an axis.
 
     >>> short(950), short(12_000), short(2_500_000)
     ('950', '12k', '2.5M')
@@ -49,7 +49,7 @@ def short(value: int) -> str:
 
 
 def label(low: int, high: int) -> str:
-    """The label of a bin.
+    """Return the label of a bin.
 
     >>> label(1, 1), label(4, 7), label(1024, 2047)
     ('1', '4-7', '1k-2k')
@@ -58,7 +58,7 @@ def label(low: int, high: int) -> str:
 
 
 def matches_of(value: int) -> str:
-    """Matches in words.
+    """Return a number of matches in words.
 
     >>> matches_of(1), matches_of(2048)
     ('1 match', '2,048 matches')
@@ -67,10 +67,12 @@ def matches_of(value: int) -> str:
 
 
 def histogram(bins: Sequence[Bin], one: str, many: str, name: str) -> str:
-    """How many messages (or subscriptions) have how many matches: bins double, bars are on a scale of logarithms."""
+    """Draw the number of messages (or subscriptions) by matches: bins double, bar heights are logarithmic."""
     bars = [
         Bar(
-            label(found.low, found.high) if len(bins) <= RANGES else short(found.low) + "+" * (found.high > 1),
+            label(found.low, found.high)
+            if len(bins) <= MAX_RANGE_LABELS
+            else short(found.low) + "+" * (found.high > 1),
             found.count,
             f"{count(found.count)} {one if found.count == 1 else many} with "
             + (f"{found.low:,}" if found.low == found.high else f"{found.low:,} to {found.high:,}")
@@ -82,7 +84,7 @@ def histogram(bins: Sequence[Bin], one: str, many: str, name: str) -> str:
 
 
 def timeline(moments: Sequence[Moment], width: int, of: str) -> str:
-    """Messages (or matches) in each piece of time."""
+    """Draw the number of messages (or matches) in each step of time."""
     bars = []
     for moment in moments:
         value = moment.messages if of == "messages" else moment.matches
@@ -100,7 +102,7 @@ def _clock(seconds: int, width: int) -> str:
 
 
 def span(seconds: int) -> str:
-    """A length of time in words.
+    """Return a duration in words.
 
     >>> span(1), span(900), span(7200), span(604800)
     ('1 second', '15 minutes', '2 hours', '7 days')
@@ -112,7 +114,7 @@ def span(seconds: int) -> str:
 
 
 def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
-    """Bars over a common axis; on a scale of logarithms a bar of one is a step high, and one of none has no height."""
+    """Draw bars over a common axis; on a logarithmic scale a bar of one has a small height, a bar of zero none."""
     if not any(bar.value for bar in bars):
         return '<p class="nothing">Nothing to show.</p>'
     most = max(bar.value for bar in bars)
@@ -153,7 +155,7 @@ def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
 
 
 def _nice(most: int) -> int:
-    """The least 1, 2, 4, 6 or 8 times a power of ten that is not below."""
+    """Return the smallest of 1, 2, 4, 6 or 8 times a power of ten that is at least `most`."""
     power = 10 ** int(math.log10(most))
     return next(int(step * power) for step in (1, 2, 4, 6, 8, 10) if step * power >= most)
 

@@ -1,4 +1,4 @@
-"""The map of a report as inline SVG, and what its script must know."""
+"""Draw the map of a report as inline SVG, and the JSON for its script."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from contrada.geometry.outline import common_box, extents, svg_paths
 from contrada.report.charts import label, matches_of
 from contrada.report.sample import DrawnRegion, DrawnSample
 
-MAP = 20_000  # width of the map in its own units
-CLASSES = 5  # shades of regions that matched
-GAP = 0.04  # around the map
+MAP_WIDTH = 20_000  # width of the map in its own units
+SHADES = 5  # shades of regions that matched
+MARGIN_SHARE = 0.04  # margin around the map, as a share of its size
 
 
 def shade(matches: int, most: int) -> int:
-    """The shade of a region: 0 without a match, then 1 to CLASSES by the logarithm of its matches.
+    """Return the shade of a region: 0 without a match, then 1 to SHADES by the logarithm of its matches.
 
     >>> [shade(matches, 1000) for matches in (0, 1, 5, 100, 1000)]
     [0, 1, 2, 4, 5]
     """
     if matches <= 0:
         return 0
-    return min(CLASSES, 1 + int(CLASSES * math.log(matches) / math.log(most + 1))) if most > 1 else CLASSES
+    return min(SHADES, 1 + int(SHADES * math.log(matches) / math.log(most + 1))) if most > 1 else SHADES
 
 
 def legend(most: int) -> list[tuple[int, str]]:
-    """The shades that occur with the numbers of matches they stand for.
+    """Return the shades with the numbers of matches that they stand for.
 
     >>> legend(1000)
     [(0, '0'), (1, '1-3'), (2, '4-15'), (3, '16-63'), (4, '64-251'), (5, '252-1k')]
@@ -40,47 +40,48 @@ def legend(most: int) -> list[tuple[int, str]]:
     if most <= 0:
         return [(0, "0")]
     if most == 1:
-        return [(0, "0"), (CLASSES, "1")]
-    edges = [math.ceil((most + 1) ** (step / CLASSES) - 1e-9) for step in range(CLASSES + 1)]
-    spans = [(step + 1, edges[step], edges[step + 1] - 1) for step in range(CLASSES)]
+        return [(0, "0"), (SHADES, "1")]
+    edges = [math.ceil((most + 1) ** (step / SHADES) - 1e-9) for step in range(SHADES + 1)]
+    spans = [(step + 1, edges[step], edges[step + 1] - 1) for step in range(SHADES)]
     return [(0, "0")] + [(step, label(low, high)) for step, low, high in spans if low <= high]
 
 
 def map_drawing(sample: DrawnSample, most: int) -> tuple[str, str]:
-    """The map as SVG, and what its script needs to know as JSON that is safe inside a script element."""
+    """Return the map as SVG, and the data of its script as JSON that is safe inside a script element."""
     import pyarrow as pa
 
     of_regions = pa.array([region.wkb for region in sample.regions], type=pa.binary())
     of_messages = pa.array([message.wkb for message in sample.messages], type=pa.binary())
-    # Where subscriptions are is what matters; a message may reach far beyond.
+    # The map shows the extent of the subscriptions; a message may reach far beyond.
     box = common_box(of_regions) or common_box(of_messages)
     if box is None:
         return "", "{}"
-    margin = GAP * max(box[2] - box[0], box[3] - box[1]) or 1.0
+    margin = MARGIN_SHARE * max(box[2] - box[0], box[3] - box[1]) or 1.0
     box = (box[0] - margin, box[1] - margin, box[2] + margin, box[3] + margin)
-    height = round(MAP * (box[3] - box[1]) / (box[2] - box[0]))
+    height = round(MAP_WIDTH * (box[3] - box[1]) / (box[2] - box[0]))
     drawn = _largest_first(sample, of_regions)
     of_regions = pa.array([region.wkb for region in drawn.regions], type=pa.binary())
     regions = [
         f'<path class="q{shade(region.matches, most)}" d="{path}"><title>{escape(_region_title(region))}</title></path>'
-        for region, path in zip(drawn.regions, svg_paths(of_regions, box, MAP), strict=True)
+        for region, path in zip(drawn.regions, svg_paths(of_regions, box, MAP_WIDTH), strict=True)
     ]
     messages = [
         f'<path d="{path}"><title>{escape(f"message {message.name}: {matches_of(message.matches)}")}</title></path>'
-        for message, path in zip(sample.messages, svg_paths(of_messages, box, MAP), strict=True)
+        for message, path in zip(sample.messages, svg_paths(of_messages, box, MAP_WIDTH), strict=True)
     ]
     said = (
         f"Map of {counted(len(sample.regions), 'subscription region')} and {counted(len(sample.messages), 'message')}"
     )
     drawing = (
-        f'<svg id="map" viewBox="0 0 {MAP} {height}" role="img" aria-label="{said}" tabindex="0"><title>{said}</title>'
+        f'<svg id="map" viewBox="0 0 {MAP_WIDTH} {height}" role="img" aria-label="{said}" tabindex="0">'
+        f"<title>{said}</title>"
         f'<g id="regions">{"".join(regions)}</g><g id="messages">{"".join(messages)}</g></svg>'
     )
     return drawing, _facts(drawn)
 
 
 def _largest_first(sample: DrawnSample, wkb: Any) -> DrawnSample:
-    """The regions in the order in which they are drawn, so that none is hidden under a larger one."""
+    """Order the regions for drawing, so that none is hidden under a larger one."""
     order = np.argsort(-extents(wkb), kind="stable").tolist()
     position = {row: place for place, row in enumerate(order)}
     messages = (

@@ -1,4 +1,4 @@
-"""The numbers of a report, added up in Spark: only small tables reach the driver."""
+"""Compute the numbers of a report in Spark; only small tables reach the driver."""
 
 from __future__ import annotations
 
@@ -12,20 +12,34 @@ from contrada.spark_names import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TOP = 12  # subscriptions in the table of the busiest
-REASONS = 15  # kinds of reasons that are listed, the most frequent first
-SHOWN = 4000  # characters of a filter that reach the driver
-BUCKETS = 72  # at most, on the axis of time
+MAX_BUSIEST = 12  # subscriptions in the table of the busiest
+MAX_SHOWN_REASONS = 15  # kinds of reasons listed, the most frequent first
+MAX_FILTER_LENGTH = 4000  # characters of a filter that reach the driver
+MAX_TIME_STEPS = 72  # maximum number of steps on the time axis
 MINUTE, HOUR, DAY = 60, 3600, 86400
-WIDTHS = (1, 5, 15, 30, MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR)
-LONG_WIDTHS = (12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY, 3650 * DAY, 36500 * DAY)
-# A number that stands alone: a coordinate, a row, a NaN. Reasons that differ only there are of one kind.
-NUMBER = r"(?<![\w.])-?(\d+(\.\d*)?([eE][-+]?\d+)?|nan|inf)(?!\w)"
+STEP_SECONDS = (
+    1,
+    5,
+    15,
+    30,
+    MINUTE,
+    5 * MINUTE,
+    10 * MINUTE,
+    15 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    3 * HOUR,
+    6 * HOUR,
+)
+LONG_STEP_SECONDS = (12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY, 3650 * DAY, 36500 * DAY)
+# A separate number: a coordinate, a row, a NaN. Reasons that differ only in such numbers are of one kind.
+NUMBER_PATTERN = r"(?<![\w.])-?(\d+(\.\d*)?([eE][-+]?\d+)?|nan|inf)(?!\w)"
 
 
 @dataclass(frozen=True)
 class Bin:
-    """How many have `low` to `high` matches, both included."""
+    """The number of messages or subscriptions with `low` to `high` matches, both included."""
 
     low: int
     high: int
@@ -34,7 +48,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Moment:
-    """A piece of time from `start` (seconds since 1970, UTC) on: the messages in it, and their matches."""
+    """A step of time from `start` (seconds since 1970, UTC) on: its messages, and their matches."""
 
     start: int
     messages: int
@@ -53,7 +67,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class Reason:
-    """Rows that were refused for one kind of reason, with two of them: where, and the words in full."""
+    """Rows that were refused for one kind of reason, with two examples of place and full reason."""
 
     text: str
     count: int
@@ -62,7 +76,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Reasons:
-    """The most frequent kinds of reasons; how many rows there are in all, and how many kinds."""
+    """The most frequent kinds of reasons, the total number of rows, and the number of kinds."""
 
     listed: tuple[Reason, ...]
     rows: int
@@ -71,11 +85,11 @@ class Reasons:
 
 @dataclass(frozen=True)
 class Numbers:
-    """All that a report counts; whoever tells of the same run takes its numbers from here.
+    """All counts of a report; other summaries of the same run take their numbers from here.
 
-    `subscriptions` are those that take part in the match: the rows given without those set aside. `set_aside` are
-    subscriptions that were refused when they were compiled, `quarantined` are rows of files that were refused when they
-    were read, and `rejected` are messages that were refused when they were matched. No row is in two of them.
+    `subscriptions` take part in the match: the given rows without those set aside. `set_aside` are subscriptions that
+    `compile` refused, `quarantined` are rows of files that `ingest` refused, and `rejected` are messages that `match`
+    refused. No row is in two of them.
     """
 
     messages: int
@@ -83,10 +97,10 @@ class Numbers:
     matches: int
     with_match: int
     without_match: int
-    unread: int  # messages that were rejected
+    unread: int  # rejected messages
     per_message: tuple[Bin, ...]
     per_subscription: tuple[Bin, ...]
-    by_key: bool  # else the matches name subscribers alone
+    by_key: bool  # False: the matches name subscribers only
     busiest: tuple[Busy, ...]
     over_time: tuple[Moment, ...]
     bucket: int  # seconds
@@ -98,9 +112,9 @@ class Numbers:
 
 @dataclass(frozen=True)
 class CountedTables:
-    """Two kept tables that several numbers come from.
+    """Two persisted tables from which the numbers are computed.
 
-    `messages`: message_id, copies, time, rejected (how many of the copies), matches. `units`: unit (the key, or the
+    `messages`: message_id, copies, time, rejected (number of rejected copies), matches. `units`: unit (the key, or the
     subscriber, as text), matches.
     """
 
@@ -111,7 +125,7 @@ class CountedTables:
 
 @contextmanager
 def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: str | None) -> Iterator[CountedTables]:
-    """Matches by message and by subscription, kept while the report is made."""
+    """Count matches by message and by subscription; the tables are persisted within the block."""
     from pyspark.sql import functions as F
 
     instant = F.lit(None).cast("timestamp") if time is None else F.col(quoted(time)).cast("timestamp")
@@ -133,7 +147,7 @@ def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: 
 
 
 def _left_join(left: DataFrame, right: DataFrame) -> DataFrame:
-    """By message_id, where null is equal to null: a message without an id is a message."""
+    """Join by message_id, where null equals null: a message without an id is a message."""
     other = right.withColumnRenamed("message_id", "_other")
     return left.join(other, left["message_id"].eqNullSafe(other["_other"]), "left").drop("_other")
 
@@ -147,7 +161,7 @@ def numbers_of(
     time: str | None,
     set_aside: DataFrame | None = None,
 ) -> Numbers:
-    """Count everything."""
+    """Compute all numbers."""
     from pyspark.sql import functions as F
 
     messages = _by_matches(kept.messages)
@@ -177,14 +191,14 @@ def numbers_of(
 
 
 def _bit_length(value: Column) -> Column:
-    """The place of a number among 0, 1, 2-3, 4-7, ...: its length in binary, exact where a logarithm would round."""
+    """Return the index of a number among 0, 1, 2-3, 4-7, ...: its length in binary, which is exact."""
     from pyspark.sql import functions as F
 
     return F.when(value <= 0, 0).otherwise(F.length(F.bin(value.cast("long")))).alias("place")
 
 
 def _by_matches(messages: DataFrame) -> list[Any]:
-    """A row for each place (`_bit_length`): copies, accepted, rejected, and the first and last second."""
+    """Return a row for each index (`_bit_length`): copies, accepted, rejected, and the first and last second."""
     from pyspark.sql import functions as F
 
     accepted = F.col("copies") - F.col("rejected")
@@ -204,10 +218,10 @@ def _by_matches(messages: DataFrame) -> list[Any]:
 
 
 def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_aside: DataFrame | None) -> list[Any]:
-    """A row for each place: rows given, their matches, and the weight, which counts keys or else subscribers.
+    """Return a row for each index: given rows, matches, and the weight, which counts keys or else subscribers.
 
-    Rows set aside have no weight. Of several rows with one key the first good one is compiled and the others are set
-    aside, so the rows of a key are counted, and those of it that were set aside taken away.
+    Rows set aside have no weight. The first good row of a key is compiled and its other rows are set aside, so the
+    weight of a key is its number of rows minus those set aside.
     """
     from pyspark.sql import functions as F
 
@@ -223,7 +237,7 @@ def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_asid
         joined = joined.join(bad, F.col("_unit").eqNullSafe(F.col("_bad")), "left")
         number = number - F.coalesce("aside", F.lit(0))
     matches = F.coalesce("matches", F.lit(0))
-    # Where keys are row numbers the table of subscriptions does not know them: then those that matched count, alone.
+    # If keys are row numbers, the table of subscriptions lacks them, and only those that matched count.
     if unit not in subscriptions.columns:
         weight = F.when(matches > 0, 1).otherwise(0)
     else:
@@ -236,7 +250,7 @@ def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_asid
 
 
 def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
-    """0, 1, 2-3, 4-7, ... matches, up to the last bin that is not empty."""
+    """Return the bins 0, 1, 2-3, 4-7, ... matches, up to the last one that is not empty."""
     last = max((place for place, number in found.items() if number), default=-1)
     return tuple(
         Bin(0 if place == 0 else 2 ** (place - 1), 0 if place == 0 else 2**place - 1, found.get(place, 0))
@@ -247,22 +261,22 @@ def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
 def _busiest(kept: CountedTables, subscriptions: DataFrame) -> tuple[Busy, ...]:
     from pyspark.sql import functions as F
 
-    top = kept.units.orderBy(F.desc("matches"), "unit").limit(TOP)
+    top = kept.units.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST)
     unit = "key" if kept.by_key else "subscriber"
     if unit in subscriptions.columns and kept.by_key:
-        said = [text_column(subscriptions, name, SHOWN) for name in ("subscriber", "filter")]
+        said = [text_column(subscriptions, name, MAX_FILTER_LENGTH) for name in ("subscriber", "filter")]
         known = subscriptions.select(F.col(unit).cast("string").alias("unit"), *said)
         top = top.join(known, "unit", "left")
     else:
         top = top.withColumns({"subscriber": F.lit(""), "filter": F.lit("")})
-    rows = top.orderBy(F.desc("matches"), "unit").limit(TOP).collect()
+    rows = top.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST).collect()
     return tuple(
         Busy(str(row["unit"]), row["subscriber"] or "", row["filter"] or "", int(row["matches"])) for row in rows
     )
 
 
 def text_column(frame: DataFrame, name: str, length: int) -> Column:
-    """A column as text of at most `length` characters; empty text if there is no such column."""
+    """Return a column as text of at most `length` characters; empty text if there is no such column."""
     from pyspark.sql import functions as F
 
     value = F.col(quoted(name)).cast("string") if name in frame.columns else F.lit("")
@@ -280,7 +294,7 @@ def _over_time(messages: DataFrame, first: int | None, last: int | None) -> tupl
 
     if first is None or last is None:
         return (), 0
-    width = next(width for width in WIDTHS + LONG_WIDTHS if (last - first) / width <= BUCKETS - 1)
+    width = next(width for width in STEP_SECONDS + LONG_STEP_SECONDS if (last - first) / width <= MAX_TIME_STEPS - 1)
     start = (F.floor(_second() / width) * width).alias("start")
     timed = messages.where(F.col("time").isNotNull()).groupBy(start)
     rows = timed.agg(F.sum("copies").alias("messages"), F.sum("matches").alias("matches")).collect()
@@ -290,7 +304,7 @@ def _over_time(messages: DataFrame, first: int | None, last: int | None) -> tupl
 
 
 def _place(quarantine: DataFrame) -> Column:
-    """The file and the row of what was quarantined, as far as the table has them."""
+    """Return file and row of a quarantined row, as far as the table has them."""
     from pyspark.sql import functions as F
 
     known = [F.col(name).cast("string") for name in ("file", "row") if name in quarantine.columns]
@@ -302,14 +316,14 @@ def _reasons(refused: DataFrame, place: Column) -> Reasons:
     from pyspark.sql import functions as F
 
     whole = F.coalesce(F.col("reason").cast("string"), F.lit("no reason given"))
-    kind = F.regexp_replace(F.substring(whole, 1, SHOWN), NUMBER, "…")
+    kind = F.regexp_replace(F.substring(whole, 1, MAX_FILTER_LENGTH), NUMBER_PATTERN, "…")
     rows = refused.select(
         kind.alias("kind"), F.struct(place.alias("place"), F.substring(whole, 1, 300).alias("said")).alias("row")
     )
     kinds = rows.groupBy("kind").agg(F.count(F.lit(1)).alias("count"), F.min("row").alias("a"), F.max("row").alias("b"))
-    everywhere = Window.partitionBy()  # of kinds, which are few
+    everywhere = Window.partitionBy()  # one partition, since there are few kinds
     totals = {"rows": F.sum("count").over(everywhere), "kinds": F.count(F.lit(1)).over(everywhere)}
-    listed = kinds.withColumns(totals).orderBy(F.desc("count"), "kind").limit(REASONS).collect()
+    listed = kinds.withColumns(totals).orderBy(F.desc("count"), "kind").limit(MAX_SHOWN_REASONS).collect()
     rows_in_all, kinds_in_all = (listed[0]["rows"], listed[0]["kinds"]) if listed else (0, 0)
     return Reasons(tuple(map(_reason, listed)), int(rows_in_all), int(kinds_in_all))
 

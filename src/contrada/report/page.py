@@ -1,4 +1,4 @@
-"""A report as one HTML page. Every text that comes from data goes through `escape`, or into JSON for the script."""
+"""Render a report as one HTML page. All text from data goes through `escape`, or into JSON for the script."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from contrada.amounts import counted
 from contrada.report.charts import count, histogram, timeline
 from contrada.report.map import legend, map_drawing
 from contrada.report.numbers import Numbers, Reasons
-from contrada.report.sample import MATCHES, DrawnSample
+from contrada.report.sample import MAX_MATCHES_PER_MESSAGE, DrawnSample
 
-SHOWN_FILTER = 240  # characters of a filter in the table
+MAX_SHOWN_FILTER_LENGTH = 240  # characters of a filter in the table
 GEOMETRY = re.compile(r"\b(MULTI)?(POLYGON|POINT|LINESTRING)\s*Z?\s*(?=\()|\b(BBOX|ENVELOPE)\s*(?=\()", re.IGNORECASE)
 
 
 class Page(Template):
-    """report.html: `%%name` is replaced; what is put in is not looked at again."""
+    """The template report.html: `%%name` is replaced once; inserted text is not searched again."""
 
     delimiter = "%%"
 
 
 @dataclass(frozen=True)
 class Making:
-    """How the tables came to be, as far as the caller says."""
+    """Facts about the run, given by the caller."""
 
     title: str
     versions: Mapping[str, str]
@@ -38,13 +38,13 @@ class Making:
 
     @property
     def match_seconds(self) -> float | None:
-        """The time that rates are per: of the stage `match` if there is one, else of all."""
+        """Return the seconds for rates: those of the stage `match` if there is one, else of all stages."""
         seconds = self.seconds.get("match", sum(self.seconds.values()))
         return seconds if seconds > 0 else None
 
 
 def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
-    """The page."""
+    """Return the page."""
     most = max((region.matches for region in sample.regions), default=0)
     drawing, facts = map_drawing(sample, most)
     folder = files("contrada.report")
@@ -67,7 +67,7 @@ def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for people; what is neither nothing nor all never looks like it.
+    """Format a share for users; only 0 and 1 are shown as 0 % and 100 %.
 
     >>> percent(1, 8), percent(1, 100_000), percent(99_999, 100_000), percent(0, 0)
     ('12.5 %', 'below 0.1 %', 'over 99.9 %', '0 %')
@@ -163,8 +163,9 @@ def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
     messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
     return (
         f"Drawn: {regions} and {messages}, chosen by a hash of their ids. Subscriptions that the drawn messages "
-        f"matched come first, at most {MATCHES} for each message; those that name no region are not drawn. Outlines "
-        "are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel or two fingers."
+        f"matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each message; those that name no region are not "
+        "drawn. Outlines are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel "
+        "or two fingers."
     )
 
 
@@ -185,7 +186,7 @@ def _charts(numbers: Numbers) -> str:
 
 
 def without_coordinates(text: str) -> str:
-    """A filter without the coordinates of its regions, which nobody reads.
+    """Replace the coordinates in a filter by an ellipsis.
 
     >>> without_coordinates("S_INTERSECTS(area, POLYGON ((0 0, 4 0, 4 4, 0 0))) AND severity >= 3")
     'S_INTERSECTS(area, POLYGON (…)) AND severity >= 3'
@@ -201,7 +202,7 @@ def without_coordinates(text: str) -> str:
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the bracket that opens at `start` is closed; None if it is not."""
+    """Return the position of the bracket that closes the one at `start`; None if there is none."""
     depth = 0
     for place in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -227,7 +228,7 @@ def _busy(numbers: Numbers) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_FILTER else text[: SHOWN_FILTER - 1] + "…"
+    return text if len(text) <= MAX_SHOWN_FILTER_LENGTH else text[: MAX_SHOWN_FILTER_LENGTH - 1] + "…"
 
 
 def _table(names: Sequence[str], rows: Iterable[str], numeric: set[str]) -> str:

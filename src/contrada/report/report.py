@@ -1,4 +1,4 @@
-"""A report of a matching run: one HTML page that needs nothing else, from the tables of the run."""
+"""Write a report of a matching run from its tables, as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from contrada.report.sample import DrawnSample, sample_of, time_column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LARGEST = 3_000_000  # bytes of a page
-NEEDED = {
+MAX_PAGE_BYTES = 3_000_000  # bytes of a page
+REQUIRED_COLUMNS = {
     "messages": {"message_id"},
     "subscriptions": set[str](),
     "matches": {"message_id", "subscriber"},
@@ -30,7 +30,7 @@ NEEDED = {
 
 
 class Written(NamedTuple):
-    """A page: where it is, and the numbers that it shows."""
+    """The path of a page, and its numbers."""
 
     path: Path
     numbers: Numbers
@@ -50,17 +50,17 @@ def write_report(
     attribution: str | Sequence[str] | None = None,
     plan: str | None = None,
 ) -> Path:
-    """Write one self-contained HTML page about a run, and return where it is.
+    """Write one self-contained HTML page about a run, and return its path.
 
     Takes the tables of a run: messages (message_id, attributes, geometry as WKB or GEOMETRY), subscriptions (key,
-    subscriber, filter, geometry if there is one; else the regions that the filters name are drawn), matches
-    (message_id, subscriber, key; without key, subscribers are counted), rejected (message_id, reason), quarantine
-    (file, row, reason) and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as
-    subscriptions). `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there
-    is one, else of all together.
+    subscriber, filter and, if present, geometry; else the regions in the filters are drawn), matches (message_id,
+    subscriber, key; without key, subscribers are counted), rejected (message_id, reason), quarantine (file, row,
+    reason) and set_aside (key, reason: subscriptions that `compile` rejected, which do not count as subscriptions).
+    `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there is one, else of
+    all stages.
 
-    Everything is added up in Spark. The map is a sample, and the page says of what; a page is never much larger than
-    three megabytes.
+    All numbers are computed in Spark. The map is a sample, as the page says; a page is never much larger than three
+    megabytes.
     """
     return report_and_numbers(
         path, messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected, title=title,
@@ -82,7 +82,7 @@ def report_and_numbers(
     attribution: str | Sequence[str] | None = None,
     plan: str | None = None,
 ) -> Written:
-    """Write a page as `write_report` does, and return where it is with the numbers that it shows."""
+    """Write a page as `write_report` does, and return its path and numbers."""
     tables = {
         "messages": messages,
         "subscriptions": subscriptions,
@@ -107,7 +107,7 @@ def report_and_numbers(
         [attribution] if isinstance(attribution, str) else list(attribution or ()),
     )
     page = render(numbers, sample, making)
-    while len(page.encode()) > LARGEST and (sample.messages or sample.regions):
+    while len(page.encode()) > MAX_PAGE_BYTES and (sample.messages or sample.regions):
         sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
         page = render(numbers, sample, making)
     target = Path(path)
@@ -118,7 +118,7 @@ def report_and_numbers(
 
 def _check(tables: Mapping[str, DataFrame | None]) -> None:
     for name, table in tables.items():
-        missing = set() if table is None else NEEDED[name] - set(table.columns)
+        missing = set() if table is None else REQUIRED_COLUMNS[name] - set(table.columns)
         if table is not None and missing:
             raise ContradaError(
                 f"{name} needs the column {', '.join(sorted(missing))}; it has {', '.join(table.columns)}"
@@ -134,6 +134,6 @@ def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:
 def _versions(frame: DataFrame) -> dict[str, str]:
     try:
         ours = metadata.version("contrada")
-    except metadata.PackageNotFoundError:  # run from its sources
+    except metadata.PackageNotFoundError:  # runs from its sources
         ours = "not installed"
     return {"Contrada": ours, "Spark": frame.sparkSession.version, "Python": platform.python_version()}

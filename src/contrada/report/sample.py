@@ -1,7 +1,7 @@
-"""What the map of a report shows: a sample of messages, the subscriptions they matched, and others around them.
+"""Choose the sample on the map of a report: messages, the subscriptions they matched, and other subscriptions.
 
-Chosen by a hash of the ids, so the same tables give the same map. Sampled and simplified in Spark; only what is drawn
-reaches the driver.
+The sample is chosen by a hash of the ids, so equal tables give equal maps. Spark samples and simplifies; only drawn
+rows reach the driver.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from contrada.report.numbers import SHOWN, CountedTables, text_column
+from contrada.report.numbers import MAX_FILTER_LENGTH, CountedTables, text_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-MESSAGES_WITH, MESSAGES_WITHOUT = 240, 60  # drawn at most: with matches, and without any
-REGIONS = 2500  # drawn at most
-MATCHES = 120  # drawn at most, of one message
-ATTRIBUTES = 12  # shown of one message
-VALUE = 120  # characters of one value
-TIMES = ("onset", "sent", "time", "timestamp", "effective", "at")  # preferred names of the time of a message
-PLACES = ("geometry", "area", "geom", "wkb")  # and of its geometry
+MAX_MATCHED_MESSAGES, MAX_UNMATCHED_MESSAGES = 240, 60  # maximum drawn: with matches, and without
+MAX_REGIONS = 2500  # maximum drawn
+MAX_MATCHES_PER_MESSAGE = 120  # maximum drawn per message
+MAX_SHOWN_ATTRIBUTES = 12  # shown per message
+MAX_VALUE_LENGTH = 120  # characters of one value
+TIME_COLUMNS = ("onset", "sent", "time", "timestamp", "effective", "at")  # preferred columns of a message's time
+GEOMETRY_COLUMNS = ("geometry", "area", "geom", "wkb")  # and of its geometry
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class DrawnRegion:
 
 @dataclass(frozen=True)
 class DrawnSample:
-    """What is drawn."""
+    """The messages and regions on the map."""
 
     messages: tuple[DrawnMessage, ...]
     regions: tuple[DrawnRegion, ...]
 
     def halved(self) -> DrawnSample:
-        """Half of it, for a page that became too large: every second message, the first half of the regions."""
+        """Return every second message and the first half of the regions, for a page that is too large."""
         kept = len(self.regions) // 2
         messages = tuple(
             replace(message, regions=tuple(row for row in message.regions if row < kept))
@@ -65,17 +65,17 @@ class DrawnSample:
 
 
 def time_column(messages: DataFrame) -> str | None:
-    """The column that tells when a message was: the first of TIMES, else the first timestamp."""
+    """Return the column with the time of messages: the first of TIME_COLUMNS, else the first timestamp."""
     kinds = dict(messages.dtypes)
     timed = [name for name, kind in kinds.items() if kind in ("timestamp", "timestamp_ntz", "date")]
-    return next((name for name in TIMES if name in timed), timed[0] if timed else None)
+    return next((name for name in TIME_COLUMNS if name in timed), timed[0] if timed else None)
 
 
 def geometry_column(frame: DataFrame) -> str | None:
-    """The column that holds geometry: the first of PLACES, else the first of type GEOMETRY or binary."""
+    """Return the geometry column: the first of GEOMETRY_COLUMNS, else the first of type GEOMETRY or binary."""
     kinds = dict(frame.dtypes)
     spatial = [name for name, kind in kinds.items() if kind == "binary" or kind.startswith("geometry")]
-    return next((name for name in PLACES if name in spatial), spatial[0] if spatial else None)
+    return next((name for name in GEOMETRY_COLUMNS if name in spatial), spatial[0] if spatial else None)
 
 
 def _wkb(frame: DataFrame, name: str | None) -> Column:
@@ -88,7 +88,7 @@ def _wkb(frame: DataFrame, name: str | None) -> Column:
 
 
 def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> DrawnSample:
-    """Choose what is drawn, and fetch it."""
+    """Choose the sample and collect it."""
     chosen = _chosen(kept).persist()
     try:
         pairs = _pairs(chosen, matches, kept.by_key).persist()
@@ -102,33 +102,33 @@ def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFr
 
 
 def _chosen(kept: CountedTables) -> DataFrame:
-    """_chosen (the id), _time and _matches of the messages that are drawn; no attribute has such a name."""
+    """Return _chosen (the id), _time and _matches of the drawn messages; no attribute has these names."""
     from pyspark.sql import functions as F
 
     usable = kept.messages.where("copies > rejected").withColumn("hash", F.xxhash64("message_id"))
-    some = usable.where("matches > 0").orderBy("hash").limit(MESSAGES_WITH)
-    none = usable.where("matches = 0").orderBy("hash").limit(MESSAGES_WITHOUT)
+    some = usable.where("matches > 0").orderBy("hash").limit(MAX_MATCHED_MESSAGES)
+    none = usable.where("matches = 0").orderBy("hash").limit(MAX_UNMATCHED_MESSAGES)
     return some.unionByName(none).select(
         F.col("message_id").alias("_chosen"), F.col("time").alias("_time"), F.col("matches").alias("_matches")
     )
 
 
 def _pairs(chosen: DataFrame, matches: DataFrame, by_key: bool) -> DataFrame:
-    """_chosen and unit: the matches of the chosen messages, at most MATCHES of each."""
+    """Return _chosen and unit: the matches of the chosen messages, at most MAX_MATCHES_PER_MESSAGE of each."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     unit = F.col("key" if by_key else "subscriber").cast("string").alias("unit")
     found = matches.select("message_id", unit)
-    # The chosen are few: they travel to the matches, and the large table is not shuffled.
+    # The chosen messages are few: they are broadcast, and the large table of matches is not shuffled.
     joined = found.join(F.broadcast(chosen), found["message_id"].eqNullSafe(chosen["_chosen"]))
     order = Window.partitionBy("_chosen").orderBy(F.xxhash64("unit"), "unit")
     ranked = joined.select("_chosen", "unit").distinct().withColumn("rank", F.row_number().over(order))
-    return ranked.where(F.col("rank") <= MATCHES).drop("rank")
+    return ranked.where(F.col("rank") <= MAX_MATCHES_PER_MESSAGE).drop("rank")
 
 
 def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
-    """Those that the chosen messages matched, then others, until there are enough."""
+    """Return the regions that the chosen messages matched, then others, up to MAX_REGIONS."""
     from pyspark.sql import functions as F
 
     unit = "key" if kept.by_key else "subscriber"
@@ -140,14 +140,14 @@ def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) ->
     asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
     rows = subscriptions.select(
         F.col(unit).cast("string").alias("unit"),
-        text_column(subscriptions, "subscriber", VALUE),
+        text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH),
         F.col("filter").cast("string").alias("filter")
         if place is None
-        else text_column(subscriptions, "filter", SHOWN),
+        else text_column(subscriptions, "filter", MAX_FILTER_LENGTH),
         _wkb(subscriptions, place),
     ).where(F.lit(True) if place is None else F.col("wkb").isNotNull())
     order = (F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
-    picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(REGIONS)
+    picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(MAX_REGIONS)
     counts = kept.units.withColumnRenamed("matches", "count")
     counted = picked.join(counts, "unit", "left").select("unit", "subscriber", "filter", "wkb", "asked", "count")
     work = _simplify_batches if place is not None else _regions_of_filters
@@ -160,7 +160,7 @@ def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) ->
 
 
 def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The column `wkb` with few vertices; null where nothing can be drawn."""
+    """Simplify the column `wkb`; null where nothing can be drawn."""
     from contrada.geometry.outline import simplified
 
     for batch in batches:
@@ -169,13 +169,15 @@ def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The column `wkb` from the filters: the first region or point that each names, if any."""
+    """Fill the column `wkb` from the filters: the first region or point in each, if any."""
     import pyarrow as pa
 
     for batch in batches:
         place = batch.schema.get_field_index("wkb")
         found = pa.array([_region_of(text) for text in batch.column("filter").to_pylist()], type=pa.binary())
-        filters = pa.array([text and text[:SHOWN] for text in batch.column("filter").to_pylist()], type=pa.string())
+        filters = pa.array(
+            [text and text[:MAX_FILTER_LENGTH] for text in batch.column("filter").to_pylist()], type=pa.string()
+        )
         batch = batch.set_column(place, batch.schema.field(place), found)
         said = batch.schema.get_field_index("filter")
         yield from _simplify_batches(iter([batch.set_column(said, batch.schema.field(said), filters)]))
@@ -188,14 +190,14 @@ def _region_of(text: str | None) -> bytes | None:
 
     try:
         asked = parse(text or "")
-    except ContradaError:  # it was refused when the subscriptions were compiled, and is counted there
+    except ContradaError:  # refused and counted when the subscriptions were compiled
         return None
     values = (constraint.value for conjunction in asked for constraint in conjunction)
     return next((value.to_wkb() for value in values if isinstance(value, Region | Point)), None)
 
 
 def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str, list[int]]:
-    """Which drawn regions each chosen message matched, by the message's id as Spark writes it."""
+    """Return the drawn regions that each chosen message matched, by the message's id as text."""
     from pyspark.sql import functions as F
 
     rows: dict[str, list[int]] = {}
@@ -214,7 +216,8 @@ def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]
     nested = ("binary", "array", "map", "struct", "geometry", "geography", "variant")
     shown = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
     values = [
-        text_column(messages, name, VALUE).alias(f"value{number}") for number, name in enumerate(shown[:ATTRIBUTES])
+        text_column(messages, name, MAX_VALUE_LENGTH).alias(f"value{number}")
+        for number, name in enumerate(shown[:MAX_SHOWN_ATTRIBUTES])
     ]
     rows = messages.join(F.broadcast(chosen), messages["message_id"].eqNullSafe(chosen["_chosen"]))
     picked = rows.select(
@@ -224,13 +227,15 @@ def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]
         _wkb(messages, place),
         *values,
     )
-    limited = picked.orderBy("time", "name").limit(MESSAGES_WITH + MESSAGES_WITHOUT)
+    limited = picked.orderBy("time", "name").limit(MAX_MATCHED_MESSAGES + MAX_UNMATCHED_MESSAGES)
     found = limited.mapInArrow(_simplify_batches, limited.schema).orderBy("time", "name").collect()
     return tuple(
         DrawnMessage(
             str(row["name"]),
             tuple(
-                (name, row[f"value{number}"]) for number, name in enumerate(shown[:ATTRIBUTES]) if row[f"value{number}"]
+                (name, row[f"value{number}"])
+                for number, name in enumerate(shown[:MAX_SHOWN_ATTRIBUTES])
+                if row[f"value{number}"]
             ),
             row["wkb"],
             int(row["matches"]),

@@ -1,1 +1,1 @@
-"""What Parquet and Arrow files declare, checked before a C++ library reads them."""
+"""Check the sizes and types that Parquet and Arrow files declare, before a C++ library reads the files."""

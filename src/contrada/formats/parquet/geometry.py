@@ -1,4 +1,4 @@
-"""Geometry columns of Parquet files that have the types GEOMETRY and GEOGRAPHY of Parquet itself."""
+"""Geometry columns of Parquet files with Parquet's own types GEOMETRY and GEOGRAPHY."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs
 
 
 def parquet_schema(file: Any) -> Any:
-    """The Arrow schema of a `pyarrow.parquet.ParquetFile`; GEOMETRY columns are marked as GeoArrow with their CRS.
+    """Return the Arrow schema of a `ParquetFile`; GEOMETRY columns are marked as GeoArrow with their CRS.
 
-    PyArrow reads such a column as plain bytes. A column that the GeoParquet metadata describe is left to these.
+    PyArrow reads such a column as plain bytes. Columns in the GeoParquet metadata are left unchanged.
     """
     schema = file.schema_arrow
     described = geo_columns(schema.metadata or {})
@@ -34,7 +34,7 @@ def parquet_schema(file: Any) -> Any:
 
 
 def _system(name: str, text: str | None, metadata: dict[bytes, bytes]) -> Crs | None:
-    """The CRS of a column of type GEOMETRY: longitude and latitude if it names none, `srid:0` for none at all."""
+    """Return the CRS of a GEOMETRY column: longitude and latitude by default, None for `srid:0`."""
     form, _, what = (text or LONGITUDE_LATITUDE).partition(":")
     try:
         if form.lower() == "srid":

@@ -1,7 +1,7 @@
-"""How many bytes the messages of an Arrow file or stream become, found before anything is decompressed.
+"""Compute the decompressed size of the messages of an Arrow file or stream, without decompressing anything.
 
-A compressed buffer begins with its length when decompressed, in 8 bytes; Arrow allocates that and refuses a buffer that
-holds more. The metadata that say where buffers are is a FlatBuffer. This module reads the few fields that it needs.
+A compressed buffer begins with its decompressed length, in 8 bytes; Arrow allocates that size and refuses a buffer
+that holds more. The positions of buffers are in a FlatBuffer; this module reads the few fields that it needs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, BinaryIO
 
 from contrada.errors import FormatError
 
-_DICTIONARY, _BATCH = 2, 3  # of the union MessageHeader
-_TAIL = 10  # bytes: the length of the footer, and "ARROW1"
-_BLOCK = "<qi4xq"  # of a message: where it is, the length of its metadata, the length of its body
+_DICTIONARY, _BATCH = 2, 3  # values of the union MessageHeader
+_TAIL_BYTES = 10  # bytes: the length of the footer, and "ARROW1"
+_BLOCK_FORMAT = "<qi4xq"  # of a message: position, length of its metadata, length of its body
 _CONTINUATION = b"\xff\xff\xff\xff"
-ReadAt = Callable[[int, int], bytes]  # of a place and a length
+ReadAt = Callable[[int, int], bytes]  # arguments: position and length
 
 
 class Table:
-    """A table of a FlatBuffer; places outside of the buffer are a FormatError."""
+    """A table of a FlatBuffer; positions outside of the buffer are a FormatError."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -30,23 +30,23 @@ class Table:
 
     @classmethod
     def root(cls, data: bytes) -> Table:
-        """The outermost table of a buffer."""
+        """Return the outermost table of a buffer."""
         first = cls.__new__(cls)
         first._data = data
         return cls(data, first._number("<I", 0))
 
     def number(self, field: int, kind: str) -> int:
-        """A field of this format of `struct`, 0 where it is left out."""
+        """Return a field of the `struct` format `kind`, 0 if it is absent."""
         at = self._place(field)
         return self._number(kind, at) if at else 0
 
     def table(self, field: int) -> Table | None:
-        """A field that is a table."""
+        """Return a field that is a table."""
         at = self._place(field)
         return Table(self._data, at + self._number("<I", at)) if at else None
 
     def structs(self, field: int, kind: str) -> Iterator[tuple[int, ...]]:
-        """A field that is a vector of structs of this format."""
+        """Return a field that is a vector of structs of the format `kind`."""
         at = self._place(field)
         if not at:
             return
@@ -71,7 +71,7 @@ class Table:
 
 
 def ipc_stream_bytes(stream: BinaryIO) -> int:
-    """Return how many bytes all messages of an Arrow stream become; a damaged message ends it, as it ends reading.
+    """Return the decompressed size of all messages of an Arrow stream, up to the first damaged one.
 
     >>> import pyarrow as pa
     >>> sink, table = io.BytesIO(), pa.table({"a": [7] * 1000})
@@ -87,13 +87,13 @@ def ipc_stream_bytes(stream: BinaryIO) -> int:
     while True:
         try:
             message = reader.read_next_message()
-        except Exception:  # of many kinds; the reader of batches stops here too, and says why
+        except Exception:  # many types; the reader of batches stops here, too, and reports the error
             return total
         total += _message_bytes(message.metadata.to_pybytes(), _reading(message.body))
 
 
 def _reading(body: Any) -> ReadAt:
-    """Read from the body of a message that is in memory."""
+    """Return a function that reads from the body of a message in memory."""
     import pyarrow as pa
 
     whole = pa.py_buffer(b"") if body is None else body
@@ -101,7 +101,7 @@ def _reading(body: Any) -> ReadAt:
 
 
 def ipc_file_bytes(stream: BinaryIO) -> int:
-    """Return how many bytes all messages become that the footer of an Arrow file lists.
+    """Return the decompressed size of all messages that the footer of an Arrow file lists.
 
     >>> import pyarrow as pa
     >>> sink, table = io.BytesIO(), pa.table({"a": [7] * 1000})
@@ -112,13 +112,15 @@ def ipc_file_bytes(stream: BinaryIO) -> int:
     """
     size = stream.seek(0, io.SEEK_END)
     read = _reading_from(stream)
-    length = int.from_bytes(read(max(0, size - _TAIL), 4), "little", signed=True)
-    if not 0 < length <= size - _TAIL:
+    length = int.from_bytes(read(max(0, size - _TAIL_BYTES), 4), "little", signed=True)
+    if not 0 < length <= size - _TAIL_BYTES:
         raise FormatError(f"the Arrow file is damaged: its footer has {length} bytes")
-    footer = Table.root(read(size - _TAIL - length, length))
-    blocks = [block for field in (2, 3) for block in footer.structs(field, _BLOCK)]  # dictionaries and record batches
+    footer = Table.root(read(size - _TAIL_BYTES - length, length))
+    blocks = [
+        block for field in (2, 3) for block in footer.structs(field, _BLOCK_FORMAT)
+    ]  # dictionaries and record batches
     listed = sum(metadata for _, metadata, _ in blocks)
-    if listed > size:  # one message that is listed often could take hours
+    if listed > size:  # a message that is listed many times could take hours
         raise FormatError(f"the Arrow file is damaged: its footer lists {listed:,} bytes of metadata in {size:,} bytes")
     return sum(_block_bytes(read, *block) for block in blocks)
 
@@ -134,14 +136,14 @@ def _reading_from(stream: BinaryIO) -> ReadAt:
 
 
 def _block_bytes(read: ReadAt, at: int, length: int, body: int) -> int:
-    """How many bytes the message at a place of a file becomes."""
+    """Return the decompressed size of the message at a position of a file."""
     head = read(at, length)
     start = 8 if head[:4] == _CONTINUATION else 4
     return _message_bytes(head[start:], lambda place, count: read(at + length + place, count), body)
 
 
 def _message_bytes(metadata: bytes, read: ReadAt, body: int = 0) -> int:
-    """How many bytes the buffers of a message become; those that are not compressed count as they are."""
+    """Return the decompressed size of the buffers of a message; uncompressed buffers count as they are."""
     message = Table.root(metadata)
     kind, batch = message.number(1, "<B"), message.table(2)
     if batch is not None and kind == _DICTIONARY:

@@ -1,8 +1,8 @@
-"""The sizes of Parquet pages, read from the pages themselves.
+"""Compute the decoded sizes of Parquet columns from the headers of their pages.
 
-The footer of a Parquet file says how large its columns become, and nothing checks that it is right: Arrow allocates
-the size that the header of each page declares. This module walks these headers without decompressing anything. As in
-Arrow's reader, a column ends with its last value or its last byte.
+The footer of a Parquet file states sizes of columns, but nothing checks them: Arrow allocates the size that each page
+header declares. This module walks these headers without decompressing anything. As in Arrow's reader, a column ends
+with its last value or its last byte.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, BinaryIO, NamedTuple
 from contrada.errors import FormatError
 from contrada.formats.parquet.thrift import INT32, INT64, LIST, STRUCT, Fields, read_struct
 
-_WINDOW, _MOST_HEADER = 512, 1 << 24  # bytes read for a header at first, and at most, as in Arrow
-_DATA_PAGES, _DICTIONARY_PAGE = {0: 5, 3: 8}, 2  # types of pages; of data pages, the field that describes them
+_FIRST_HEADER_BYTES, _MAX_HEADER_BYTES = 512, 1 << 24  # bytes read for a header at first, and at most, as in Arrow
+_DATA_PAGES, _DICTIONARY_PAGE = {0: 5, 3: 8}, 2  # page types; for data pages, the field that describes them
 _PREFIXED, _DELTAS = 7, (5, 6, 7)  # DELTA_BYTE_ARRAY; encodings that decode a whole page at once
-_DELTA_BYTES, _ENTRY_BYTES = 8, 16  # that Arrow allocates for each value of such a page, and of a dictionary
-_TAIL = 8  # bytes: the length of the footer, and "PAR1"
+_DELTA_BYTES, _ENTRY_BYTES = 8, 16  # allocated by Arrow per value of such a page, and per dictionary entry
+_TAIL_BYTES = 8  # bytes: the length of the footer, and "PAR1"
 
 
 class Chunk(NamedTuple):
-    """A column in one row group, as the footer describes it: its place among the columns, its values and its bytes."""
+    """A column in one row group, from the footer: its place among the columns, number of values, start and size."""
 
     place: int
     values: int
@@ -31,22 +31,22 @@ class Chunk(NamedTuple):
 
 
 class RowGroup(NamedTuple):
-    """A row group, as the footer describes it."""
+    """A row group, from the footer."""
 
     rows: int
     chunks: list[Chunk]
 
 
 def row_groups(stream: BinaryIO, size: int, span: tuple[int, int] | None = None) -> Iterator[RowGroup]:
-    """Row groups of a Parquet file of `size` bytes, or those that hold rows of `span`: first and stop.
+    """Yield the row groups of a Parquet file of `size` bytes, or those with rows of `span` (first, stop).
 
-    The footer is read here: pyarrow ends the process when it is asked for the metadata of a damaged column.
+    The footer is parsed here: pyarrow crashes when asked for the metadata of a damaged column.
     """
-    stream.seek(max(0, size - _TAIL))
+    stream.seek(max(0, size - _TAIL_BYTES))
     length = int.from_bytes(stream.read(4), "little")
-    if length > size - _TAIL:
+    if length > size - _TAIL_BYTES:
         raise FormatError(f"the Parquet footer has {length} bytes, in a file of {size}")
-    stream.seek(size - _TAIL - length)
+    stream.seek(size - _TAIL_BYTES - length)
     footer: Fields = {}
     try:
         read_struct(stream.read(length), 0, footer)
@@ -79,17 +79,17 @@ def _number(fields: Any, field: int, kind: int) -> int:
 
 @dataclass
 class ColumnPages:
-    """The pages of one column in one row group: all of them, and the largest whose values may share bytes."""
+    """Sizes of the pages of one column in one row group, in bytes."""
 
-    bytes: int = 0  # of memory that decoding takes, beside the values
-    dictionary: int = 0  # bytes in the dictionary, an upper bound for the length of a value
-    prefixed: int = 0  # bytes in the largest page whose values share prefixes
+    bytes: int = 0  # memory for decoding, besides the values
+    dictionary: int = 0  # size of the dictionary, an upper bound for the length of a value
+    prefixed: int = 0  # size of the largest page whose values share prefixes
 
 
 def column_pages(stream: BinaryIO, chunk: Chunk, check: Callable[[int], None]) -> ColumnPages:
-    """Walk the pages of a column chunk; `check` sees the bytes of every page before the next.
+    """Walk the pages of a column chunk; `check` is called with the size of every page before the next.
 
-    Raises FormatError for a header that cannot be read. Takes about 20 microseconds a page.
+    Raises FormatError for a header that cannot be read. Takes about 20 microseconds per page.
     """
     found = ColumnPages()
     seen, at, end = 0, chunk.start, chunk.start + chunk.bytes
@@ -110,7 +110,7 @@ def column_pages(stream: BinaryIO, chunk: Chunk, check: Callable[[int], None]) -
 
 
 def _note(found: ColumnPages, header: Fields, size: int) -> int:
-    """Note dictionaries and prefixes of a page; return the bytes that decoding it takes."""
+    """Record dictionary and prefix sizes of a page; return the bytes that decoding it takes."""
     dictionary, plain, newer = (header.get((number, STRUCT), {}) for number in (7, 5, 8))
     if header.get((1, INT32)) == _DICTIONARY_PAGE:
         found.dictionary = max(found.dictionary, size)
@@ -124,13 +124,13 @@ def _note(found: ColumnPages, header: Fields, size: int) -> int:
 
 
 def _values(about: Fields) -> int:
-    """How many values the header of one kind of pages declares."""
+    """Return the number of values that a page header declares."""
     return max(0, int(about.get((1, INT32), 0)))
 
 
 def _header_at(stream: BinaryIO, at: int, most: int) -> tuple[Fields, int]:
-    """The fields of the page header at a place and its length; none where the file or the column ends."""
-    window = _WINDOW
+    """Return the fields and length of the page header at a position; empty at the end of the file or column."""
+    window = _FIRST_HEADER_BYTES
     while True:
         stream.seek(at)
         data = stream.read(min(window, most))
@@ -140,6 +140,6 @@ def _header_at(stream: BinaryIO, at: int, most: int) -> tuple[Fields, int]:
             fields: Fields = {}
             return fields, read_struct(data, 0, fields)
         except IndexError:
-            if window > min(most, _MOST_HEADER) or len(data) < min(window, most):
+            if window > min(most, _MAX_HEADER_BYTES) or len(data) < min(window, most):
                 raise FormatError(f"the header of the Parquet page at byte {at} has no end") from None
             window *= 8

@@ -1,7 +1,7 @@
-"""Structs in Thrift's compact protocol, as Parquet writes them: a value by the number and the type of its field.
+"""Read structs in Thrift's compact protocol, as Parquet writes them, into dicts by field number and type.
 
-Reading follows the C++ library that Arrow reads with, so that both find the same numbers in hostile bytes: a field of
-an unexpected type has another entry, of a repeated field the last one counts, and numbers are cut to their bits.
+Reading follows the C++ library in Arrow, so that both find the same numbers in hostile bytes: a field of an
+unexpected type has another entry, the last of repeated fields counts, and numbers are truncated to their bits.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 from contrada.errors import FormatError
 
 TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-MOST_DEPTH = 16  # of structs, lists and maps; Parquet's own take 8
+MAX_DEPTH = 16  # nested structs, lists and maps; Parquet's own take 8
 _BITS = {INT16: 16, INT32: 32, INT64: 64}
 
-Fields = dict[tuple[int, int], Any]  # number and type of a field: an int, bytes, a list or Fields; the rest is None
+Fields = dict[tuple[int, int], Any]  # by field number and type: an int, bytes, a list or Fields; else None
 
 
-def read_struct(data: bytes, at: int, fields: Fields, depth: int = MOST_DEPTH) -> int:
-    """Read the struct at a place into `fields` and return where it ends; IndexError if the data end before.
+def read_struct(data: bytes, at: int, fields: Fields, depth: int = MAX_DEPTH) -> int:
+    """Read the struct at `at` into `fields` and return its end; IndexError if the data end before it.
 
     >>> fields = {}
     >>> read_struct(bytes([0x15, 6, 0x1C, 0x25, 1, 0, 0]), 0, fields), fields
@@ -37,13 +37,13 @@ def read_struct(data: bytes, at: int, fields: Fields, depth: int = MOST_DEPTH) -
         number = _cut(number, 16)
         if kind == STRUCT:
             at = read_struct(data, at, fields.setdefault((number, kind), {}), depth - 1)
-        elif kind > FALSE:  # booleans have their value in the type
+        elif kind > FALSE:  # the type of a boolean is its value
             fields[number, kind], at = _read(data, at, kind, depth - 1)
     return at + 1
 
 
 def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    """A value and where it ends."""
+    """Return a value and its end."""
     if kind in _BITS:
         return _signed(data, at, kind)
     if kind == BINARY:
@@ -67,10 +67,10 @@ def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
 
 
 def _read_all(data: bytes, at: int, count: int, kinds: tuple[int, ...], depth: int) -> tuple[list[Any], int]:
-    """The elements of a list, or the keys and values of a map, and where they end."""
+    """Return the elements of a list, or the keys and values of a map, and their end."""
     if depth <= 0:
         raise FormatError("Parquet metadata are nested too deeply")
-    if count > len(data):  # an element takes a byte at least
+    if count > len(data):  # an element takes at least one byte
         raise IndexError(count)
     found = []
     for _ in range(count):
@@ -81,14 +81,14 @@ def _read_all(data: bytes, at: int, count: int, kinds: tuple[int, ...], depth: i
 
 
 def _inside(data: bytes, at: int) -> int:
-    """Return `at` if it is no further than the end of the data."""
+    """Return `at`; raise IndexError if it lies beyond the end of the data."""
     if at > len(data):
         raise IndexError(at)
     return at
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Return a number of seven bits per byte, and its end."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -102,12 +102,12 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _signed(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """A number whose lowest bit is its sign, and where it ends."""
+    """Return a number whose lowest bit is its sign, and its end."""
     value, at = _varint(data, at)
     value &= (1 << (64 if kind == INT64 else 32)) - 1
     return _cut((value >> 1) ^ -(value & 1), _BITS[kind]), at
 
 
 def _cut(number: int, bits: int) -> int:
-    """The number in so many bits, as C++ has it."""
+    """Truncate a number to `bits` bits, as C++ does."""
     return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

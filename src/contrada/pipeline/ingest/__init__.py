@@ -1,1 +1,1 @@
-"""Files and tables into rows of valid geometry and a quarantine."""
+"""Ingest: read files and tables, keep rows with valid geometry, and put the others into a quarantine."""

@@ -1,4 +1,4 @@
-"""What ingest writes: a directory of rows, quarantine, and a page about both."""
+"""Datasets: the directories that `ingest` writes, with rows, a quarantine, and `dataset.json` about both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.ingest.ingesting import IngestCounts, Ingested
 
 VERSION = 1
-PAGE = "dataset.json"
+DATASET_FILE = "dataset.json"
 FIELDS: dict[str, manifests.Check] = {
     "version": manifests.count,
     "crs": manifests.optional_text,
@@ -34,7 +34,7 @@ FIELDS: dict[str, manifests.Check] = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """A directory that `Ingested.write` made: `rows` with `geometry` as WKB in `crs`, `quarantine`, and the rest.
+    """A directory that `Ingested.write` made: `rows` (with `geometry` as WKB in `crs`), `quarantine` and counts.
 
     The files of `rows` are GeoParquet.
     """
@@ -47,12 +47,12 @@ class Dataset:
     attribution: dict[str, str]
 
     def counts(self) -> IngestCounts:
-        """How many rows were read, kept, quarantined and repaired."""
+        """Return how many rows were read, kept, quarantined and repaired."""
         return self.numbers
 
 
 def write_dataset(ingested: Ingested, path: str) -> None:
-    """Write rows and quarantine, and the page last: a directory without it is not whole."""
+    """Write rows and quarantine, then `dataset.json`: a directory without that file is incomplete."""
     path = _absolute(path)
     filesystem, place = _filesystem(path)
     if _is_taken(filesystem, place):
@@ -67,19 +67,19 @@ def write_dataset(ingested: Ingested, path: str) -> None:
         "files": list(ingested.about.files),
         "attribution": ingested.about.attribution,
     }
-    with filesystem.open_output_stream(f"{place}/{PAGE}") as stream:
+    with filesystem.open_output_stream(f"{place}/{DATASET_FILE}") as stream:
         stream.write(json.dumps(page, indent=2, ensure_ascii=False).encode())
 
 
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
-    """The dataset in a directory; one that is not whole is a FormatError."""
+    """Read the dataset in a directory; an incomplete one is a FormatError."""
     require_spark()
     from contrada.pipeline.ingest.ingesting import IngestCounts
 
     place = _absolute(os.fspath(path))
     try:
         filesystem, inner = _filesystem(place)
-        with filesystem.open_input_stream(f"{inner}/{PAGE}") as stream:
+        with filesystem.open_input_stream(f"{inner}/{DATASET_FILE}") as stream:
             page = manifests.fields(manifests.parsed(stream.read()), FIELDS)
         about = Crs.of(page["crs"]), IngestCounts(**page["counts"]), page["files"], page["attribution"]
     except (OSError, TypeError, TableError, CrsError) as error:
@@ -98,7 +98,7 @@ def _filesystem(path: str) -> tuple[Any, str]:
 
 
 def _absolute(path: str) -> str:
-    """A path that means the same to Java, which has a working directory of its own; a URI as it is."""
+    """Make a path absolute, since Java has its own working directory; a URI is returned as it is."""
     return path if "://" in path else os.path.abspath(path)
 
 

@@ -1,4 +1,4 @@
-"""DataFrames and tables as a source of ingest: Spark's GEOMETRY columns, or WKB."""
+"""Ingest from DataFrames and tables, whose geometry is a Spark GEOMETRY column or WKB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) -> Ingested:
-    """The rows of a DataFrame; rows of a GEOMETRY(ANY) column are read by their SRIDs."""
+    """Ingest the rows of a DataFrame; rows of a GEOMETRY(ANY) column are grouped by SRID."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -41,7 +41,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     for (_, part), (_, crs) in zip(parts, places, strict=True):
         values = (F.st_asbinary(column) if is_own else column).alias(geometry)
         chosen = part.select(*map(quoted, others), values, FILE, ROW)
-        sift = sifting(geometry, crs, names, wanted)  # rows of WKB may name another, which is then theirs
+        sift = sifting(geometry, crs, names, wanted)  # a row of WKB with its own SRID keeps that CRS
         made = mapped(chosen, sift, wanted)
         outcome = made if outcome is None else outcome.union(made)
     assert outcome is not None
@@ -58,7 +58,7 @@ def _plain(schema: Any) -> bytes:
 
 
 def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
-    """The column that holds geometry, and whether it is of Spark's own type."""
+    """Return the geometry column, and whether it has Spark's GEOMETRY type."""
     import pyarrow as pa
 
     own = [field.name for field in frame.schema if field.dataType.typeName() == "geometry"]
@@ -74,7 +74,7 @@ def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
 
 
 def _placed(frame: DataFrame, name: str) -> DataFrame:
-    """The rows with where they stood: file and row if they are from files, else the name and a running number."""
+    """Add file and row number to each row; rows that do not come from files get `name` and a running number."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
@@ -82,14 +82,14 @@ def _placed(frame: DataFrame, name: str) -> DataFrame:
         raise FormatError(f"columns may not be called {FILE} or {ROW}")
     try:
         placed = frame.select("*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW))
-        _ = placed.schema  # asks whether there is such metadata
+        _ = placed.schema  # raises if the source has no such metadata
     except PySparkException:
         placed = frame.select("*", F.lit(name).alias(FILE), F.monotonically_increasing_id().alias(ROW))
     return placed
 
 
 def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[Crs | None, DataFrame]]:
-    """The rows of a GEOMETRY column by their CRS; those without geometry are with the first."""
+    """Split the rows of a GEOMETRY column by CRS; rows without geometry go to the first part."""
     from pyspark.sql import functions as F
 
     if kind.simpleString() != "geometry(any)":
@@ -107,7 +107,7 @@ def _crs_of(srid: int) -> Crs | None:
 
 
 def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
-    """The CRS of a column of WKB: what the column names, or else the SRID of its first value."""
+    """Return the CRS of a WKB column: the one in the column's metadata, else the SRID of its first value."""
     from pyspark.sql import functions as F
 
     from contrada.geometry.named import wkb_srids

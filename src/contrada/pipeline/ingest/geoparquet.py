@@ -1,4 +1,4 @@
-"""Rows with geometry written as GeoParquet by Spark's tasks: every file names its CRS, to GIS tools and to Spark."""
+"""Write rows with geometry as GeoParquet in Spark tasks; every file names its CRS for GIS tools and for Spark."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VERSION = "1.1.0"
-GROUP_ROWS, GROUP_BYTES = 1 << 17, 1 << 26  # in a row group, about
+GROUP_ROWS, GROUP_BYTES = 1 << 17, 1 << 26  # approximate size of a row group
 SPARK_SCHEMA, SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
 WKB_TYPES = {1: "Point", 3: "Polygon", 6: "MultiPolygon"}
-WRITTEN = "name string, rows bigint"
+WRITTEN_SCHEMA = "name string, rows bigint"
 
 
 def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None) -> None:
-    """Write a frame with a column of WKB to a new directory of GeoParquet files, as many as it has partitions.
+    """Write a frame with a WKB column to a new directory of GeoParquet files, one per partition.
 
-    A file gets its name when all are written: those of tasks that were repeated keep names that readers skip.
+    Files are renamed when all are written: files of repeated tasks keep names with a dot, which readers skip.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -34,9 +34,9 @@ def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None
     frame = with_crs(frame, geometry, crs)
     about = {SPARK_SCHEMA: frame.schema.json(), SPARK_VERSION: frame.sparkSession.version}
     write = partial(write_part, path=path, geometry=geometry, crs=crs, about=about)
-    parts = [row["name"] for row in frame.mapInArrow(write, WRITTEN).collect()]
+    parts = [row["name"] for row in frame.mapInArrow(write, WRITTEN_SCHEMA).collect()]
     store, place = _store(path)
-    if not parts:  # nobody could tell the columns of no files
+    if not parts:  # write one empty file, so that readers can see the columns
         schema = to_arrow_schema(frame.schema)
         made = write_part(iter(schema.empty_table().to_batches()), path, geometry, crs, about, schema)
         parts = [name for batch in made for name in batch.column(0).to_pylist()]
@@ -55,7 +55,7 @@ def _store(path: str) -> tuple[Any, str]:
 def write_part(
     batches: Iterator[Any], path: str, geometry: str, crs: Crs | None, about: dict[str, str], schema: Any = None
 ) -> Iterator[Any]:
-    """Write batches to a file with a dot before its name; gives a row with the name, and none for no batches."""
+    """Write batches to a file whose name starts with a dot; yield one row with its name, or none without batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -65,7 +65,8 @@ def write_part(
     for table in _groups(batches, schema):
         if writer is None:
             store.create_dir(place)
-            # PyArrow would read the metadata of a schema of its own in place of those that are added at the end.
+            # With its own schema stored, PyArrow would read that schema's metadata instead of the metadata added at the
+            # end.
             writer = pq.ParquetWriter(f"{place}/.{name}", table.schema, filesystem=store, store_schema=False)
         writer.write_table(table)
         rows += table.num_rows
@@ -78,7 +79,7 @@ def write_part(
 
 
 def _groups(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
-    """Batches put together to row groups; a schema alone gives an empty one."""
+    """Group batches into tables of row-group size; no batches and a `schema` give one empty table."""
     import pyarrow as pa
 
     held: list[Any] = []
@@ -92,7 +93,7 @@ def _groups(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
 
 
 def geo_metadata(geometry: str, crs: Crs | None, kinds: set[str]) -> dict[str, Any]:
-    """What GeoParquet says of a column of WKB; no CRS means that it is unknown.
+    """Return the GeoParquet metadata of a WKB column; `crs` None means unknown.
 
     >>> geo_metadata("geometry", None, {"Point"})["columns"]
     {'geometry': {'encoding': 'WKB', 'geometry_types': ['Point'], 'crs': None}}
@@ -106,7 +107,7 @@ def geo_metadata(geometry: str, crs: Crs | None, kinds: set[str]) -> dict[str, A
 
 
 def wkb_types(column: Any) -> set[str]:
-    """The kinds of geometry in a column of WKB as contrada writes it: little-endian, in two dimensions."""
+    """Return the geometry types in a column of WKB written by contrada: little-endian and two-dimensional."""
     from contrada.geometry.sources import arrow_buffers
 
     data, positions, missing = arrow_buffers(column)

@@ -1,4 +1,4 @@
-"""Files and tables into rows with valid geometry, and a quarantine for the rest."""
+"""`ingest`: read files and tables into rows with valid geometry, and a quarantine of the other rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Path = str | os.PathLike[str]
-MOST_TASKS = 10_000
-MOST_REASONS = 1000
+MAX_TASKS = 10_000
+MAX_REASONS = 1000
 
 
 class IngestCounts(NamedTuple):
-    """How many rows there were and what became of them: read = kept + quarantined; repaired ones are kept."""
+    """Numbers of rows: read = kept + quarantined; repaired rows are among those kept."""
 
     read: int
     kept: int
@@ -33,7 +33,7 @@ class IngestCounts(NamedTuple):
 
 
 class About(NamedTuple):
-    """What is known of a source before it is read: the CRS of the rows, files, rows to come, and whose data it is."""
+    """Facts about a source before it is read: CRS of the rows, files, expected rows, attribution by file."""
 
     crs: Crs | None
     files: tuple[str, ...]
@@ -42,10 +42,10 @@ class About(NamedTuple):
 
 
 class Ingested:
-    """Rows of files and tables: the good ones, the bad ones, and how many.
+    """The result of `ingest`: good rows, quarantined rows, and counts.
 
-    Nothing is read before an action. Whoever asks for more than the rows (the quarantine, counts, files) has the source
-    read once: what came of it is then kept, until `unpersist`, and rows come from it too.
+    Nothing is read before an action. The first access to the quarantine, the counts or `write` reads the source once
+    and persists the outcome until `unpersist`; `rows` then comes from it too.
     """
 
     def __init__(self, outcome: DataFrame, about: About) -> None:
@@ -56,12 +56,12 @@ class Ingested:
 
     @property
     def crs(self) -> Crs | None:
-        """The coordinate reference system of all geometry, if known."""
+        """Return the coordinate reference system of all geometry, or None if unknown."""
         return self.about.crs
 
     @property
     def rows(self) -> DataFrame:
-        """The good rows: all columns, and `geometry`, the WKB of a valid region or a point, which names its CRS."""
+        """Return the good rows: all columns, and `geometry`, the WKB of a valid region or a point, with its CRS."""
         from pyspark.sql import functions as F
 
         good = self._outcome.where(F.col(REASON).isNull())
@@ -69,14 +69,14 @@ class Ingested:
 
     @property
     def quarantine(self) -> DataFrame:
-        """The bad rows: `file`, `row` (feature, row or line; null for a whole file), `reason`, `raw`."""
+        """Return the bad rows: `file`, `row` (feature, row or line; null for a whole file), `reason`, `raw`."""
         from pyspark.sql import functions as F
 
         bad = self._kept().where(F.col(REASON).isNotNull())
         return bad.select(*(F.col(name).alias(name.strip("_")) for name in (FILE, ROW, REASON, RAW)))
 
     def counts(self) -> IngestCounts:
-        """How many rows were read, kept, quarantined and repaired."""
+        """Return how many rows were read, kept, quarantined and repaired."""
         from pyspark.sql import functions as F
 
         if self._counts is not None:
@@ -90,27 +90,27 @@ class Ingested:
         return self._counts
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Why rows are in quarantine, without the places, and how many for each reason; the most frequent first."""
+        """Return the reasons for quarantine, without coordinates, and their numbers of rows, most frequent first."""
         from pyspark.sql import functions as F
 
         reason = F.regexp_replace("reason", r"(?s) near \(.*|\n.*", "")
         counted = self.quarantine.groupBy(reason.alias("why")).count().orderBy(F.desc("count"), "why")
-        return [(row[0], row[1]) for row in counted.limit(MOST_REASONS).collect()]
+        return [(row[0], row[1]) for row in counted.limit(MAX_REASONS).collect()]
 
     def write(self, path: Path) -> None:
-        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; `read_dataset` reads them."""
+        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; see `read_dataset`."""
         from contrada.pipeline.ingest.dataset import write_dataset
 
         self._kept()
         write_dataset(self, os.fspath(path))
 
     def unpersist(self) -> None:
-        """Forget what was read; the next action would read again."""
+        """Drop the persisted outcome; the next action reads the source again."""
         self._outcome.unpersist()
         self._is_kept = False
 
     def _kept(self) -> DataFrame:
-        """What became of all rows, kept from the first action on."""
+        """Return the outcome of all rows, persisted from the first action on."""
         if not self._is_kept:
             self._outcome.persist()
             self._is_kept = True
@@ -127,11 +127,11 @@ def ingest(
     crs: Any = None,
     layer: str | None = None,
 ) -> Ingested:
-    """Read a file, several, a directory with all below it, a table by its name, or a DataFrame.
+    """Ingest a file, several files, a directory with all below it, a table by name, or a DataFrame.
 
-    Files are looked at first, in Spark tasks, for columns and CRS; they are read by the first action on what comes
-    back. `to_crs`, `buffer` and `crs` are those of `Spatial`; `repair` mends regions that can be mended; `layer`
-    names the one layer to read of files that have several.
+    Spark tasks first look up columns and CRS of the files; the first action on the result reads them. `to_crs`,
+    `buffer` and `crs` are those of `Spatial`; `repair` mends invalid regions where possible; `layer` selects one layer
+    of files that have several.
     """
     require_spark()
     spatial = Spatial(crs, to_crs, buffer)
@@ -148,7 +148,7 @@ def _paths(source: Any) -> list[Path]:
 
 
 def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
-    """A source that is no file: its name, and the DataFrame."""
+    """Return name and DataFrame of a source that is not a file, else None."""
     if hasattr(source, "mapInArrow"):
         return "DataFrame", source
     if not isinstance(source, str) or os.path.exists(source) or os.sep in source:
@@ -162,12 +162,12 @@ def _ingest_files(
     files = files_of(sources)
     found = planning.resolved(survey(spark, files, layer), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
-    spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # refuses a buffer in degrees
+    spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # raises for a buffer in degrees
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.schema_names(item.schema, spelled)) for item in found if item.error is None]
     wanted = IngestOptions(planning.united(schemas), spatial, repair)
     pieces = planning.pieces(found, target, spelled)
-    tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MOST_TASKS))
+    tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MAX_TASKS))
     outcome = mapped(tasks, reading(pieces, wanted), wanted)
     credits = {item.file: item.credit for item in found if item.credit is not None}
     rows = sum(item.rows for item in found if item.error is None)
@@ -176,7 +176,7 @@ def _ingest_files(
 
 
 def mapped(frame: DataFrame, task: Task, wanted: IngestOptions) -> DataFrame:
-    """What a task makes of a DataFrame."""
+    """Run `task` on a DataFrame in Spark's Python workers."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return frame.mapInArrow(task, from_arrow_schema(wanted.outcome()))

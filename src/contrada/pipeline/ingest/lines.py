@@ -1,4 +1,4 @@
-"""Newline JSON by ranges of bytes, so that several tasks read one file; lines keep their numbers."""
+"""Read newline JSON by ranges of bytes, so that several tasks can share a file and still number its lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 
 class LineRange:
-    """The lines of a file that begin within a range of its bytes, as a stream that `lines` of the core reads.
+    """The lines that begin within a byte range of a file, as a stream for `formats.records.lines`.
 
     >>> import io
     >>> part = LineRange(io.BytesIO(b"one\\ntwo\\nthree"), 1, 9)
@@ -16,15 +16,15 @@ class LineRange:
 
     def __init__(self, file: BinaryIO, start: int, stop: int) -> None:
         self._file, self._stop = file, stop
-        self.count = 0  # lines so far, empty ones too
-        if start > 0:  # the line that runs into the range belongs to the one before
+        self.count = 0  # lines so far, including empty ones
+        if start > 0:  # the line that crosses `start` belongs to the previous range
             file.seek(start - 1)
             file.readline()
         self._next = file.tell()
         self._is_new = True
 
     def readline(self, limit: int = -1) -> bytes:
-        """The next line, or so many bytes of it; nothing at the end."""
+        """Return the next line, at most `limit` bytes of it; b"" at the end."""
         if self._is_new and self._next >= self._stop:
             return b""
         line = self._file.readline(limit)

@@ -1,4 +1,4 @@
-"""From what a survey found to what is read: one CRS, one set of columns, pieces for tasks."""
+"""Plan how surveyed files are read: one CRS, one set of columns, pieces for the tasks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contrada.pipeline.ingest.sources import JSON_FORMATS
 from contrada.pipeline.ingest.splits import Piece, pieces_of
 from contrada.pipeline.ingest.survey import Surveyed
 
-SHOWN = 3  # files of each CRS in an error
+MAX_SHOWN_FILES = 3  # files per CRS in an error message
 
 
 def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
-    """Return the columns with the CRS of each: the one it names, or the one `spatial` gives its format."""
+    """Set the CRS of every surveyed part: the one the file names, else the default of `spatial` for its format."""
     named: dict[tuple[str, str | None], Crs] = {}
-    for item in found:  # ranges of one file have one CRS
+    for item in found:  # ranges of one file share its CRS
         if (crs := Crs.of(item.crs)) is not None:
             named.setdefault((item.path, item.layer), crs)
     made = []
@@ -31,7 +31,7 @@ def resolved(found: Sequence[Surveyed], spatial: Spatial) -> list[Surveyed]:
 
 
 def one_crs(places: Iterable[tuple[str, Any]], to_crs: Any) -> Crs | None:
-    """The CRS that all rows come out in, from files and theirs; raises a CrsError that names files if there is none.
+    """Return the one CRS of all output rows, given (file, CRS) pairs; raise CrsError with file names if they differ.
 
     >>> one_crs([("a.gpkg", "EPSG:3857"), ("b.wkb", None)], None)
     'EPSG:3857'
@@ -54,15 +54,15 @@ def one_crs(places: Iterable[tuple[str, Any]], to_crs: Any) -> Crs | None:
 
 def _some(files: Sequence[str]) -> str:
     different = list(dict.fromkeys(files))
-    more = len(different) - SHOWN
-    return ", ".join(different[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(different) - MAX_SHOWN_FILES
+    return ", ".join(different[:MAX_SHOWN_FILES]) + (f" and {more} more" if more > 0 else "")
 
 
 def output_names(names: Iterable[str], spelled: dict[str, str]) -> dict[str, str]:
-    """The names that columns of one file come out with; `spelled` has those of the files before, and gains these.
+    """Return the output names of a file's columns; `spelled` holds the names of earlier files, and gains these.
 
-    Spark does not tell upper case from lower: names that differ in case alone are one column if they are from two
-    files, and the second gets a number if they are from one. So does a column that is called like the geometry.
+    Spark column names are case-insensitive: names that differ in case alone are one column if they come from two
+    files; within one file the second gets a number. So does a column with the name of the geometry column.
 
     >>> output_names(["name", "Name", "geometry"], {"name": "NAME"})
     {'name': 'NAME', 'Name': 'Name_2', 'geometry': 'geometry_2'}
@@ -84,14 +84,14 @@ def schema_names(schema: bytes, spelled: dict[str, str]) -> dict[str, str]:
 
 
 def schema_in(schema: bytes) -> Any:
-    """A schema that was serialised."""
+    """Return a schema from its serialised form."""
     import pyarrow as pa
 
     return pa.ipc.read_schema(pa.py_buffer(schema))
 
 
 def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
-    """The columns of all files, by the names that they come out with."""
+    """Return the merged columns of all files, by output name, as a serialised schema."""
     import pyarrow as pa
 
     from contrada.formats.schema_merge import settled_type, united_schema
@@ -102,7 +102,7 @@ def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
 
 
 def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str]) -> list[Piece]:
-    """The pieces of all files; a file without a CRS is in the one of the others."""
+    """Return the pieces of all files; a file without a CRS is read in `crs`."""
     made: list[Piece] = []
     lines: dict[str, int] = {}
     for item in found:

@@ -1,4 +1,4 @@
-"""Batches of rows sifted in Spark tasks: good rows with valid geometry, bad ones with reasons, in one stream."""
+"""Sift batches of rows in Spark tasks: good rows with valid geometry and bad rows with reasons, in one stream."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 GEOMETRY = "geometry"
 FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__repaired"
 
-Task = Callable[[Iterable[Any]], Iterator[Any]]  # what mapInArrow takes
+Task = Callable[[Iterable[Any]], Iterator[Any]]  # the argument of mapInArrow
 
 
 class IngestOptions(NamedTuple):
-    """What comes out: the columns, serialised, and how geometry is treated."""
+    """The serialised schema of the output columns, and how geometry is treated."""
 
     schema: bytes
     spatial: Spatial
     repair: bool
 
     def columns(self) -> Any:
-        """The columns of the rows but the geometry."""
+        """Return the columns of the rows except the geometry."""
         import pyarrow as pa
 
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
     def outcome(self) -> Any:
-        """All columns that come out: those of the rows, and those that tell what became of each."""
+        """Return all output columns: those of the rows, the geometry, and the marks of bad and repaired rows."""
         import pyarrow as pa
 
         marks = [(GEOMETRY, pa.binary()), (FILE, pa.string()), (ROW, pa.int64()), (REASON, pa.string())]
@@ -41,7 +41,7 @@ class IngestOptions(NamedTuple):
 
 
 def reading(pieces: Sequence[Piece], wanted: IngestOptions) -> Task:
-    """The task that reads pieces by their numbers."""
+    """Return a task that reads pieces by their positions in `pieces`."""
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -53,7 +53,7 @@ def reading(pieces: Sequence[Piece], wanted: IngestOptions) -> Task:
 
 
 def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions) -> Task:
-    """The task that sifts rows that Spark has read; they have the columns FILE and ROW."""
+    """Return a task that sifts rows that Spark has read, which have the columns FILE and ROW."""
 
     def sift(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -70,7 +70,7 @@ def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Inges
 
 
 def path_of(uri: str) -> str:
-    """The path that Spark means; what is no file URI is as it was.
+    """Return the path in a file URI; anything else is returned as it is.
 
     >>> path_of("file:/data/a%20b+c.parquet"), path_of("s3://bucket/a.parquet")
     ('/data/a b+c.parquet', 's3://bucket/a.parquet')
@@ -80,7 +80,7 @@ def path_of(uri: str) -> str:
 
 
 def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
-    """The rows of a batch as record batches; if a row spoils the whole, it is found by halves and set aside alone."""
+    """Sift a batch into record batches; if it fails as a whole, it is halved until the bad rows are alone."""
     import pyarrow as pa
 
     if not len(batch.numbers):
@@ -115,14 +115,14 @@ def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
             for field in wanted.columns()
         ]
         schema = wanted.outcome()
-        marks = [pa.nulls(count, schema.field(name).type) for name in (FILE, ROW, REASON, RAW)]  # of bad rows alone
+        marks = [pa.nulls(count, schema.field(name).type) for name in (FILE, ROW, REASON, RAW)]  # null for good rows
         repaired = pa.array(np.isin(kept.rows, kept.repaired))
         yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
 
 
 def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
-    """A row of a batch as it is set aside."""
+    """Return a row of a batch as it goes into the quarantine."""
     import pyarrow as pa
 
     from contrada.formats.row_files import row_text
@@ -133,7 +133,7 @@ def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
 
 
 def quarantined(items: Sequence[Unread], wanted: IngestOptions) -> Iterator[Any]:
-    """Bad rows as a record batch: their columns are null, their text and the reason are kept."""
+    """Return bad rows as a record batch: file, row, reason and raw text, with null in all other columns."""
     import pyarrow as pa
 
     if not items:

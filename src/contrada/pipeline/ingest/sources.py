@@ -1,4 +1,4 @@
-"""The files of a source, their formats, and the texts beside them that say whose they are."""
+"""Find the files of a source, their formats, and licence or attribution texts beside them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contrada.errors import FormatError
-from contrada.formats.records import PEEKED, guess_format
+from contrada.formats.records import PEEK_BYTES, guess_format
 
 PARQUET, LINES, GIS = "parquet", "ndjson", "gis"
 SUFFIXES = {
@@ -18,14 +18,14 @@ SUFFIXES = {
 }  # fmt: skip
 JSON_SUFFIXES = (".json", ".geojson")
 JSON_FORMATS = ("json", "ndjson", "geojsonseq")
-# Parts of a Shapefile, and what people put beside data: read with it, or not data.
+# Skipped in directories: parts of a Shapefile, which are read with it, and other files that are not data.
 COMPANIONS = frozenset({
     ".shx", ".dbf", ".prj", ".cpg", ".qix", ".qpj", ".sbn", ".sbx", ".fbn", ".fbx", ".ain", ".aih", ".atx", ".ixs",
     ".mxs", ".idm", ".ind", ".crc", ".txt", ".md", ".html", ".pdf", ".rst", ".png", ".jpg", ".qml", ".sld", ".lyr",
     ".gpkg-wal", ".gpkg-shm",
 })  # fmt: skip
 NOTES = ("license", "licence", "attribution", "copyright", "copying")
-LONGEST_NOTE = 4000  # characters
+MAX_NOTE_LENGTH = 4000  # characters
 
 
 class File(NamedTuple):
@@ -37,7 +37,7 @@ class File(NamedTuple):
 
 
 def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[File]:
-    """The files of paths, of directories all that are in them and below, in the order of their names, each once."""
+    """List the files of `sources`, each once; a directory gives all files below it in the order of their names."""
     found: dict[str, File] = {}
     for source in sources:
         path = Path(os.fspath(source).removeprefix("file://"))
@@ -61,7 +61,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _is_beside(path: Path) -> bool:
-    """True for what lies beside data and is none."""
+    """Return True for a file that lies beside data and is not data."""
     name = path.name.lower()
     if path.is_dir():
         return False
@@ -80,19 +80,19 @@ def _file(path: Path) -> File:
     head = b""
     if path.is_file():
         with path.open("rb") as file:
-            head = file.read(PEEKED)
+            head = file.read(PEEK_BYTES)
     if suffix in JSON_SUFFIXES:
-        guessed = guess_format(head) if head.strip() else "json"  # what is empty is no JSON
+        guessed = guess_format(head) if head.strip() else "json"  # an empty file is invalid JSON
         return File(str(path), guessed if guessed in JSON_FORMATS else GIS, size)
     return File(str(path), PARQUET if head.startswith(b"PAR1") else GIS, size)
 
 
 def notes_of(files: Iterable[File]) -> dict[str, str]:
-    """The texts beside files that tell of license or attribution, by their paths."""
+    """Return the licence and attribution texts beside files, by path."""
     folders = dict.fromkeys(Path(file.path).parent for file in files)
     notes = {}
     for folder in folders:
         for path in sorted(folder.iterdir()):
             if path.is_file() and _is_note(path):
-                notes[str(path)] = path.read_text(errors="replace")[:LONGEST_NOTE]
+                notes[str(path)] = path.read_text(errors="replace")[:MAX_NOTE_LENGTH]
     return notes

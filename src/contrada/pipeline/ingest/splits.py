@@ -1,4 +1,4 @@
-"""Files read piece by piece in Spark tasks: each piece gives batches of rows, and what could not be read."""
+"""Split files into pieces and read them in Spark tasks as batches of rows, with an entry per unreadable part."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from contrada.pipeline.ingest.survey import Surveyed
 
 BY_ROWS = (GIS, PARQUET)
-BATCH = 1 << 15  # rows
-FEATURES = 50_000  # for one task
-PARQUET_ROWS = 1 << 17  # the same; a row group that several tasks share is read by each of them
-DOCUMENT_BYTES = 64 << 20  # of a JSON document for one task, roughly
+BATCH_ROWS = 1 << 15  # rows
+TASK_FEATURES = 50_000  # per task
+PARQUET_ROWS = 1 << 17  # per task; a row group that spans several tasks is read by each of them
+DOCUMENT_BYTES = 64 << 20  # of a JSON document per task, roughly
 
 
 class Piece(NamedTuple):
     """A part of a file that one task reads; `first` is the number of its first row, line or item.
 
-    `names` are the names that columns come out with, `schema` their types, serialised; a piece with an `error` cannot
+    `names` maps columns to their output names, `schema` holds their types, serialised; a piece with an `error` cannot
     be read at all.
     """
 
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
 
 class IngestRows(NamedTuple):
-    """Rows: where they stood, their columns, their geometry, and their texts if they are JSON."""
+    """A batch of rows: file and number of each, columns, geometry, and their JSON texts if they come from JSON."""
 
     files: Any
     numbers: Any
@@ -53,7 +53,7 @@ class IngestRows(NamedTuple):
     raws: list[str] | None = None
 
     def slice(self, start: int, stop: int) -> IngestRows:
-        """Some of the rows."""
+        """Return the rows from `start` to `stop`."""
         return IngestRows(
             self.files.slice(start, stop - start),
             self.numbers.slice(start, stop - start),
@@ -65,7 +65,7 @@ class IngestRows(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A row, a line or a whole file that cannot be read, the reason, and its text if there is one."""
+    """A row, a line or a whole file that cannot be read, with the reason and its text if there is one."""
 
     file: str
     number: int | None
@@ -74,7 +74,7 @@ class Unread(NamedTuple):
 
 
 def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str]) -> Iterator[Piece]:
-    """The pieces of what a survey found; `first` is the number of its first line, if it is a range of lines."""
+    """Split a surveyed part into pieces; `first` is the number of its first line if it is a range of lines."""
     whole = Piece(
         found.file, found.path, found.format, found.layer, found.start, found.stop, first, found.geometry, crs, names,
         found.schema, found.error,
@@ -82,15 +82,15 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
     if found.error is not None or found.format == LINES:
         yield whole
         return
-    step = PARQUET_ROWS if found.format == PARQUET else FEATURES
-    if found.format not in BY_ROWS:  # each task reads the whole document
+    step = PARQUET_ROWS if found.format == PARQUET else TASK_FEATURES
+    if found.format not in BY_ROWS:  # each task decodes the whole document
         step = -(-max(found.rows, 1) // max(1, -(-found.size // DOCUMENT_BYTES)))
     for start in range(0, found.rows, step):
         yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
 
 
 def read_piece(piece: Piece) -> Iterator[IngestRows | Unread]:
-    """The rows of a piece; from where it cannot be read on there is one Unread."""
+    """Read the rows of a piece; if reading fails, one Unread stands for the rest."""
     if piece.error is not None:
         yield Unread(piece.file, None, piece.error, None)
         return
@@ -106,7 +106,7 @@ def read_piece(piece: Piece) -> Iterator[IngestRows | Unread]:
 
 
 def _read_rows(piece: Piece) -> Iterator[IngestRows]:
-    """The rows of a range; fewer than there should be are an error."""
+    """Read the rows of a range; a file that ends early is a FormatError."""
     import numpy as np
     import pyarrow as pa
 
@@ -128,21 +128,21 @@ def _read_rows(piece: Piece) -> Iterator[IngestRows]:
 
 
 def _gis_batches(piece: Piece) -> Iterator[Any]:
-    """Record batches from the first feature of a piece on."""
+    """Yield record batches from the first feature of a piece on."""
     from pyogrio.raw import open_arrow
 
-    options = {"layer": piece.layer, "batch_size": BATCH, "use_pyarrow": True}
+    options = {"layer": piece.layer, "batch_size": BATCH_ROWS, "use_pyarrow": True}
     with open_arrow(piece.path, skip_features=piece.start, **options) as (_, reader):
         yield from reader
 
 
 def _parquet_batches(piece: Piece) -> Iterator[Any]:
-    """Record batches from the first row of a piece on; row groups before it are not read."""
+    """Yield record batches from the first row of a piece on; earlier row groups are not read."""
     from contrada.formats.bounded import Expansion, open_parquet
 
     size = os.path.getsize(piece.path)
     expansion = Expansion("the file", size)
-    opened = open_parquet(piece.path, BATCH, size, (piece.start, piece.stop))
+    opened = open_parquet(piece.path, BATCH_ROWS, size, (piece.start, piece.stop))
     with opened.file as file:
         before = 0
         for group in range(file.metadata.num_row_groups):
@@ -169,7 +169,7 @@ def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
             offset = piece.first
         else:
             records, offset = islice(json_records(file, piece.format), piece.start, piece.stop), 0
-        while taken := list(islice(records, BATCH)):
+        while taken := list(islice(records, BATCH_ROWS)):
             found = read_features(taken, schema, piece.crs)
             for number, reason, raw in found.rejected:
                 yield Unread(piece.file, offset + number, reason, raw)

@@ -1,4 +1,4 @@
-"""What is in files: columns, CRS, number of rows. Looked up before anything is read in earnest, in Spark tasks."""
+"""Survey files in Spark tasks before they are read: columns, CRS, number of rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from contrada.pipeline.ingest.sources import GIS, LINES, PARQUET, File
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FEW = 64  # Parquet files whose footers are read at once: a Spark job would take longer
-LINE_BYTES = 32 << 20  # of newline JSON for one task
+MAX_DRIVER_FILES = 64  # Parquet files whose footers the driver reads itself, faster than a Spark job
+LINE_BYTES = 32 << 20  # of newline JSON per task
 USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
 CREDITS = ("attribution", "license", "licence", "copyright")
 
 
 class FilePart(NamedTuple):
-    """A file, or of newline JSON a range of its bytes."""
+    """A file, or a byte range of newline JSON."""
 
     path: str
     format: str
@@ -32,10 +32,10 @@ class FilePart(NamedTuple):
 
 
 class Surveyed(NamedTuple):
-    """What a part, or one layer of it, holds; or why it cannot be read.
+    """The content of a part, or of one layer of it; or an `error` if it cannot be read.
 
-    `file` names it to people; `crs` is what it says itself; `schema` is Arrow's, without the geometry, serialised;
-    `lines` counts the lines of newline JSON, empty ones too.
+    `file` is the name shown to users; `crs` is the one the file states; `schema` is a serialised Arrow schema without
+    the geometry; `lines` counts the lines of newline JSON, including empty ones.
     """
 
     path: str
@@ -61,9 +61,9 @@ _DDL = (
 
 
 def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> list[Surveyed]:
-    """What all files hold, in their order."""
+    """Survey all files, in their order."""
     parts = [part for file in files for part in _parts(file)]
-    if len(parts) <= FEW and all(part.format == PARQUET for part in parts):
+    if len(parts) <= MAX_DRIVER_FILES and all(part.format == PARQUET for part in parts):
         return [found for part in parts for found in surveyed(part, layer)]
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:
@@ -100,11 +100,11 @@ def _parts(file: File) -> Iterator[FilePart]:
 
 
 def surveyed(part: FilePart, layer: str | None) -> list[Surveyed]:
-    """What a part holds, a row for each layer; a part that cannot be read is a row with the reason."""
+    """Survey a part: one row per layer, or one row with an `error` if it cannot be read."""
     look: Callable[[FilePart, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
     try:
         found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
-    except Exception as error:  # libraries raise many kinds for damaged files
+    except Exception as error:  # libraries raise many types for damaged files
         reason = str(error)[:SHOWN] or type(error).__name__
         return [_described(part, error=f"the file cannot be read: {reason}")]
     return found
@@ -133,7 +133,7 @@ def _parquet(part: FilePart, layer: str | None) -> list[Surveyed]:
 
 
 def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
-    """The geometry column of a Parquet file, and the CRS that it is in."""
+    """Return the geometry column of a Parquet file, and its CRS."""
     from contrada.formats.parquet.geometry import parquet_schema
     from contrada.formats.rows import geometry_columns
 
@@ -145,7 +145,7 @@ def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
 
 
 def usual_geometry(schema: Any) -> str:
-    """The column of a schema that holds geometry, by its name and type; or the only binary one."""
+    """Return the geometry column of a schema, by name and type; or the only binary column."""
     import pyarrow as pa
 
     binary: list[str] = [
@@ -158,7 +158,7 @@ def usual_geometry(schema: Any) -> str:
 
 
 def _crs_of_first(path: str, name: str) -> Crs | None:
-    """The CRS that the first value of a WKB column names by its SRID."""
+    """Return the CRS of the SRID in the first value of a WKB column."""
     from contrada.formats.bounded import Expansion, open_parquet
     from contrada.geometry.named import wkb_srids
 
@@ -174,7 +174,7 @@ def _crs_of_first(path: str, name: str) -> Crs | None:
 
 
 def known_srid(srid: int) -> Crs | None:
-    """The CRS of an SRID; rows with one that means nothing are rejected when they are read."""
+    """Return the CRS of an SRID, None if unknown; rows with an unknown SRID are rejected when they are read."""
     try:
         return Crs.of(srid or None)
     except CrsError:
@@ -182,7 +182,7 @@ def known_srid(srid: int) -> Crs | None:
 
 
 def _plain_schema(schema: Any, geometry: str) -> Any:
-    """The columns but the geometry, with the types that they are kept in."""
+    """Return the columns except the geometry, with the types that `ingest` writes."""
     import pyarrow as pa
 
     from contrada.formats.schema_merge import plain_type
@@ -191,7 +191,7 @@ def _plain_schema(schema: Any, geometry: str) -> Any:
 
 
 def _credit(metadata: dict[str, Any] | None) -> str | None:
-    """What metadata say of license or attribution."""
+    """Return the licence or attribution in a file's metadata."""
     for name, value in (metadata or {}).items():
         if name.lower() in CREDITS and value:
             return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -199,7 +199,7 @@ def _credit(metadata: dict[str, Any] | None) -> str | None:
 
 
 def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
-    """The layers of a file that pyogrio reads: those with geometry, or the one that is asked for."""
+    """Survey the layers of a file that pyogrio reads: those with geometry, or `layer` alone."""
     pyogrio = require_pyogrio()
     layers = [name for name, kind in pyogrio.list_layers(part.path).tolist() if kind is not None]
     if layer is not None:
@@ -221,7 +221,7 @@ def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
 
 
 def require_pyogrio() -> Any:
-    """The package pyogrio, or a ContradaError that says what to install."""
+    """Return the module pyogrio, or raise a ContradaError that says what to install."""
     try:
         import pyogrio
     except ImportError as error:
@@ -230,7 +230,7 @@ def require_pyogrio() -> Any:
 
 
 def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
-    """GeoJSON: a range of lines, or a whole document."""
+    """Survey GeoJSON: a range of lines, or a whole document."""
     from contrada.formats.geojson_columns import describe_features
     from contrada.formats.records import json_records
     from contrada.pipeline.ingest.lines import LineRange
@@ -249,7 +249,7 @@ def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
 
 
 def _document(path: str) -> dict[str, Any]:
-    """The members of a JSON document that say whose it is."""
+    """Return the members of a JSON document that state licence or attribution."""
     import msgspec
 
     from contrada.formats.json import decode

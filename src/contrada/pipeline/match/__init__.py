@@ -1,1 +1,1 @@
-"""Compiling, simplifying and matching whole tables on Spark."""
+"""Compile, simplify and match whole tables with Spark."""

@@ -1,4 +1,4 @@
-"""Arrow batches of messages through a table: what runs in Spark's Python workers, and knows nothing of Spark."""
+"""Match Arrow batches of messages against a table, in Spark's Python workers; this module does not use Spark."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
-# Messages of a batch are matched in slices whose answers have about so many rows, for an answer may be as large as the
-# table; the first slice has so many messages.
+# An answer may be as large as the table, so a batch is matched in slices. The first slice has FIRST_SLICE messages;
+# later slices are sized for answers of about ANSWER_ROWS rows.
 ANSWER_ROWS, FIRST_SLICE = 1 << 20, 512
-OUTPUT_ROWS = 1 << 16  # matches in a batch that goes back to Spark, at most
-LIST_ROWS = 128  # matches in a list at most: Spark keeps ten thousand lists together in memory, however long they are
+OUTPUT_ROWS = 1 << 16  # maximum number of matches in a batch that goes back to Spark
+LIST_ROWS = 128  # maximum number of matches in a list: Spark buffers 10,000 lists in memory, however long they are
 
 
 class SliceAnswer(NamedTuple):
-    """What the messages of a slice satisfy: pairs of message and row of the table, and why some are bad."""
+    """The matches of a slice as pairs of message and table row, and the rejected messages with reasons."""
 
     asked: int  # messages in the slice
     messages: NDArray[np.int64]
@@ -33,7 +33,7 @@ class SliceAnswer(NamedTuple):
 
     @property
     def next_size(self) -> int:
-        """How many messages the next slice has."""
+        """Return the number of messages of the next slice."""
         return max(1, ANSWER_ROWS * self.asked // max(1, len(self.rows)))
 
 
@@ -44,7 +44,7 @@ def match_batches(
     by: Literal["subscription", "subscriber"],
     systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
-    """Batches of an id and attributes, which have these names and systems, to batches of matches and rejections."""
+    """Match batches of an id and attributes (`names`, in `systems`); yield batches of matches and rejections."""
     import pyarrow as pa
 
     naming: Naming | None = None
@@ -63,10 +63,10 @@ def match_batches(
 def answers_of(
     table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"], size: int
 ) -> Iterator[tuple[int, SliceAnswer]]:
-    """What slices of messages satisfy, with the first message of each; the first slice has so many messages."""
+    """Match slices of messages; yield the first message and the answer of each. The first slice has `size` messages."""
     start = 0
     while start < messages.num_rows:
-        part = messages.slice(start, min(size, messages.num_rows - start))  # without columns Arrow clips nothing
+        part = messages.slice(start, min(size, messages.num_rows - start))  # Arrow clips no table without columns
         answer = answer_of(table, part, by)
         yield start, answer
         start += part.num_rows
@@ -76,14 +76,14 @@ def answers_of(
 def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription", "subscriber"]) -> SliceAnswer:
     """Match a list of messages or the rows of an Arrow table.
 
-    If all of them are refused together, each half is tried, until the bad ones stand alone. Their errors are of any
-    kind: a message must not end the task, or the stream would end by it at every start.
+    If the messages fail together, each half is tried until the bad ones are alone. Every type of error counts as a
+    rejection: a bad message must not end the task, or a stream would fail on it at every restart.
     """
     count = len(messages)
     try:
         found = table.match_many(messages, by=by, threads=1)
     except Exception as error:
-        if isinstance(error, MemoryError | OSError):  # the machine's, not a message's
+        if isinstance(error, MemoryError | OSError):  # caused by the machine, not by a message
             raise
         half = count // 2
         if not half:
@@ -106,7 +106,7 @@ def _slice(messages: Any, start: int, stop: int | None = None) -> Any:
 
 
 class Naming:
-    """Answers as columns of names: every name is made once, and chosen by its row."""
+    """Turns answers into columns of names; every name is created once and then selected by row."""
 
     def __init__(self, names: SavedNames, artifact: Artifact, by: str) -> None:
         self._by = by
@@ -115,7 +115,7 @@ class Naming:
         self._owners = names.owners
 
     def batches(self, ids: Any, answer: SliceAnswer) -> Iterator[Any]:
-        """The record batches of an answer: matches first, a list for each message, and rejections after them."""
+        """Yield the record batches of an answer: lists of matches by message, then rejections."""
         import pyarrow as pa
 
         for owners, lists in self.lists(answer.messages, answer.rows):
@@ -126,7 +126,7 @@ class Naming:
             yield _batch(ids.take(bad), pa.nulls(len(bad), self.list_type), reasons)
 
     def lists(self, owners: NDArray[np.int64], rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Pairs of message and row as short lists of names: the message of each list, and the lists."""
+        """Yield pairs of message and row as short lists of names: the message of each list, and the lists."""
         import pyarrow as pa
 
         for start in range(0, len(rows), OUTPUT_ROWS):
@@ -139,13 +139,13 @@ class Naming:
 
     @property
     def list_type(self) -> Any:
-        """The Arrow type of a list of names."""
+        """Return the Arrow type of a list of names."""
         import pyarrow as pa
 
         return pa.list_(self._found(_NO_ROWS).type)
 
     def _found(self, rows: NDArray[np.int64]) -> Any:
-        """The names of rows, as structs."""
+        """Return the names of rows as structs."""
         import pyarrow as pa
 
         if self._by == "subscriber":
@@ -165,7 +165,7 @@ def _batch(ids: Any, found: Any, reasons: Any) -> Any:
 
 
 def names_array(names: Any, kind: str) -> Any:
-    """Names as an Arrow array of a Spark type; text and integers together are text.
+    """Return names as an Arrow array of a Spark type; a mix of text and integers becomes text.
 
     >>> names_array(["a", 7], "string").to_pylist()
     ['a', '7']
@@ -178,7 +178,7 @@ def names_array(names: Any, kind: str) -> Any:
 
 
 def arrow_type(kind: str) -> Any:
-    """The Arrow type of names that have a Spark type.
+    """Return the Arrow type of names that have a Spark type.
 
     >>> arrow_type("int")
     DataType(int32)

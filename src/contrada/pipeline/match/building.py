@@ -1,4 +1,4 @@
-"""The table of all subscriptions built in one Spark task: what runs in a Python worker, and knows nothing of Spark."""
+"""Build the table of all subscriptions in one Spark task, in a Python worker; this module does not use Spark."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish, store_of
 from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
-CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # that are subscribed together: packing takes a few large parts best
+CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # subscribed at once: packing is fastest with a few large parts
 READ_ROWS = 1 << 14
 
 
 def build_empty(batches: Iterator[Any], build: Any) -> Iterator[Any]:
-    """Build the table of no rows, whatever comes in."""
+    """Build the table of no rows, after reading all batches."""
     for _ in batches:
         pass
     return build(iter(()))  # type: ignore[no-any-return]
@@ -35,7 +35,7 @@ def build_batches(
     types: tuple[str, str],
     systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
-    """Build a table of all batches and put it in its place: runs in one task, and gives one row that tells where."""
+    """Build one table of all batches and publish it, in one task; yield one row with the artifact as JSON."""
     import pyarrow as pa
 
     builder = TableBuilder(predicate)
@@ -49,7 +49,7 @@ def build_batches(
 
 
 def chunks(batches: Iterator[Any]) -> Iterator[Any]:
-    """Batches put together to tables of some size."""
+    """Group batches into tables of at least `CHUNK_ROWS` rows or `CHUNK_BYTES` bytes."""
     import pyarrow as pa
 
     held: list[Any] = []
@@ -65,21 +65,21 @@ def chunks(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 class RejectedRows:
-    """Bad rows on their way to a Parquet file, which is named by what it holds."""
+    """Writes bad rows to a Parquet file, which is named by its content."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._writer: Any = None
 
     def add(self, rejected: list[Any]) -> None:
-        """Take rejected rows."""
+        """Add rejected rows."""
         import pyarrow as pa
 
         schema = pa.schema({"row": pa.int64(), "key": pa.string(), "reason": pa.string()})
         self.write(pa.RecordBatch.from_pylist([item._asdict() for item in rejected], schema))
 
     def write(self, batch: Any) -> None:
-        """Take a batch of `row, key, reason`."""
+        """Add a batch of `row, key, reason`."""
         import pyarrow.parquet as pq
 
         if not batch.num_rows:
@@ -89,7 +89,7 @@ class RejectedRows:
         self._writer.write_batch(batch)
 
     def placed(self, place: str) -> str | None:
-        """The address of the file after it was put beside the artifacts; None if no row was bad."""
+        """Put the file beside the artifacts and return its address; None if no row was bad."""
         from pyarrow.fs import LocalFileSystem, copy_files
 
         if self._writer is None:
@@ -105,7 +105,7 @@ class RejectedRows:
 
 
 def read_rejected(batches: Iterator[Any], path: str) -> Iterator[Any]:
-    """The rows of a file of bad rows, whatever comes in."""
+    """Yield the rows of a file of bad rows, after reading all batches."""
     import pyarrow.parquet as pq
 
     for _ in batches:

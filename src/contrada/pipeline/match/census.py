@@ -1,4 +1,4 @@
-"""The census of attributes over a DataFrame: which ones are asked for and absent, or there with another type."""
+"""Census of a DataFrame: attributes that subscriptions test but messages lack, or have with another type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
-    """Return an empty census of the attributes that a compiled table asks for."""
+    """Return an empty census of the attributes that a compiled table tests."""
     parts = [part.artifact for part in artifact.partitions] if isinstance(artifact, PartitionedArtifact) else [artifact]
     census = Census()
     for part in parts:
@@ -24,7 +24,7 @@ def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
 
 
 def census_of(messages: DataFrame, artifact: Artifact | PartitionedArtifact) -> Census:
-    """Count the messages of a DataFrame, and how many have each attribute that a compiled table asks for."""
+    """Count the messages of a DataFrame, and how many have each attribute that a compiled table tests."""
     from pyspark.sql import functions as f
 
     census = asked_census(artifact)
@@ -37,7 +37,7 @@ def census_of(messages: DataFrame, artifact: Artifact | PartitionedArtifact) -> 
 
 
 def kind_of_spark(kind: DataType) -> str:
-    """Return the kind of values that a column of Spark has.
+    """Return the kind of values in a Spark column.
 
     >>> from pyspark.sql.types import BinaryType, LongType, StringType
     >>> kind_of_spark(LongType()), kind_of_spark(StringType()), kind_of_spark(BinaryType())

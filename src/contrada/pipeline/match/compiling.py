@@ -1,4 +1,4 @@
-"""Subscriptions of a DataFrame compiled into a table, whole or in partitions, at a place that all can reach."""
+"""Compile the subscriptions of a DataFrame into an artifact, whole or in partitions, in shared storage."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ if TYPE_CHECKING:
 Plan = Literal["auto", "broadcast", "partitioned"]
 NAMES = ("key", "subscriber")
 NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
-REJECTED = "row bigint, key string, reason string"
+REJECTED_SCHEMA = "row bigint, key string, reason string"
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled table and the rows that are not in it; `count` is the number of subscriptions."""
+    """A compiled table and its rejected rows."""
 
     artifact: Artifact | PartitionedArtifact
     session: SparkSession
     rejected_path: str | None
-    why: str = ""  # the plan was chosen
+    why: str = ""  # reason for the choice of the plan
 
     @property
     def count(self) -> int:
-        """The number of subscriptions."""
+        """Return the number of subscriptions."""
         return self.artifact.subscriptions
 
     @property
     def rejected(self) -> DataFrame:
-        """The bad rows with `row`, `key` and `reason`, read from a file beside the artifact."""
+        """Return the bad rows with `row`, `key` and `reason`, read from a file beside the artifact."""
         if self.rejected_path is None:
-            return self.session.createDataFrame([], REJECTED)
-        # Not Spark's own reader: it may know the store by another scheme, or look for a plain path elsewhere.
-        return self.session.range(0, 1, 1, 1).mapInArrow(partial(read_rejected, path=self.rejected_path), REJECTED)
+            return self.session.createDataFrame([], REJECTED_SCHEMA)
+        # Spark's own reader may know the store by another scheme, or resolve a plain path elsewhere.
+        return self.session.range(0, 1, 1, 1).mapInArrow(
+            partial(read_rejected, path=self.rejected_path), REJECTED_SCHEMA
+        )
 
 
 def compile(
@@ -63,12 +65,13 @@ def compile(
     partitions: int | None = None,
     messages: DataFrame | None = None,
 ) -> Compiled:
-    """Compile rows of `key, subscriber, filter`, or with a template of its columns, into an artifact.
+    """Compile rows of `key, subscriber, filter`, or of the columns of a `template`, into an artifact.
 
-    Keys default to the number of the row, running over the partitions in order, subscribers to the key. Bad rows are
-    set aside and the rest compile. A table that workers can hold is built whole, by one task, for the plan "broadcast";
-    for "partitioned" every filter goes to one of several tables. "auto" decides by the size of the rows. Nothing passes
-    through the driver. `messages` are such as are expected: partitions are balanced by them, too.
+    A key defaults to the number of its row, counted over the partitions in order; a subscriber defaults to the key. Bad
+    rows are set aside and the rest compile. The plan "broadcast" builds one table in one task, which must fit into a
+    worker's memory; "partitioned" puts every filter into one of about `partitions` tables; "auto" decides by the size
+    of the rows. No row passes through the driver. Partitions are balanced by `messages`, too, a sample of those
+    expected.
     """
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession
@@ -90,7 +93,7 @@ def compile(
 def _planned(
     subscriptions: DataFrame, columns: dict[str, Column], plan: Plan, partitions: int | None
 ) -> tuple[str, int, str]:
-    """The plan, how many partitions it has, and why."""
+    """Return the plan, its number of partitions, and the reason."""
     most, each = table_limits(subscriptions.sparkSession)
     if plan == "broadcast":
         return plan, 1, "it was asked for"
@@ -112,11 +115,11 @@ def _built(
     predicate: Predicate | None,
     place: str,
 ) -> dict[str, Any]:
-    """Build the whole table in one task; returns where it is."""
+    """Build the whole table in one task; return the artifact and the address of the rejected rows."""
     from pyspark.errors import PySparkException
     from pyspark.sql.functions import monotonically_increasing_id
 
-    # A coalesced task may begin with the partition that lies near: the sort puts the rows in order again.
+    # A coalesced task may start with a nearby partition, so rows are sorted by number.
     numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
         *(f"c{k}" for k in range(len(columns))), "row"
     )
@@ -129,7 +132,7 @@ def _built(
         if (told := too_large(error, subscriptions.sparkSession)) is not None:
             raise told from error
         raise
-    if not found:  # Spark runs no task for what it knows to be empty
+    if not found:  # Spark runs no task for a frame that it knows to be empty
         empty = subscriptions.sparkSession.range(0, 1, 1, 1)
         found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
     about: dict[str, Any] = json.loads(found[0]["about"])
@@ -139,7 +142,7 @@ def _built(
 def subscription_columns(
     subscriptions: DataFrame, template: Predicate | None
 ) -> tuple[dict[str, Column], tuple[str, str]]:
-    """The columns of subscriptions that are asked for, by name, and the Spark types of keys and subscribers."""
+    """Return the required columns of subscriptions, by name, and the Spark types of keys and subscribers."""
     wanted = [*(["filter"] if template is None else template_columns(template)), *NAMES]
     types = _name_types(subscriptions, wanted)
     columns = attribute_columns(subscriptions, wanted)
@@ -151,7 +154,7 @@ def subscription_columns(
 
 
 def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:
-    """The Spark types of keys and subscribers; a column that holds neither text nor integers is an error."""
+    """Return the Spark types of keys and subscribers; a column of other than text or integers is an error."""
     found = {field.name: field.dataType.simpleString() for field in subscriptions.schema if field.name in wanted}
     found = {name: "string" if kind.startswith(("string", "varchar", "char")) else kind for name, kind in found.items()}
     for name in NAMES:

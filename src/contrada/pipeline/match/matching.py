@@ -1,4 +1,4 @@
-"""Messages of a DataFrame against a compiled table: rows of matches and rows of rejections, from one pass."""
+"""Match the messages of a DataFrame against a compiled table: rows of matches and of rejections in one pass."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ ID = "message_id"
 
 @dataclass(frozen=True)
 class Matched:
-    """Who gets which message, and which messages are bad; both are read from what the first action made."""
+    """Matches and rejected messages; both are read from the answers that the first action persists."""
 
-    answers: DataFrame  # lists of matches, a few for a message with many, and rejections, which have a `reason`
+    answers: DataFrame  # lists of matches, several per message if long, and rejections, which have a `reason`
     by: By
     plan: str
     artifact: Artifact | PartitionedArtifact
     compiled: Compiled | None  # if subscriptions were given as rows
-    why: str = ""  # the plan was chosen
-    routed: Routed | None = None  # of the plan "partitioned": the messages on their way to partitions
-    messages: DataFrame | None = None  # as they were given
+    why: str = ""  # reason for the choice of the plan
+    routed: Routed | None = None  # plan "partitioned": messages with their partitions
+    messages: DataFrame | None = None  # as given
 
     @property
     def matches(self) -> DataFrame:
-        """A row of `message_id, subscriber, key` per message and subscription; by subscriber without `key`."""
+        """Return a row of `message_id, subscriber, key` per match; without `key` if matched by subscriber."""
         from pyspark.sql.functions import inline
 
         lists = self.answers.where("reason IS NULL")
@@ -52,37 +52,37 @@ class Matched:
         own = lists.where("NOT is_shared").select(ID, inline("found"))
         if not self.routed.may_repeat:
             return own
-        # Never over ids: two messages with one id are two messages.
+        # Distinct by number, not by id: two messages with one id are two messages.
         names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
         shared = lists.where("is_shared").select("number", ID, inline("found"))
         return own.union(shared.dropDuplicates(["number", *names[-1:]]).select(ID, *names))
 
     @property
     def rejected(self) -> DataFrame:
-        """A row of `message_id, reason` per bad message."""
+        """Return a row of `message_id, reason` per bad message."""
         return self.answers.where("reason IS NOT NULL").select(ID, "reason")
 
     def census(self) -> Census:
-        """Count the messages and their attributes: what subscriptions ask for and no message has, or of another type.
+        """Count the messages and their attributes, to find tested attributes that are absent or of another type.
 
-        Reads the attributes that are asked for once more, in one job.
+        Reads the tested attributes once more, in one job.
         """
         assert self.messages is not None
         return census_of(self.messages, self.artifact)
 
     def write(self, path: str, mode: str = "errorifexists") -> None:
-        """Write both as Parquet, to `matches/` and `rejected/` under a path, from one pass over the messages."""
+        """Write `matches/` and `rejected/` under `path` as Parquet, from one pass over the messages."""
         self.matches.write.mode(mode).parquet(f"{path.rstrip('/')}/matches")
         self.rejected.write.mode(mode).parquet(f"{path.rstrip('/')}/rejected")
 
     def unpersist(self) -> None:
-        """Give up what is kept between actions; a further action matches again."""
+        """Drop the persisted answers; the next action matches again."""
         self.answers.unpersist()
         if self.routed is not None:
             self.routed.frame.unpersist()
 
     def explain(self) -> str:
-        """What happens, stage by stage, and then Spark's own plan."""
+        """Describe the plan stage by stage, followed by Spark's own plan."""
         if isinstance(self.artifact, PartitionedArtifact):
             assert self.routed is not None
             lines = partitioned_text(self.artifact, self.routed, self.by, self.why)
@@ -101,12 +101,12 @@ def match(
     artifacts: str | os.PathLike[str] | None = None,
     partitions: int | None = None,
 ) -> Matched:
-    """Match messages, a column `message_id` and one per attribute, against subscriptions.
+    """Match messages (a column `message_id` and one per attribute) against subscriptions.
 
-    Subscriptions are rows, which are compiled first (see `compile`), or what was compiled before. The answer is that
-    of `ForwardingTable.match_many`, for every message and by every plan; two messages with one id are two messages.
-    A message in another CRS than the subscriptions is rejected; `with_crs` says how columns name theirs.
-    With partitions, messages are sent to theirs when this is called.
+    Subscriptions are rows, which are compiled first (see `compile`), or the result of an earlier `compile`. Every plan
+    gives the answer of `ForwardingTable.match_many`; two messages with one id are two messages. A message in another
+    CRS than the subscriptions is rejected; see `with_crs` for the CRS of a column. With partitions, messages are routed
+    during this call.
     """
     if plan not in ("auto", "broadcast", "partitioned"):
         raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
@@ -136,7 +136,7 @@ def match(
 def _given(
     subscriptions: Compiled | Artifact | PartitionedArtifact, plan: Plan, has_options: bool
 ) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
-    """What was compiled before, and why the plan is its plan; another plan is an error."""
+    """Return the compiled subscriptions and the reason for the plan; a `plan` that differs from theirs is an error."""
     if has_options:
         raise ContradaError("template and partitions are for rows of subscriptions; these are compiled already")
     compiled = subscriptions if isinstance(subscriptions, Compiled) else None
@@ -153,14 +153,14 @@ def _schema(messages: DataFrame, artifact: Artifact | PartitionedArtifact, by: B
     found = StructType().add("subscriber", name_type(artifact.subscriber_type))
     if by == "subscription":
         found = found.add("key", name_type(artifact.key_type))
-    # One row for a message: what is kept between actions takes a fraction of the time that a row for a match would.
+    # A row with a list per message persists in a fraction of the time of a row per match.
     return messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
 
 
 def _broadcast(
     messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: Artifact, by: By
 ) -> DataFrame:
-    """Lists of matches and rejections, made where the messages are."""
+    """Match messages in place; return lists of matches, and rejections."""
     sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
     matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
     return sent.mapInArrow(matching, _schema(messages, artifact, by)).persist()

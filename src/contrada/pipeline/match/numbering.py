@@ -1,4 +1,4 @@
-"""Rows of subscriptions on their way through Spark: numbered, and those marked whose key an earlier one has."""
+"""Number rows of subscriptions in Spark, and mark rows whose key an earlier row has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
-    """The columns by their places, and Spark's number of each row."""
+    """Return the columns, named by position, and Spark's number of each row."""
     from pyspark.sql.functions import monotonically_increasing_id
 
     names = [f"c{k}" for k in range(len(columns))]
@@ -20,7 +20,7 @@ def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
 
 
 def row_offsets(sent: DataFrame) -> dict[int, int]:
-    """The number of the first row of each partition, rows being numbered over the partitions in order."""
+    """Return the number of the first row of each partition, counted over the partitions in order."""
     from pyspark.sql import functions as f
 
     counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
@@ -32,14 +32,14 @@ def row_offsets(sent: DataFrame) -> dict[int, int]:
 
 
 def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
-    """Whether a template's columns of geometry hold regions or points: what their first good row holds."""
+    """Return whether each geometry column of a template holds regions or points, as in its first good row."""
     from pyspark.sql import functions as f
 
     if job.template is None:
         return {}
     geometry = {job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if _may_be_geometry(field.dataType)}
     found: dict[str, str] = {}
-    for rows in (sent.orderBy("row").limit(1), sent):  # the first row is good, as a rule
+    for rows in (sent.orderBy("row").limit(1), sent):  # the first row is usually good
         if geometry <= found.keys():
             break
         kinds = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
@@ -53,7 +53,7 @@ def _may_be_geometry(kind: Any) -> bool:
 
 
 def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
-    """The rows with a column `repeated`, true of good ones whose key an earlier good one has."""
+    """Add a column `repeated`, true for good rows whose key an earlier good row has."""
     from pyspark.sql import functions as f
 
     fresh = sent.withColumn("repeated", f.lit(False))
@@ -63,7 +63,7 @@ def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
     twice = sent.where(f"{key} IS NOT NULL").groupBy(key).count().where("count > 1").select(key)
     if twice.isEmpty():
         return fresh
-    # Of rows with one key the first good one is taken, so these rows are looked at twice.
+    # The first good row of each key is kept, so rows with repeated keys are validated twice.
     schema = sent.select(f.col(key).alias("key"), "row").schema
     good = fresh.join(twice, key, "left_semi").select(*fresh.columns).mapInArrow(partial(good_rows, job=job), schema)
     first = good.groupBy("key").agg(f.min("row").alias("first"))

@@ -1,4 +1,4 @@
-"""Arrow batches of subscriptions simplified: what runs in Spark's Python workers, and knows nothing of Spark."""
+"""Simplify Arrow batches of subscriptions in Spark's Python workers; this module does not use Spark."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from contrada.pipeline.match.batches import arrow_type
 from contrada.pipeline.systems import named_columns
 from contrada.simplify.simplification import RULES, Simplification, simplified_groups
 
-PART_BITS = 33  # of what Spark numbers rows with, those above say in which partition
+PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
 SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")
 COUNTS = (*SIZES, *RULES)
 KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
 
 
 class Job(NamedTuple):
-    """What workers know: the columns of a batch but the last two, `row` and `repeated`, and how to read them."""
+    """How workers read a batch: its columns are `names`, then `row` and `repeated`."""
 
     names: tuple[str, ...]
     template: Predicate | None
-    types: tuple[str, str]  # of keys and subscribers, in Spark
-    kinds: dict[str, str]  # what the columns of a template hold that hold geometry
-    offsets: dict[int, int]  # the number of the first row of each partition
+    types: tuple[str, str]  # Spark types of keys and subscribers
+    kinds: dict[str, str]  # "region" or "point", by geometry column of a template
+    offsets: dict[int, int]  # number of the first row of each partition
     systems: Mapping[str, Crs] = {}  # of the columns that name one
 
     def typed(self, table: Any) -> Any:
-        """A table of the columns of the job and others after them: geometry with its CRS in its type."""
+        """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""
         count = len(self.names)
         own = named_columns(table.select(range(count)), self.names, self.systems)
         for place in range(count):
@@ -45,7 +45,7 @@ class Job(NamedTuple):
 
 
 class QueryRow(NamedTuple):
-    """A row: its number, its names, what it asks, or why it is bad; and the CRS of its attributes, as JSON."""
+    """A row: its number, key, subscriber, and its query or why it is bad; `crs` of its attributes is JSON."""
 
     number: int
     key: Any
@@ -56,7 +56,7 @@ class QueryRow(NamedTuple):
 
 
 def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
-    """Batches of subscriptions to batches of what each becomes, or why it is bad, in their order."""
+    """Simplify batches of subscriptions; yield, in order, the new filter of each row or why it is bad."""
     import pyarrow as pa
 
     for batch in batches:
@@ -74,7 +74,7 @@ def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 
 def simplify_subscriber(table: Any, job: Job) -> Any:
-    """All subscriptions of one subscriber to one row; bad ones follow. Filters come in the order of the keys."""
+    """Simplify all subscriptions of one subscriber into one row; bad rows come too. Filters are ordered by key."""
     asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.number))
     good = [one for one in asked if one.predicate is not None]
     rows = [_bad(one) for one in asked if one.predicate is None]
@@ -89,7 +89,7 @@ def simplify_subscriber(table: Any, job: Job) -> Any:
 
 
 def good_rows(batches: Iterator[Any], job: Job) -> Iterator[Any]:
-    """The key and `row` of subscriptions that are good but for the others."""
+    """Yield key and `row` of subscriptions that are good apart from repeated keys."""
     import pyarrow as pa
 
     for batch in batches:
@@ -100,7 +100,7 @@ def good_rows(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 
 def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
-    """For each batch and column of geometry the first row that is good, and whether it is a region or a point."""
+    """Yield, for each batch and geometry column, the first good row and whether it is a region or a point."""
     import pyarrow as pa
 
     assert job.template is not None
@@ -120,7 +120,7 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 
 def asked_rows(table: Any, job: Job) -> list[QueryRow]:
-    """The rows of a table of the columns of a job, `row` and `repeated`."""
+    """Read the rows of a table with the columns of a job, `row` and `repeated`."""
     table = job.typed(table)
     columns = dict(zip(job.names, table.columns, strict=False))
     marks = table.column(len(job.names)).to_pylist()
@@ -145,7 +145,7 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
 
 
 def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
-    """What the texts of a column ask."""
+    """Parse the filter texts of a column; yield the query or the error of each row."""
     for text in values_of(column):
         try:
             if isinstance(text, Rejection):
@@ -161,7 +161,7 @@ def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
 
 
 def _instances(table: Any, job: Job) -> Iterator[tuple[Predicate | ContradaError, str | None]]:
-    """What the rows ask by a template, and in which CRS."""
+    """Yield the query of each row of a template, or an error, and the CRS."""
     assert job.template is not None
     for part in of_one_crs(table):
         faults = faults_of(part, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
@@ -176,14 +176,14 @@ def _instances(table: Any, job: Job) -> Iterator[tuple[Predicate | ContradaError
 
 
 def faults_of(table: Any, job: Job, kinds: dict[str, type]) -> dict[int, str]:
-    """Why rows cannot be subscriptions of a template, as `TableBuilder` has it; keys are not looked at."""
+    """Return why rows cannot be subscriptions of a template, as `TableBuilder` does, but without checking keys."""
     own = [place for place, name in enumerate(job.names) if name != "key"]
     names = [job.names[place] for place in own]
     return row_faults(table.select(own).rename_columns(names), kinds) if names else {}
 
 
 def of_one_crs(table: Any) -> Iterator[Any]:
-    """A table in parts whose geometry columns have one CRS each: the whole, as a rule."""
+    """Split a table into parts with one CRS per geometry column; usually the whole table is one part."""
     from contrada.geometry.mixed import parts_of
 
     try:
@@ -206,7 +206,7 @@ def _counts(report: Simplification) -> dict[str, int]:
 
 
 def report_of(counts: dict[str, int | None]) -> Simplification:
-    """The report that has these counts.
+    """Build a report from its counts.
 
     >>> report_of({"filters_before": 3, "filters_after": 1, "covered": 2}).rules["covered"]
     2
@@ -216,14 +216,14 @@ def report_of(counts: dict[str, int | None]) -> Simplification:
 
 
 def _table(rows: list[dict[str, Any]], job: Job) -> Any:
-    """Rows as a table of all columns that come out."""
+    """Return rows as a table of all output columns."""
     import pyarrow as pa
 
     names = dict(zip(("key", "subscriber"), map(arrow_type, job.types), strict=True))
     texts = ("filter", "reason", "crs")
     kinds = {"row": pa.int64(), **names, **dict.fromkeys(texts, pa.string()), **dict.fromkeys(COUNTS, pa.int64())}
     columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in kinds}
-    for name, kind in names.items():  # a key may stand for a subscriber, of another type
+    for name, kind in names.items():  # a key may stand for a subscriber of another type
         made = str if pa.types.is_string(kind) else int
         columns[name] = [None if value is None else made(value) for value in columns[name]]
     return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})

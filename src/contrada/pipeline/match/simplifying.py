@@ -1,4 +1,4 @@
-"""Subscriptions of a DataFrame simplified: each by itself, or all of one subscriber together."""
+"""Simplify the subscriptions of a DataFrame, each by itself or all of one subscriber together."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SimplifiedSubscriptions:
-    """What subscriptions became, the rows that are bad, and what was done, all from one pass.
+    """Simplified subscriptions, rejected rows and a report, all from one pass.
 
-    `crs` says of attributes what the regions and points of a template's columns are in: the text of filters does not.
+    `crs` maps attributes to the CRS of regions and points from a template's columns, which CQL2 text does not carry.
     """
 
-    outcome: DataFrame  # kept between actions; bad rows have a `reason`
+    outcome: DataFrame  # persisted; bad rows have a `reason`
     across: bool
     report: Simplification
     crs: dict[str, str]
 
     @property
     def subscriptions(self) -> DataFrame:
-        """Rows of `key, subscriber, filter`; of `subscriber, filter` if the subscriptions of each became one."""
+        """Return rows of `key, subscriber, filter`; with `across`, one row of `subscriber, filter` per subscriber."""
         names = ["subscriber", "filter"] if self.across else ["key", "subscriber", "filter"]
         return self.outcome.where("filter IS NOT NULL").select(*names)
 
     @property
     def rejected(self) -> DataFrame:
-        """The bad rows with `row`, `key` and `reason`."""
+        """Return the bad rows with `row`, `key` and `reason`."""
         from pyspark.sql.functions import col
 
         return self.outcome.where("reason IS NOT NULL").select("row", col("key").cast("string"), "reason")
 
     def unpersist(self) -> None:
-        """Give up what is kept between actions; a further action simplifies again."""
+        """Drop the persisted outcome; the next action simplifies again."""
         self.outcome.unpersist()
 
 
 def simplify(
     subscriptions: DataFrame, *, across: bool = False, template: Asked | None = None
 ) -> SimplifiedSubscriptions:
-    """Simplify rows of `key, subscriber, filter`, or with a template of its columns; every message matches as before.
+    """Simplify rows of `key, subscriber, filter`, or of a `template`'s columns; every message matches as before.
 
-    Keys and subscribers default as `compile` has it, and the rows are bad that it would set aside. With `across` all
-    that a subscriber asks becomes one subscription, and keys are gone: one task works on each subscriber.
+    Defaults of keys and subscribers, and rejected rows, are those of `compile`. With `across`, all subscriptions of a
+    subscriber become one, without a key, and one task works on each subscriber.
     """
     predicate = None if template is None else asked_predicate(template)
     if subscriptions.isStreaming:
@@ -90,7 +90,7 @@ def simplify(
 
 
 def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) -> str:
-    """The type of subscribers; if a key must stand for one and is of another type, one that holds both."""
+    """Return the type of subscribers; a type that holds keys too if keys must stand for missing subscribers."""
     key, subscriber = types
     if key == subscriber or "subscriber" not in names:
         return subscriber
@@ -115,7 +115,7 @@ def _by_row(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
 
 
 def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
-    """One group for a subscriber; rows that have no name but their number are groups of their own."""
+    """Simplify each subscriber's rows as a group; rows without key and subscriber are groups of their own."""
     from pyspark.sql import functions as f
 
     named = [
@@ -132,7 +132,7 @@ def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame
 
 
 def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
-    """The sums of all rows, which makes them, and the coordinate systems they are in."""
+    """Sum the counts of all rows, which runs the job, and collect their coordinate reference systems."""
     from pyspark.sql import functions as f
 
     sums = [f.sum(name).alias(name) for name in COUNTS]
@@ -144,7 +144,7 @@ def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
 
 
 def _one_crs(systems: list[dict[str, str]]) -> dict[str, str]:
-    """The CRS of each attribute; two for one are an error, since text would not tell them apart."""
+    """Return the CRS of each attribute; two for one attribute are an error, since filter text cannot carry them."""
     found: dict[str, str] = {}
     for attribute, crs in (item for system in systems for item in system.items()):
         try:

@@ -1,1 +1,1 @@
-"""Tables in partitions: larger than one executor's memory."""
+"""Tables in partitions, for subscriptions that exceed one executor's memory."""

@@ -1,4 +1,4 @@
-"""Scanned subscriptions spread over partitions, and the table of each: what runs in Spark's Python workers."""
+"""Spread scanned subscriptions over partitions and build the table of each, in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from contrada.pipeline.artifacts import publish
 from contrada.pipeline.match.building import chunks
 from contrada.pipeline.match.simplified_batches import Job
 from contrada.pipeline.partitioned.partitions import Layout
-from contrada.pipeline.partitioned.scanning import HEAD, head_structs, heads_in
+from contrada.pipeline.partitioned.scanning import HEAD_TYPE, head_structs, heads_in
 from contrada.pipeline.systems import named_columns
 
-SPREAD = f"partition int, is_shared boolean, number bigint, filters array<int>, heads array<{HEAD}>"
-BOXES = 16  # over the heads of a partition, for each attribute
-KEPT = 1 << 16  # boxes of heads that wait to be covered by few
+SPREAD_SCHEMA = f"partition int, is_shared boolean, number bigint, filters array<int>, heads array<{HEAD_TYPE}>"
+BOXES_PER_ATTRIBUTE = 16  # per attribute, over the heads of a partition
+MAX_PENDING_BOXES = 1 << 16  # boxes of heads held before they are merged
 
 
 class PartitionRows(NamedTuple):
-    """Rows of a batch for partitions: which, where to, and the heads and filters that go with each."""
+    """Rows of a batch by partition: row, partition, and the heads and filters of each."""
 
     rows: NDArray[np.int64]
     partitions: NDArray[np.int32]
     is_shared: NDArray[np.bool_]
-    starts: NDArray[np.int64]  # of the heads of each
+    starts: NDArray[np.int64]  # position of the first head of each row
     order: NDArray[np.int64]  # of the heads
-    filters: NDArray[np.int32]  # their numbers in their rows, in that order
+    filters: NDArray[np.int32]  # filter numbers within their rows, in that order
 
 
 def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iterator[Any]:
-    """Scanned rows, a row for each partition that one of its filters belongs to."""
+    """Copy each scanned row to every partition that one of its filters belongs to."""
     import pyarrow as pa
 
     for batch in batches:
@@ -64,7 +64,7 @@ def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iter
 
 
 def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> PartitionRows:
-    """Group the heads of rows, so many each, by row and partition."""
+    """Group heads by row and partition; row k has `counts[k]` heads."""
     rows = np.repeat(np.arange(len(counts)), counts)
     firsts = np.repeat(np.cumsum(counts) - counts, counts)
     order = np.lexsort((partitions, rows))  # stable, so filters stay in order
@@ -78,9 +78,9 @@ def _spread(partitions: NDArray[np.int32], counts: NDArray[np.int32]) -> Partiti
 
 
 def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> Iterator[Any]:
-    """Build the table of a partition and put it in its place; gives a row that tells where, none without rows.
+    """Build the table of a partition and publish it; yield one row about it as JSON, none without input rows.
 
-    Rows come with those whose filters are all here first. Partitions from `wide` on see every message.
+    Rows whose filters are all in this partition come first. Partitions from `wide` on receive every message.
     """
     import pyarrow as pa
 
@@ -108,7 +108,7 @@ def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> 
 
 
 class _Boxes:
-    """The heads of a partition by attribute, kept as few boxes."""
+    """The heads of a partition by attribute, merged into few boxes."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[NDArray[np.float64]]] = {}
@@ -118,25 +118,28 @@ class _Boxes:
             heads = heads_in(lists)
             for k, name in enumerate(heads.names):
                 kept = [*self._kept.get(name, []), heads.boxes[heads.attributes == k]]
-                if sum(map(len, kept)) > KEPT:
-                    kept = [covering_boxes(np.concatenate(kept), 4 * BOXES)]
+                if sum(map(len, kept)) > MAX_PENDING_BOXES:
+                    kept = [covering_boxes(np.concatenate(kept), 4 * BOXES_PER_ATTRIBUTE)]
                 self._kept[name] = kept
 
     def few(self) -> dict[str, list[list[float]]]:
-        return {name: covering_boxes(np.concatenate(kept), BOXES).tolist() for name, kept in self._kept.items()}
+        return {
+            name: covering_boxes(np.concatenate(kept), BOXES_PER_ATTRIBUTE).tolist()
+            for name, kept in self._kept.items()
+        }
 
 
 class _Builders:
-    """One table, into which rows go with all their filters or with some."""
+    """Builds one table from rows with all their filters, then rows with some of them."""
 
     def __init__(self, job: Job) -> None:
         self.table = ForwardingTable()
-        self.own = 0  # subscriptions whose filters are all here; they come first
+        self.own = 0  # subscriptions with all filters in this partition; they come first
         self.rejected: list[tuple[int, str | None, str]] = []
         self._job = job
 
     def add(self, rows: Any, are_shared: bool) -> None:
-        """Subscribe rows of a job's columns, `number` and `filters`."""
+        """Subscribe rows with the columns of a job, `number` and `filters`."""
         if not rows.num_rows:
             return
         if not are_shared:
@@ -158,7 +161,7 @@ class _Builders:
             self.rejected.append((numbers[item.row].as_py(), item.key, item.reason))
 
     def _cut_texts(self, rows: Any) -> Any:
-        """Rows of text with those filters alone that belong here."""
+        """Reduce the filter texts of rows to the filters of this partition."""
         import pyarrow as pa
 
         place = self._job.names.index("filter")
@@ -169,7 +172,7 @@ class _Builders:
         return rows.set_column(place, f"c{place}", pa.array(texts, pa.string()))
 
     def _cut_templates(self, rows: Any, template: Predicate) -> Iterator[tuple[Predicate, Any]]:
-        """Rows by the filters of the template that belong here."""
+        """Group rows by the filters of the template that belong to this partition."""
         chosen = [tuple(filters) for filters in rows.column("filters").to_pylist()]
         for filters in sorted(set(chosen)):
             own = [row for row, some in enumerate(chosen) if some == filters]

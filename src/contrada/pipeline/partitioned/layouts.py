@@ -1,4 +1,4 @@
-"""From samples of filters to where each belongs, and from what was built to partitions."""
+"""Compute a layout from a sample of filters, and the list of partitions from the built tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Expected = Callable[[list[str]], dict[str, NDArray[np.float64]]]
 
 
 def layout_of(table: Any, count: int, expected: Expected = lambda named: {}) -> Layout:
-    """Which partition each filter will belong to, from what `sample_batches` gives.
+    """Assign filters to about `count` partitions, given the output of `sample_batches`.
 
-    `expected` tells the boxes of some messages for these attributes.
+    `expected` returns the boxes of some messages for a list of attributes.
     """
     attributes = np.array(table.column("attribute").to_pylist(), object)
     weights = np.asarray(table.column("weight"))
@@ -30,7 +30,7 @@ def layout_of(table: Any, count: int, expected: Expected = lambda named: {}) -> 
 
 
 def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
-    """Partitions in order from what `build_partition` told, and the rows that proved bad, each once."""
+    """Return the partitions in order from the output of `build_partition`, and the bad rows, each once."""
     told = sorted(found, key=lambda about: about["partition"])
     parts = [Partition(Artifact.of(about["artifact"]), about["first_shared"], about["boxes"]) for about in told]
     bad = {number: (number, key, reason) for about in told for number, key, reason in about["rejected"]}

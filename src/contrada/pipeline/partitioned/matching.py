@@ -1,4 +1,4 @@
-"""The partitioned plan: messages routed, counted, and matched by as many tasks for a partition as it has messages."""
+"""The partitioned plan: route messages to partitions, and match each partition's messages in one or more tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-from contrada.pipeline.partitioned.routing import ROUTED, By, match_routed, route_batches
+from contrada.pipeline.partitioned.routing import ROUTED_SCHEMA, By, match_routed, route_batches
 from contrada.pipeline.spark_types import ddl_fields
 from contrada.pipeline.systems import Systems
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-TASK_MESSAGES = 1024  # fewer than this are not worth a task of their own
+TASK_MESSAGES = 1024  # fewer messages do not get a task of their own
 
 
 class Routed(NamedTuple):
-    """Messages on their way: kept between actions, counted, and in how many tasks each partition meets its own."""
+    """Routed messages, persisted, with counts of messages and tasks by partition."""
 
     frame: DataFrame
     messages: int
     rejected: int
-    counts: tuple[int, ...]  # of messages, by partition
-    tasks: tuple[int, ...]  # the same
-    may_repeat: bool  # a match may be found in two partitions
+    counts: tuple[int, ...]  # messages by partition
+    tasks: tuple[int, ...]  # tasks by partition
+    may_repeat: bool  # two partitions may find the same match
 
     @property
     def replication(self) -> float:
-        """To how many partitions a good message goes, on average."""
+        """Return the average number of partitions of a good message."""
         return sum(self.counts) / max(1, self.messages - self.rejected)
 
 
@@ -44,7 +44,7 @@ def match_partitions(
     by: By,
     schema: StructType,
 ) -> tuple[DataFrame, Routed]:
-    """Lists of matches with the number of their message, and rejections; messages are routed now."""
+    """Route messages now; return lists of matches with the number of their message, and rejections."""
     from pyspark.sql import functions as f
 
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
@@ -61,7 +61,7 @@ def match_partitions(
 
 
 def _chosen(values: Sequence[int], place: Column) -> Column:
-    """The value at a place, null where there is none."""
+    """Return the value at a position, null if there is none."""
     from pyspark.sql import functions as f
 
     return f.get(f.array(*(f.lit(int(value)) for value in values)).cast("array<int>"), place)
@@ -81,7 +81,7 @@ def _routed(
     sent = messages.select(f.monotonically_increasing_id(), "message_id", *columns.values()).toDF("number", *names)
     wide = [k for k, part in enumerate(artifact.partitions) if part.is_wide]
     routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide, systems=systems)
-    schema = StructType([*ddl_fields(ROUTED), *sent.schema.fields[1:]])
+    schema = StructType([*ddl_fields(ROUTED_SCHEMA), *sent.schema.fields[1:]])
     frame = sent.mapInArrow(routing, schema).persist()
     is_bad = f.col("reason").isNotNull()
     counted = frame.groupBy("partition", is_bad.alias("is_bad")).agg(f.count("*"), f.sum("fan")).collect()
@@ -99,7 +99,7 @@ def _routed(
 
 
 def task_counts(counts: Sequence[int], tasks: int) -> tuple[int, ...]:
-    """How many tasks meet the messages of each partition, if there are to be about so many: a hot one gets several.
+    """Divide about `tasks` tasks among partitions in proportion to their message `counts`.
 
     >>> task_counts([10_000, 900, 0], 8)
     (7, 1, 0)
@@ -109,7 +109,7 @@ def task_counts(counts: Sequence[int], tasks: int) -> tuple[int, ...]:
 
 
 def first_tasks(counts: Sequence[int], tasks: Sequence[int]) -> list[int]:
-    """The number of the first task of each partition: tasks with many messages come first, and so none ends late.
+    """Return the first task of each partition: tasks with most messages start first, so that none ends late.
 
     >>> first_tasks([10, 900, 2000], (1, 1, 2))
     [3, 2, 0]

@@ -1,4 +1,4 @@
-"""Subscriptions compiled in partitions: rows are looked at, spread, and each partition's table is built by a task."""
+"""Compile subscriptions in partitions: scan the rows, spread them, and build each partition's table in a task."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from contrada.model import Predicate
 from contrada.pipeline.match.building import RejectedRows
 from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.match.simplified_batches import Job
-from contrada.pipeline.partitioned.building import SPREAD, build_partition, spread_batches
+from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
 from contrada.pipeline.partitioned.partitions import Layout, Partition, PartitionedArtifact, manifest
-from contrada.pipeline.partitioned.scanning import CORNERS, SAMPLE, SCANNED, sample_batches, scan_batches
+from contrada.pipeline.partitioned.scanning import CORNERS, SAMPLE_SCHEMA, SCANNED_SCHEMA, sample_batches, scan_batches
 from contrada.pipeline.spark_types import attribute_columns, ddl_fields
 from contrada.pipeline.systems import frame_systems
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-EXPECTED = 4096  # messages that partitions are balanced by
-BOXES = "attribute string, xmin double, ymin double, xmax double, ymax double"
+SAMPLE_MESSAGES = 4096  # sample by which partitions are balanced
+BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
 
 
 class Rows(NamedTuple):
-    """Rows of subscriptions: the columns that are asked for, the types of their names, and the template."""
+    """Rows of subscriptions: required columns, Spark types of keys and subscribers, and the template."""
 
     frame: DataFrame
     columns: dict[str, Column]
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 def compile_partitions(
     rows: Rows, place: str, count: int, messages: DataFrame | None
 ) -> tuple[PartitionedArtifact, str | None]:
-    """Compile rows into about so many partitions; returns them and where the file of bad rows is, if any are."""
+    """Compile rows into about `count` partitions; return them and the address of the file of bad rows, if any."""
     sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
     scanned: DataFrame | None = None
     try:
@@ -53,7 +53,7 @@ def compile_partitions(
         job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
         job = job._replace(kinds=geometry_kinds(sent, job))
         marked = marked_rows(sent, job)
-        scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED)).persist()
+        scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED_SCHEMA)).persist()
         layout = _layout(scanned, len(rows.columns), count, messages)
         known, subscriptions = _refused(scanned)
         parts, more = _built(known, job, layout, place)
@@ -67,39 +67,39 @@ def compile_partitions(
 
 
 def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
-    """The columns of a job as a frame has them, and further ones."""
+    """Return the columns of a job with the types of `frame`, and those of the DDL text `further`."""
     from pyspark.sql.types import StructType
 
     return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further)])
 
 
 def _layout(scanned: DataFrame, columns: int, count: int, messages: DataFrame | None) -> Layout:
-    """Which partition each filter will belong to, from some of them."""
-    table = scanned.mapInArrow(partial(sample_batches, columns=columns), SAMPLE).toArrow()
+    """Assign filters to partitions, from a sample of the filters."""
+    table = scanned.mapInArrow(partial(sample_batches, columns=columns), SAMPLE_SCHEMA).toArrow()
     return layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
 
 
 def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[np.float64]]:
-    """The boxes of some messages, by attribute."""
+    """Return the boxes of some messages, by attribute."""
     columns = attribute_columns(messages, attributes)
     if not columns:
         return {}
-    some = messages.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns)))).limit(EXPECTED)
-    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), BOXES).toArrow()
+    some = messages.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns)))).limit(SAMPLE_MESSAGES)
+    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), BOX_SCHEMA).toArrow()
     named = np.array(table.column("attribute").to_pylist(), object)
     boxes = np.stack([np.asarray(table.column(name)) for name in CORNERS], axis=1)
     return {name: boxes[named == name] for name in columns}
 
 
 def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:
-    """The boxes of regions and points in batches of messages; bad ones have none."""
+    """Yield the boxes of regions and points in batches of messages; bad values have none."""
     import pyarrow as pa
 
     for batch in batches:
         for name, column in zip(names, batch.columns, strict=True):
             try:
                 parts, _ = parts_of(column)
-            except ContradaError:  # several coordinate systems, or no geometry: nothing to learn from
+            except ContradaError:  # several CRS, or no geometry: skip
                 continue
             for part in parts:
                 boxes = boxes_of(part.column)
@@ -108,7 +108,7 @@ def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]
 
 
 def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
-    """The rows, bad too if their CRS is not that of the first good row that names one; and how many are good."""
+    """Reject rows whose CRS differs from that of the first good row; return all rows and the number of good ones."""
     from pyspark.sql import functions as f
 
     good = f.when(f.col("reason").isNull(), f.col("number"))
@@ -131,11 +131,11 @@ def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
 def _built(
     scanned: DataFrame, job: Job, layout: Layout, place: str
 ) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
-    """The partitions, and the rows that proved bad when tables were built."""
+    """Build the partitions; return them and the rows that proved bad."""
     good = scanned.where("reason IS NULL")
     spreading = partial(spread_batches, layout=layout, columns=len(job.names))
-    spread = good.mapInArrow(spreading, _schema(scanned, job, SPREAD)).repartitionById(layout.total, "partition")
-    # In this order the same rows make the same tables, and those with filters elsewhere stand at the end.
+    spread = good.mapInArrow(spreading, _schema(scanned, job, SPREAD_SCHEMA)).repartitionById(layout.total, "partition")
+    # Sorted, equal rows give equal tables, and rows with filters in other partitions come last.
     ordered = spread.sortWithinPartitions("is_shared", "number")
     building = partial(build_partition, job=job, place=place, wide=layout.wide[0])
     found = [json.loads(row["about"]) for row in ordered.mapInArrow(building, "about string").collect()]
@@ -143,7 +143,7 @@ def _built(
 
 
 def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:
-    """Put the bad rows beside the artifacts; returns where, None if there are none."""
+    """Write the bad rows beside the artifacts; return the address, None if there are none."""
     from pyspark.sql import functions as f
 
     key = f.col(f"c{job.names.index('key')}" if "key" in job.names else "number").cast("string")
@@ -156,7 +156,7 @@ def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, st
 
 
 def write_rejected(batches: Iterator[Any], place: str) -> Iterator[Any]:
-    """Bad rows to a file beside the artifacts; gives one row that tells where."""
+    """Write bad rows to a file beside the artifacts; yield one row with its address."""
     import tempfile
     from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""Partitions: a table in several artifacts, and a small table that tells which of them a message must see.
+"""Partitioned tables: several artifacts, and a small router table that finds the partitions of a message.
 
-`<artifacts>/<digest>/partitions.json` lists the partitions, each an artifact of its own beside it.
+`<artifacts>/<digest>/partitions.json` lists the partitions; each is an artifact beside it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from contrada.pipeline.artifacts import Artifact, publish, store_of
 from contrada.pipeline.storage import Storage
 
 ABOUT = "partitions.json"
-NEARLY_ALL = 0.9  # of the middles of others in the box of a filter that nearly any message meets
-LOOKED_AT = 256  # middles
-NOBODY = -1  # the router's subscription that asks for attributes alone
+WIDE_SHARE = 0.9  # share of sampled box centers that a wide filter's box contains
+SAMPLE_CENTERS = 256  # sampled box centers
+NO_PARTITION = -1  # the router's subscription that tests every attribute and leads to no partition
 
 
 class Partition(NamedTuple):
-    """A partition: its table, from which row on subscriptions have filters elsewhere too, and where its filters lie."""
+    """A partition: its table, the first row of subscriptions with filters elsewhere too, and its filters' boxes."""
 
     artifact: Artifact
     first_shared: int
-    boxes: dict[str, list[list[float]]]  # by attribute, all heads in a few boxes; empty: it sees every message
+    boxes: dict[str, list[list[float]]]  # a few boxes around all heads, by attribute; empty: receives every message
 
     @property
     def is_wide(self) -> bool:
-        """True if every message goes there."""
+        """Return True if every message goes to this partition."""
         return not self.boxes
 
 
@@ -76,7 +76,7 @@ FIELDS: dict[str, manifests.Check] = {
 
 
 class PartitionedArtifact(NamedTuple):
-    """A compiled table in partitions at a shared place; fields are those of an `Artifact`, of the whole."""
+    """A compiled table in partitions; the fields are those of an `Artifact`, for the whole table."""
 
     path: str
     digest: str
@@ -87,13 +87,13 @@ class PartitionedArtifact(NamedTuple):
     crs: dict[str, str | None]
     key_type: str
     subscriber_type: str
-    has_subscribers: bool  # of their own; else the key is the subscriber
+    has_subscribers: bool  # False: the key is the subscriber
     router: Artifact
     partitions: tuple[Partition, ...]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> PartitionedArtifact:
-        """What `compile` wrote earlier with partitions, in a directory or at a URI."""
+        """Read the partitions that `compile` wrote to a directory or URI."""
         store, place = store_of(path)
         try:
             with store.open_input_stream(f"{place}/{ABOUT}") as file:
@@ -105,26 +105,26 @@ class PartitionedArtifact(NamedTuple):
 
     @property
     def has_shared(self) -> bool:
-        """True if a subscription has filters in several partitions."""
+        """Return True if a subscription has filters in several partitions."""
         return any(part.first_shared < part.artifact.subscriptions for part in self.partitions)
 
 
 class Layout(NamedTuple):
-    """Which partition a filter belongs to: cells for each attribute, and the partitions that see every message."""
+    """Assigns filters to partitions: cells for each attribute, and wide partitions, which receive every message."""
 
     cells: dict[str, tuple[int, Cells]]  # the first partition of an attribute, and its cells
-    wide: tuple[int, int]  # the first one, and how many
-    samples: dict[str, NDArray[np.float64]]  # middles of an attribute's heads
+    wide: tuple[int, int]  # the first wide partition, and their number
+    samples: dict[str, NDArray[np.float64]]  # centers of an attribute's heads
 
     @property
     def total(self) -> int:
-        """The number of partitions."""
+        """Return the number of partitions."""
         return self.wide[0] + self.wide[1]
 
     def find(
         self, names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64], turns: NDArray[Any]
     ) -> NDArray[np.int32]:
-        """The partition of each head; filters with one box or with none are spread by numbers of their own."""
+        """Return the partition of each head; `turns` spreads filters that have the same box or none."""
         found = (self.wide[0] + turns % max(1, self.wide[1])).astype(np.int32)
         for k, name in enumerate(names):
             rows = np.flatnonzero(attributes == k)
@@ -134,19 +134,19 @@ class Layout(NamedTuple):
         return found
 
     def _nearly_all(self, name: str, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """True of boxes that nearly any message meets; none is, where no partition sees every message."""
+        """Return True for boxes that nearly any message meets; always False without wide partitions."""
         return _is_nearly_all(boxes, self.samples[name]) if self.wide[1] else np.zeros(len(boxes), np.bool_)
 
 
 class Sampled(NamedTuple):
-    """Some heads of an attribute, and how many filters each stands for: the largest ones, beside the others, for 0."""
+    """A sample of an attribute's heads; a weight is the number of filters of a head, 0 for the largest ones."""
 
     boxes: NDArray[np.float64]
     weights: NDArray[np.float64]
 
     @property
     def usual(self) -> Sampled:
-        """Those that stand for some."""
+        """Return the heads of positive weight."""
         chosen = self.weights > 0
         return Sampled(self.boxes[chosen], self.weights[chosen])
 
@@ -154,9 +154,9 @@ class Sampled(NamedTuple):
 def laid_out(
     sampled: dict[str, Sampled], anywhere: float, partitions: int, messages: dict[str, NDArray[np.float64]]
 ) -> Layout:
-    """Spread filters over about so many partitions; cells hold as many filters and expected messages each.
+    """Spread filters over about `partitions` partitions; cells balance filters and expected messages.
 
-    `messages` are boxes of some messages, by attribute; where there are none, filters alone are balanced.
+    `messages` are boxes of some messages, by attribute; without them filters alone are balanced.
     """
     cells: dict[str, tuple[int, Cells]] = {}
     samples = {name: _middles(one.usual.boxes) for name, one in sampled.items()}
@@ -183,26 +183,26 @@ def _cells(filters: Sampled, count: int, messages: NDArray[np.float64] | None) -
         return cut_cells(filters.boxes, count, filters.weights)
     low, high = filters.boxes[:, :2].min(axis=0), filters.boxes[:, 2:].max(axis=0)
     near = messages[((messages[:, 2:] >= low) & (messages[:, :2] <= high)).all(axis=1)]
-    each = float(filters.weights.sum()) / max(1, len(near))  # messages weigh as much as filters, all together
+    each = float(filters.weights.sum()) / max(1, len(near))  # all messages together weigh as much as all filters
     return cut_cells(
         np.concatenate([filters.boxes, near]), count, np.concatenate([filters.weights, np.full(len(near), each)])
     )
 
 
 def _middles(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    step = max(1, len(boxes) // LOOKED_AT)
+    step = max(1, len(boxes) // SAMPLE_CENTERS)
     return middles_of(boxes[::step])
 
 
 def _is_nearly_all(boxes: NDArray[np.float64], middles: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True of boxes that hold nearly all of some points, and of none where the points are few."""
+    """Return True for boxes that contain `WIDE_SHARE` of the points; always False with too few points."""
     found = np.zeros(len(boxes), np.bool_)
-    if len(middles) < LOOKED_AT // 8:
+    if len(middles) < SAMPLE_CENTERS // 8:
         return found
     low, high = np.quantile(middles, 0.25, axis=0), np.quantile(middles, 0.75, axis=0)
     for row in np.flatnonzero(((boxes[:, :2] <= low) & (boxes[:, 2:] >= high)).all(axis=1)):
         inside = ((middles >= boxes[row, :2]) & (middles <= boxes[row, 2:])).all(axis=1)
-        found[row] = inside.mean() >= NEARLY_ALL
+        found[row] = inside.mean() >= WIDE_SHARE
     return found
 
 
@@ -212,7 +212,7 @@ def manifest(
     names: tuple[str, str, bool],
     subscriptions: int,
 ) -> PartitionedArtifact:
-    """Put the list of partitions and their router beside them; names are the types of keys and subscribers."""
+    """Write the list of partitions and their router; `names` are key type, subscriber type, `has_subscribers`."""
     parts = tuple(partitions)
     crs: dict[str, str | None] = {}
     for part in parts:
@@ -234,7 +234,7 @@ def manifest(
 
 
 def _router(parts: tuple[Partition, ...], crs: dict[str, str | None], scalars: tuple[str, ...]) -> ForwardingTable:
-    """A table that has the partitions as subscriptions, and refuses the messages that the whole would refuse."""
+    """Build a table with the partitions as subscriptions, which rejects the same messages as the whole table."""
     table = ForwardingTable()
     for number, part in enumerate(parts):
         filters = [
@@ -250,5 +250,5 @@ def _router(parts: tuple[Partition, ...], crs: dict[str, str | None], scalars: t
     ]
     never = [Filter([Constraint(name, "is null"), Constraint(name, "is not null")]) for name in scalars]
     if anywhere or never:
-        table.subscribe(NOBODY, Predicate([*anywhere, *never]), NOBODY)
+        table.subscribe(NO_PARTITION, Predicate([*anywhere, *never]), NO_PARTITION)
     return table

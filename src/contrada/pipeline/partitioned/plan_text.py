@@ -1,4 +1,4 @@
-"""Plans told to people: what happens stage by stage, how partitions are balanced, and Spark's own plan."""
+"""Describe plans for users: the stages, the balance of partitions, and Spark's own plan."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from contrada.pipeline.partitioned.matching import Routed
 
-SHOWN = 20  # partitions
+MAX_SHOWN_PARTITIONS = 20  # partitions listed
 
 
 def spark_plan(frame: DataFrame) -> str:
-    """What Spark says of a frame."""
+    """Return Spark's plan of a frame."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         frame.explain("formatted")
@@ -28,7 +28,7 @@ def spark_plan(frame: DataFrame) -> str:
 
 
 def broadcast_text(table: Artifact, by: str, why: str) -> list[str]:
-    """The lines that tell of a broadcast table."""
+    """Return the lines that describe a broadcast table."""
     return [
         "plan: broadcast; every executor holds the whole table, messages stay where they are",
         f"why: {why}",
@@ -43,7 +43,7 @@ def broadcast_text(table: Artifact, by: str, why: str) -> list[str]:
 
 
 def partitioned_text(table: PartitionedArtifact, routed: Routed, by: str, why: str) -> list[str]:
-    """The lines that tell of partitions, of their balance, and of what was sent to them."""
+    """Return the lines that describe partitions, their balance, and the messages sent to them."""
     parts = table.partitions
     wide = sum(part.is_wide for part in parts)
     shared = sum(part.artifact.subscriptions - part.first_shared for part in parts)
@@ -70,15 +70,15 @@ def partitioned_text(table: PartitionedArtifact, routed: Routed, by: str, why: s
 
 
 def _table(parts: Sequence[Partition], routed: Routed) -> Iterator[str]:
-    """A line for each partition, the busiest first."""
+    """Yield a line for each partition, the busiest first."""
     yield "  partition  filters      bytes   messages  tasks"
     order = sorted(range(len(parts)), key=lambda k: -routed.counts[k])
-    for k in order[:SHOWN]:
+    for k in order[:MAX_SHOWN_PARTITIONS]:
         own = parts[k].artifact
         kind = "  sees every message" if parts[k].is_wide else ""
         yield f"  {k:9d} {own.filters:8d} {own.bytes:10d} {routed.counts[k]:10d} {routed.tasks[k]:6d}{kind}"
-    if len(order) > SHOWN:
-        yield f"  and {len(order) - SHOWN} more"
+    if len(order) > MAX_SHOWN_PARTITIONS:
+        yield f"  and {len(order) - MAX_SHOWN_PARTITIONS} more"
 
 
 def _over(counts: Sequence[int]) -> str:
@@ -87,7 +87,7 @@ def _over(counts: Sequence[int]) -> str:
 
 
 def _held(table: Artifact | PartitionedArtifact) -> str:
-    """What a table holds, in words."""
+    """Describe the size of a table."""
     filters = counted(table.filters, "filter")
     return f"{counted(table.subscriptions, 'subscription')}, {filters}, {byte_size(table.bytes)}"
 

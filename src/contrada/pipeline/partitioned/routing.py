@@ -1,4 +1,4 @@
-"""Messages to the partitions that they can match, and through the tables there: what runs in Spark's Python workers."""
+"""Route messages to the partitions that they can match, and match them there, in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contrada.geometry import Crs
 from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.match.batches import FIRST_SLICE, Naming, SliceAnswer, answers_of
-from contrada.pipeline.partitioned.partitions import NOBODY, PartitionedArtifact
+from contrada.pipeline.partitioned.partitions import NO_PARTITION, PartitionedArtifact
 from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
-# Before the id and the attributes of a message. A row without a partition and a reason tells how many messages came by.
-ROUTED = "partition int, fan int, number bigint, reason string"
-OWN = 4
-ROUTED_ROWS, ROUTED_BYTES = 1 << 15, 1 << 26  # in a batch that goes back to Spark, about
+# Columns before id and attributes. A row without partition and reason holds the number of messages read, in `fan`.
+ROUTED_SCHEMA = "partition int, fan int, number bigint, reason string"
+ID_COLUMN = 4
+ROUTED_ROWS, ROUTED_BYTES = 1 << 15, 1 << 26  # approximate size of a batch that goes back to Spark
 
 By = Literal["subscription", "subscriber"]
 
@@ -31,7 +31,7 @@ def route_batches(
     wide: list[int],
     systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
-    """Batches of a number, an id and attributes to a row for each partition that a message must see."""
+    """Route batches of a number, an id and attributes; yield a row per message and partition."""
     import pyarrow as pa
 
     seen, last, size = 0, None, FIRST_SLICE
@@ -49,9 +49,9 @@ def route_batches(
 
 
 def _sent(batch: Any, answer: SliceAnswer, partitions: NDArray[np.int64], wide: list[int]) -> Iterator[Any]:
-    """The rows of a slice of messages: those for partitions, and the bad messages."""
+    """Yield the rows of a slice of messages: one per partition, and the bad messages."""
     found = partitions[answer.rows] if len(answer.rows) else answer.rows
-    is_real = found != NOBODY
+    is_real = found != NO_PARTITION
     owners, found = _with_wide(answer.messages[is_real], found[is_real], answer.asked, answer.rejected, wide)
     fans = np.bincount(owners, minlength=answer.asked)
     step = max(1, min(ROUTED_ROWS, ROUTED_BYTES * batch.num_rows // max(1, batch.nbytes)))
@@ -66,7 +66,7 @@ def _sent(batch: Any, answer: SliceAnswer, partitions: NDArray[np.int64], wide: 
 def _with_wide(
     owners: NDArray[np.int64], found: NDArray[np.int64], count: int, rejected: list[Any], wide: list[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of message and partition, and those of all good messages with the partitions that see every message."""
+    """Add pairs of every good message with every wide partition to the pairs of message and partition."""
     if not wide:
         return owners, found
     good = np.setdiff1d(np.arange(count), np.array([row for row, _ in rejected], np.int64))
@@ -97,7 +97,7 @@ def match_routed(
     by: By,
     systems: Mapping[str, Crs] = NO_SYSTEMS,
 ) -> Iterator[Any]:
-    """Routed messages to lists of matches, and rejections; `is_shared` marks lists that may repeat what others say."""
+    """Match routed messages; yield lists of matches and rejections. `is_shared` marks lists that may repeat others."""
     asked: dict[int, _Asked] = {}
     for batch in batches:
         partitions = batch.column(0)
@@ -108,7 +108,7 @@ def match_routed(
                 yield _rejections(part, whole, by)
                 continue
             if number not in asked:
-                asked.clear()  # a worker has one partition open, or little more: it may be as large as its memory
+                asked.clear()  # keep one partition open: it may be as large as a worker's memory
                 asked[number] = _Asked(whole, number, names, systems, by)
             yield from asked[number].match(part)
 
@@ -120,7 +120,7 @@ def _is(numbers: NDArray[Any], number: int) -> Any:
 
 
 class _Asked:
-    """The table of a partition, and which of its rows may have matched elsewhere too."""
+    """The open table of a partition, and which of its rows may match in other partitions too."""
 
     def __init__(
         self, whole: PartitionedArtifact, number: int, names: tuple[str, ...], systems: Mapping[str, Crs], by: By
@@ -134,14 +134,14 @@ class _Asked:
         self._size = FIRST_SLICE
 
     def match(self, batch: Any) -> Iterator[Any]:
-        """The record batches of a batch of messages."""
+        """Yield the matches of a batch of messages."""
         import pyarrow as pa
 
         table = pa.Table.from_batches([batch])
-        messages = named_columns(table.select(range(OWN + 1, table.num_columns)), self._names, self._systems)
+        messages = named_columns(table.select(range(ID_COLUMN + 1, table.num_columns)), self._names, self._systems)
         fans = np.asarray(batch.column(1))
         for start, answer in answers_of(self._ready.table, messages, self._by, self._size):
-            if answer.rejected:  # the router has seen every message, and refuses what any partition would
+            if answer.rejected:  # impossible: the router rejects every message that a partition would reject
                 raise TableError(f"a partition refuses a message that was good before: {answer.rejected[0][1]}")
             own = batch.slice(start, answer.asked)
             may_repeat = (answer.rows >= self._first_shared) & (fans[start : start + answer.asked][answer.messages] > 1)
@@ -156,7 +156,7 @@ def _found(messages: Any, lists: Any, is_shared: bool) -> Any:
     import pyarrow as pa
 
     count = messages.num_rows
-    columns = [messages.column(OWN), lists, pa.nulls(count, pa.string()), messages.column(2)]
+    columns = [messages.column(ID_COLUMN), lists, pa.nulls(count, pa.string()), messages.column(2)]
     marks = pa.array(np.full(count, is_shared))
     return pa.record_batch([*columns, marks], ["message_id", "found", "reason", "number", "is_shared"])
 
@@ -170,6 +170,6 @@ def _rejections(messages: Any, whole: PartitionedArtifact, by: By) -> Any:
     if by == "subscription":
         fields.append(("key", arrow_type(whole.key_type)))
     lists = pa.nulls(messages.num_rows, pa.list_(pa.struct(fields)))
-    columns = [messages.column(OWN), lists, messages.column(3), messages.column(2)]
+    columns = [messages.column(ID_COLUMN), lists, messages.column(3), messages.column(2)]
     marks = pa.array(np.zeros(messages.num_rows, np.bool_))
     return pa.record_batch([*columns, marks], ["message_id", "found", "reason", "number", "is_shared"])

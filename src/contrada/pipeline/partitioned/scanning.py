@@ -1,6 +1,6 @@
-"""Arrow batches of subscriptions looked at before they are spread over partitions: what is bad, and where filters lie.
+"""Scan Arrow batches of subscriptions before they are partitioned: find bad rows and the boxes of filters.
 
-Runs in Spark's Python workers, and knows nothing of Spark.
+Runs in Spark's Python workers; this module does not use Spark.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from contrada.matching.routing_boxes import Heads, bound_heads, heads_of
 from contrada.pipeline.match.simplified_batches import KINDS, PART_BITS, Job, asked_rows, faults_of, of_one_crs
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
-HEAD = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"
-SCANNED = f"number bigint, reason string, crs string, heads array<{HEAD}>"  # beside the columns of a job
-SAMPLE = "attribute string, weight double, xmin double, ymin double, xmax double, ymax double, bytes bigint"
-SAMPLED = 4096  # boxes of an attribute in a task
-LARGEST = 64  # boxes of it that are kept beside, so that one that nearly any message meets is seen
+HEAD_TYPE = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"
+SCANNED_SCHEMA = f"number bigint, reason string, crs string, heads array<{HEAD_TYPE}>"  # after the columns of a job
+SAMPLE_SCHEMA = "attribute string, weight double, xmin double, ymin double, xmax double, ymax double, bytes bigint"
+SAMPLE_BOXES = 4096  # boxes per attribute in a task
+LARGEST_BOXES = 64  # largest boxes per attribute, kept so that wide filters are found
 
 
 class ScannedRows(NamedTuple):
-    """Rows: why they are bad, the CRS of their attributes as JSON, and the heads of the good ones."""
+    """Scanned rows: why some are bad, the CRS of their attributes as JSON, and the heads of the good ones."""
 
     reasons: dict[int, str]
     crs: list[str | None]
@@ -33,7 +33,7 @@ class ScannedRows(NamedTuple):
 
 
 def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
-    """Batches of a job's columns, `row` and `repeated` to batches of these columns and what is known of each row."""
+    """Scan batches of a job's columns, `row` and `repeated`; yield the columns, number, reason, CRS and heads."""
     import pyarrow as pa
 
     for batch in batches:
@@ -51,14 +51,14 @@ def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 
 def _numbers(marks: NDArray[np.int64], offsets: dict[int, int]) -> NDArray[np.int64]:
-    """The numbers of rows among all rows, from Spark's."""
+    """Turn Spark's row numbers into positions among all rows."""
     parts, which = np.unique(marks >> PART_BITS, return_inverse=True)
     firsts = np.array([offsets[part] for part in parts.tolist()], np.int64)
     return (firsts[which] if len(parts) else np.empty(0, np.int64)) + (marks & (1 << PART_BITS) - 1)
 
 
 def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:
-    """The parts of a table with their first rows: the whole, unless it mixes coordinate systems."""
+    """Scan the parts of a table; yield the first row and scan of each. A table without mixed CRS is one part."""
     if job.template is None:
         asked = asked_rows(table, job)
         reasons = {row: one.reason for row, one in enumerate(asked) if one.reason is not None}
@@ -71,7 +71,7 @@ def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:
 
 
 def _bound_scan(table: Any, job: Job) -> ScannedRows:
-    """The rows of a template, column by column."""
+    """Scan the rows of a template, column by column."""
     assert job.template is not None
     reasons = faults_of(table, job, {name: KINDS[kind] for name, kind in job.kinds.items()})
     rows = table.select(range(len(job.names))).rename_columns(job.names)
@@ -81,7 +81,7 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
             reasons.setdefault(row, "no key")
         for row in np.flatnonzero(np.asarray(table.column(len(job.names) + 1))).tolist():
             reasons.setdefault(row, f"the key {keys[row].as_py()!r} was there before")
-    # Keys were looked at; binding would look for repeated ones again, and among bad rows too.
+    # Keys are checked above; binding would check them again, including those of bad rows.
     values = rows.select([name for name in job.names if name not in ("key", "subscriber")])
     good = np.setdiff1d(np.arange(table.num_rows), np.array(list(reasons), np.int64))
     parts = list(_bound(values.take(good) if reasons else values, good, job, reasons))
@@ -98,7 +98,7 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
 def _bound(
     values: Any, numbers: NDArray[np.int64], job: Job, reasons: dict[int, str]
 ) -> Iterator[tuple[NDArray[np.int64], Heads, str | None]]:
-    """The heads of rows with these numbers; if a row spoils the whole, it is found by halves."""
+    """Bind rows; yield numbers, heads and CRS. If binding fails, rows are halved until the bad ones are alone."""
     assert job.template is not None
     if not len(numbers):
         return
@@ -117,15 +117,15 @@ def _bound(
 
 
 def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
-    """The heads of all rows, in order, with so many for each."""
-    names = parts[0].names if parts else ()  # a template's, so all have the same
+    """Join the heads of all rows in order; row k has `counts[k]` heads."""
+    names = parts[0].names if parts else ()  # all parts come from one template
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
     attributes = np.concatenate([part.attributes for part in parts] or [np.empty(0, np.int32)])
     return Heads(offsets, attributes, np.concatenate([part.boxes for part in parts] or [np.empty((0, 4))]), names)
 
 
 def _head_lists(scan: ScannedRows) -> Any:
-    """Heads as Spark has them: a list for each row; what may be anywhere has no attribute."""
+    """Return heads as lists, one per row; a filter that may match anywhere has no attribute."""
     import pyarrow as pa
 
     heads = scan.heads
@@ -133,7 +133,7 @@ def _head_lists(scan: ScannedRows) -> Any:
 
 
 def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Any:
-    """Heads as an Arrow array of structs."""
+    """Return heads as an Arrow array of structs."""
     import pyarrow as pa
 
     named = pa.array(names, pa.string()).take(pa.array(attributes, mask=attributes < 0))
@@ -142,7 +142,7 @@ def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: N
 
 
 def heads_in(lists: Any) -> Heads:
-    """The heads of a column that Spark sends back."""
+    """Return the heads in a column that comes from Spark."""
     offsets = np.asarray(lists.offsets, np.int32)
     structs = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
     coded = structs.field("attribute").dictionary_encode()
@@ -152,10 +152,10 @@ def heads_in(lists: Any) -> Heads:
 
 
 def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
-    """Scanned batches to some of their heads, for each attribute, with the number that each stands for.
+    """Sample the heads of scanned batches for each attribute, each with the number of heads that it stands for.
 
-    The largest boxes come beside the others, and stand for nothing but themselves: their weight is 0.
-    A row without an attribute stands for filters that may be satisfied anywhere, and tells how many bytes came by.
+    The largest boxes are added with weight 0. A row without an attribute holds the number of filters that may match
+    anywhere, and the number of bytes read.
     """
     import pyarrow as pa
 
@@ -185,7 +185,7 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
 
 
 class _Sample:
-    """Every so-manieth of the boxes that came by, whatever their order, and the largest ones."""
+    """A regular sample, every `_step`-th of the boxes seen, and the largest boxes."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -193,11 +193,11 @@ class _Sample:
         self._step = 1
 
     def add(self, boxes: NDArray[np.float64]) -> None:
-        """Take further boxes into account."""
+        """Add boxes."""
         self.kept = np.concatenate([self.kept, boxes[-self.seen % self._step :: self._step]])
         self.seen += len(boxes)
         large = np.concatenate([self.largest, boxes])
         sides = large[:, 2:] - large[:, :2]
-        self.largest = large[np.argsort(-sides[:, 0] * sides[:, 1], kind="stable")[:LARGEST]]
-        while len(self.kept) > SAMPLED:
+        self.largest = large[np.argsort(-sides[:, 0] * sides[:, 1], kind="stable")[:LARGEST_BOXES]]
+        while len(self.kept) > SAMPLE_BOXES:
             self.kept, self._step = self.kept[::2], 2 * self._step

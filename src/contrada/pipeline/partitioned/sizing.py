@@ -1,4 +1,4 @@
-"""How large a table will be, and how large it may be: what the plan is chosen by."""
+"""Estimate the size of a table and the limits on it, by which `compile` chooses the plan."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from contrada.errors import ContradaError, TableError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-BROADCAST_BYTES = "spark.contrada.broadcast.bytes"  # of a table that every worker maps, at most
-PARTITION_BYTES = "spark.contrada.partition.bytes"  # of a partition, about
+BROADCAST_BYTES = "spark.contrada.broadcast.bytes"  # maximum size of a table that every worker maps
+PARTITION_BYTES = "spark.contrada.partition.bytes"  # approximate size of a partition
 WORKER_MEMORY = "spark.executor.pyspark.memory"
-MOST, EACH = 4 << 30, 256 << 20
-# Measured, docs/scale.md: a table takes the bytes of its rows' binary columns and some for each row; text takes less.
+DEFAULT_BROADCAST_BYTES, DEFAULT_PARTITION_BYTES = 4 << 30, 256 << 20
+# Measured, docs/scale.md: a table takes the bytes of its binary columns plus ROW_BYTES per row; text takes less.
 ROW_BYTES = 64
 UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class TableSize(NamedTuple):
-    """Rows of subscriptions, the bytes of their filters or geometry, and the bytes that their table may take."""
+    """Number of rows of subscriptions, and the bytes of their filters or geometry."""
 
     rows: int
     bytes: int
 
     @property
     def table(self) -> int:
-        """Bytes of the table, about."""
+        """Return the approximate size of the table in bytes."""
         return self.bytes + ROW_BYTES * self.rows
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class TableSize(NamedTuple):
 
 
 def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> TableSize:
-    """Count the rows of subscriptions and the bytes of their columns; Python sees none of them."""
+    """Count the rows of subscriptions and the bytes of their columns, within Spark's JVM."""
     from pyspark.sql import functions as f
 
     sent = subscriptions.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns))))
@@ -46,23 +46,26 @@ def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> TableSize:
 
 
 def table_limits(session: SparkSession) -> tuple[int, int]:
-    """Bytes of a table that is broadcast at most, and of a partition: as set, or half and an eighth of a worker's."""
+    """Return maximum bytes of a broadcast table and of a partition: as set, or 1/2 and 1/8 of a worker's memory."""
     worker = session.conf.get(WORKER_MEMORY, None)
     memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // _cores(session)
     limits = []
-    for name, share, usual in ((BROADCAST_BYTES, 2, MOST), (PARTITION_BYTES, 8, EACH)):
+    for name, share, usual in (
+        (BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES),
+        (PARTITION_BYTES, 8, DEFAULT_PARTITION_BYTES),
+    ):
         own = session.conf.get(name, None)
         limits.append(bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share)
     return limits[0], max(1, limits[1])
 
 
 def _cores(session: SparkSession) -> int:
-    """How many Python workers of an executor share its memory."""
+    """Return how many Python workers of an executor share its memory."""
     return max(1, int(session.conf.get("spark.executor.cores", None) or 1))
 
 
 def too_large(error: Exception, session: SparkSession) -> TableError | None:
-    """What is told when a worker had not enough memory for a whole table; None if an error is another one."""
+    """Return the error to raise if a worker had too little memory for a whole table; None for other errors."""
     if not any(word in str(error) for word in ("MemoryError", "Cannot allocate memory")):
         return None
     worker = session.conf.get(WORKER_MEMORY, None)
@@ -74,7 +77,7 @@ def too_large(error: Exception, session: SparkSession) -> TableError | None:
 
 
 def bytes_of(name: str, text: str, unit: str = "") -> int:
-    """The bytes that a setting names, as Spark writes sizes.
+    """Return the number of bytes of a size setting in Spark's notation.
 
     >>> bytes_of("spark.executor.pyspark.memory", "2g"), bytes_of("spark.contrada.partition.bytes", "64", "b")
     (2147483648, 64)

@@ -1,4 +1,4 @@
-"""Rows of subscriptions in memory split into partitions, with nothing of Spark: by the code that its workers run."""
+"""Split subscriptions in memory into partitions without Spark, by the code that its workers run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from contrada.pipeline.partitioned.scanning import sample_batches, scan_batches
 def split(
     rows: Any, template: Predicate | None, place: str, count: int
 ) -> tuple[PartitionedArtifact, list[tuple[int, str]]]:
-    """Put the rows of an Arrow table, as `compile` takes them, into about so many partitions.
+    """Put the rows of an Arrow table, as `compile` takes them, into about `count` partitions.
 
-    Columns are `filter`, or those of the template, and `key` and `subscriber` as in `compile`; keys are all different.
-    Returns the partitions, and the rows that are bad with the reasons.
+    Columns are `filter`, or those of the template, and `key` and `subscriber` as in `compile`; keys must differ.
+    Returns the partitions, and the bad rows with reasons.
 
     >>> import pyarrow as pa, tempfile
     >>> texts = [f"S_INTERSECTS(area, POLYGON(({k} 0, {k + 1} 0, {k} 1, {k} 0)))" for k in range(6)]
@@ -58,7 +58,7 @@ def split(
 
 
 def _sifted(scanned: list[Any]) -> tuple[list[Any], dict[int, str]]:
-    """The good rows of scanned batches, and why the others are bad."""
+    """Return the good rows of scanned batches, and why the others are bad."""
     good: list[Any] = []
     bad: dict[int, str] = {}
     for batch in scanned:
@@ -70,7 +70,7 @@ def _sifted(scanned: list[Any]) -> tuple[list[Any], dict[int, str]]:
 
 
 def _types(rows: Any) -> tuple[str, str]:
-    """The Spark types of keys and subscribers."""
+    """Return the Spark types of keys and subscribers."""
     import pyarrow as pa
 
     def kind(name: str, usual: str) -> str:

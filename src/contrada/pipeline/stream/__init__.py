@@ -1,1 +1,1 @@
-"""Structured Streaming against subscriptions that change."""
+"""Match streams of messages (Structured Streaming) against subscriptions that change."""

@@ -1,4 +1,4 @@
-"""Processes of their own for C++ readers, which a damaged file may end; each has a limit of time and one of memory."""
+"""Run C++ file readers in separate processes, which a damaged file may crash, with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from contrada.limits import DEFAULTS, limit, variable
 
-# How NumPy, Arrow, the loader and the system say that a process gets no more addresses.
+# Error texts of NumPy, Arrow, the loader and the system for lack of address space.
 SHORT_OF_MEMORY = ("alloc", "MemoryError", "worker thread", "failed to map segment")
 
 
 class Ran(NamedTuple):
-    """The output of a process up to its end, and how it failed; None if it did not."""
+    """The output of a process up to its end, and how it failed; `failure` is None on success."""
 
     output: bytes
     failure: str | None
@@ -25,7 +25,7 @@ class Ran(NamedTuple):
 def run_apart(module: str, arguments: Sequence[str] = (), data: bytes = b"") -> Ran:
     """Run a module in another process, with `data` on its standard input, and return its output.
 
-    After the limit `reader_seconds` the process is killed. The module calls `limit_memory` before it reads anything.
+    After `reader_seconds` the process is killed. The module must call `limit_memory` before it reads anything.
     """
     command = [sys.executable, "-m", module, *arguments]
     path = os.pathsep.join(filter(None, sys.path))
@@ -44,7 +44,7 @@ def run_apart(module: str, arguments: Sequence[str] = (), data: bytes = b"") -> 
 
 
 def limit_memory() -> None:
-    """Let this process have no more addresses than the limit `reader_memory` says; Windows has no such limit."""
+    """Limit the address space of this process to `reader_memory` bytes; does nothing on Windows."""
     with suppress(ImportError):
         import resource
 
@@ -53,7 +53,7 @@ def limit_memory() -> None:
 
 
 def with_memory_limit(reason: str) -> str:
-    """Return the reason of a failure, with the limit `reader_memory` behind it where memory was short.
+    """Append the limit `reader_memory` to the reason of a failure that was caused by lack of memory.
 
     >>> with_memory_limit("realloc of size 64 failed")[:60]
     'realloc of size 64 failed; the limit is 4,294,967,296 bytes '

@@ -1,4 +1,4 @@
-"""Work that goes on beside the batches of a stream, in a thread of its own."""
+"""Run a function in a thread beside the batches of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """A function that runs in the background; what it returned or raised is there when it is done.
+    """A function that runs in a background thread; `result` waits for its result or error.
 
     >>> work = Background(lambda: 7)
     >>> work.result()
@@ -25,20 +25,20 @@ class Background(Generic[T]):
     def _run(self, function: Callable[[], T]) -> None:
         try:
             self._result = function()
-        except Exception as error:  # whatever it is: who asks for the result is told
+        except Exception as error:  # any error is raised again by `result`
             self.error = error
 
     @property
     def is_running(self) -> bool:
-        """True until it is done."""
+        """Return True until the function is done."""
         return self._thread.is_alive()
 
     def wait(self) -> None:
-        """Wait until it is done."""
+        """Wait until the function is done."""
         self._thread.join()
 
     def result(self) -> T:
-        """What it returned, as soon as it is done; what it raised is raised."""
+        """Wait, then return the function's result or raise its error."""
         self.wait()
         if self.error is not None:
             raise self.error

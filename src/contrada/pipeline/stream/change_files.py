@@ -1,4 +1,4 @@
-"""Reads the changes of one file from standard input and writes them as lines of JSON; `changes.read_apart` runs it."""
+"""Read the changes of one file from standard input, write them as JSON lines; run by `changes.read_apart`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contrada.pipeline.stream.changes import Change, read_changes
 
 
 def main(source: str) -> None:
-    """Write a line for each record, as soon as it is read: if this process ends, those before it are kept."""
+    """Write each record as soon as it is read: if this process crashes, the earlier records are kept."""
     limit_memory()
     for item in read_changes(io.BytesIO(sys.stdin.buffer.read()), source):
         kind = "change" if isinstance(item, Change) else "rejected"

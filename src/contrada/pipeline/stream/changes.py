@@ -1,8 +1,8 @@
-"""Changes of subscriptions: records of subscribe and unsubscribe, read from files, applied to a table. No Spark here.
+"""Changes of subscriptions: read subscribe and unsubscribe records from files, and apply them to a table. No Spark.
 
 A record has `action` (`subscribe`, the default, or `unsubscribe`), `key`, and for a subscription `filter` (CQL2 text,
-or CQL2 JSON in files of JSON) and `subscriber` (default: the key). Whoever subscribes with a key in use replaces what
-it asked.
+or CQL2 JSON in JSON files) and `subscriber` (default: the key). A subscription with a key in use replaces the earlier
+one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.apart import run_apart
 
 ACTIONS = ("subscribe", "unsubscribe")
-JSON, ROWS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
+JSON_FORMATS, TABLE_FORMATS = ("ndjson", "json", "geojsonseq"), ("parquet", "arrow")
 Name = str | int
 
 
 class Change(NamedTuple):
-    """One record: an action on a key, and where it stood."""
+    """One record: an action on a key, and its position in its source."""
 
     action: str
     key: Name
@@ -40,49 +40,49 @@ class Change(NamedTuple):
     source: str = ""
     unit: str = "record"
     number: int = 0
-    raw: str = ""  # as it was written
+    raw: str = ""  # original text
 
     def line(self) -> str:
-        """The record as a line of JSON, without where it stood."""
+        """Return the record as a line of JSON, without its position."""
         return json.dumps([self.action, self.key, self.subscriber, self.filter], ensure_ascii=False)
 
     @classmethod
     def of_line(cls, line: str) -> Change:
-        """The record of such a line."""
+        """Parse a record from the output of `line`."""
         return cls(*json.loads(line))
 
     def rejected(self, reason: object) -> Rejected:
-        """The record with the reason why it is not applied."""
+        """Return a rejection of the record."""
         return Rejected(self.source, self.unit, self.number, str(reason), self.raw or self.line())
 
 
 class News(NamedTuple):
-    """The records that came since some state, and the state after them; `state` goes into JSON."""
+    """The records after a state, and the state after them, which must be JSON."""
 
     records: list[Change | Rejected]
     state: Any
 
 
 class Changes(Protocol):
-    """Where changes come from; a state tells what was read already, None that nothing was."""
+    """A source of changes; a state says which records were read, None that none were."""
 
     def since(self, state: Any) -> News:
-        """The records after a state, in their order."""
+        """Return the records after a state, in order."""
 
 
 class DirectoryChanges:
-    """The files of a directory, each read once, new ones in the order of their names.
+    """The files of a directory as changes, each read once, new files in the order of their names.
 
-    A file must be there whole when it gets its name: write it under a name with a dot first, and rename it. One that
-    changes after it was read is not read again, but told of among the rejected. The state is the names and sizes of
-    the files that were read and are still there.
+    A file must be complete when it gets its name: write it under a name that starts with a dot, then rename it. A file
+    that changes after it was read is not read again, but reported as a rejection. The state holds name and size of the
+    files that were read and still exist.
     """
 
     def __init__(self, directory: str) -> None:
         self._place = Storage(directory)
 
     def since(self, state: Any) -> News:
-        """The records of the files that are new."""
+        """Return the records of new files."""
         known: dict[str, int] = manifests.map_of(manifests.count)(state or {})
         sizes = self._place.sizes()
         records: list[Change | Rejected] = []
@@ -99,11 +99,11 @@ class DirectoryChanges:
     def _read(self, name: str) -> bytes | None:
         try:
             return self._place.read(name)
-        except OSError:  # a directory, or nothing for us
+        except OSError:  # a directory, or unreadable
             return None
 
     def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
-        """Return the records of a file; from where it cannot be read on there is one rejection."""
+        """Return the records of a file; if reading fails, one rejection stands for the rest."""
         source = f"{self._place.where}/{name}"
         records: list[Change | Rejected] = []
         try:
@@ -111,10 +111,10 @@ class DirectoryChanges:
                 raise FormatError("it cannot be read")
             with opened(io.BytesIO(data), SUFFIXES.get(PurePosixPath(name).suffix.lower())) as ready:
                 format = ready.format
-            if format in ROWS:
+            if format in TABLE_FORMATS:
                 return read_apart(data, source)
             records.extend(read_changes(io.BytesIO(data), source))
-        except Exception as error:  # whatever a file holds, the stream goes on
+        except Exception as error:  # a bad file must not end the stream
             records.append(Rejected(source, "file", 0, reason_of(error), ""))
         return records
 
@@ -122,13 +122,13 @@ class DirectoryChanges:
 def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
     """Return the records of a Parquet or Arrow file, read in another process.
 
-    The C++ readers of these formats may end the process that they run in when a file is damaged. A driver that ended
-    so would end again at every start. The process has the limits `reader_seconds` and `reader_memory`.
+    The C++ readers of these formats may crash on a damaged file. A driver that crashed so would crash again at every
+    start. The process has the limits `reader_seconds` and `reader_memory`.
     """
     run = run_apart("contrada.pipeline.stream.change_files", [source], data)
     records: list[Change | Rejected] = []
     for line in run.output.decode(errors="replace").splitlines():
-        with suppress(ValueError):  # a line that was cut when the process was stopped
+        with suppress(ValueError):  # the last line may be cut off
             kind, fields = json.loads(line)
             records.append(Change(*fields) if kind == "change" else Rejected(*fields))
     if run.failure is not None:
@@ -138,16 +138,16 @@ def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
 
 
 class ChangeTable:
-    """A table of Spark's catalog with a column `sequence` beside those of a record; the state is the highest one read.
+    """A table of Spark's catalog with the columns of a record and `sequence`; the state is the highest `sequence` read.
 
-    Rows must come with ever larger numbers: one that comes late with a smaller number is not seen.
+    Every new row needs a larger `sequence` than all before: a late row with a smaller one is not read.
     """
 
     def __init__(self, session: Any, name: str) -> None:
         self._session, self._name = session, name
 
     def since(self, state: Any) -> News:
-        """The rows with larger numbers, in the order of these."""
+        """Return the rows with a larger `sequence` than `state`, in order."""
         from pyspark.sql import functions as f
 
         last = -1 if state is None else int(state)
@@ -163,7 +163,7 @@ class ChangeTable:
 
 
 def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
-    """The records of one file, in newline JSON, JSON, Parquet, Arrow or CSV.
+    """Yield the records of one file, in newline JSON, JSON, Parquet, Arrow or CSV.
 
     >>> import io
     >>> (found,) = read_changes(io.BytesIO(b'{"key": "k1", "filter": "size > 3"}'), "one.ndjson")
@@ -173,7 +173,7 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
     with opened(stream, SUFFIXES.get(PurePosixPath(source).suffix.lower())) as ready:
         if ready.format == "cap":
             raise FormatError("CAP alerts are messages, not changes of subscriptions")
-        if ready.format not in JSON:
+        if ready.format not in JSON_FORMATS:
             yield from _rows(ready.stream, ready.format, source)
             return
         for record in json_records(ready.stream, ready.format):
@@ -181,14 +181,14 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
                 if record.error is not None:
                     raise record.error
                 value = decode(record.data)
-            except Exception as error:  # of a record, whatever it is: the next one may be good
+            except Exception as error:  # the next record may be good
                 yield record.rejected(source, reason_of(error))
             else:
                 yield _parsed(value, source, record.unit, record.number, record.data.decode(errors="replace"))
 
 
 def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
-    """Return the records of a file of rows; lines of CSV keep their text."""
+    """Yield the records of a file of rows; lines of CSV keep their text."""
     data = stream.read()
     texts = {record.number: record.data for record in lines(io.BytesIO(data))} if format == "csv" else {}
     for item in read_messages(io.BytesIO(data), format):
@@ -200,7 +200,7 @@ def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
 
 
 def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
-    """Return the change of a record, or why there is none; `raw` is its text, which a row has not."""
+    """Return the change in a record, or a rejection; `raw` is its text, None for a row."""
     if raw is None:
         raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
     try:
@@ -210,26 +210,26 @@ def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = N
         if action not in ACTIONS:
             raise FormatError(f"the action is subscribe or unsubscribe, not {action!r}")
         key: Any = value.get("key")
-        if key is None:  # rejected without an exception, which takes longer than the rest
+        if key is None:  # no exception: raising one takes longer than the rest
             return Rejected(source, unit, number, "a key is text or an integer, not None", raw)
         asked: Any = value.get("filter")
         subscriber: Any = key if value.get("subscriber") is None else value["subscriber"]
         for what, name in (("key", key), ("subscriber", subscriber)):
             if not isinstance(name, str | int) or isinstance(name, bool):
                 raise FormatError(f"a {what} is text or an integer, not {name!r}")
-            str(name).encode()  # not of lone surrogates, nor of thousands of digits
+            str(name).encode()  # raises for lone surrogates and for integers of thousands of digits
         if action == "subscribe":
             if not asked or not isinstance(asked, str | Mapping):
                 raise FormatError("no filter")
             asked = asked if isinstance(asked, str) else str(asked_predicate(asked))
             asked.encode()
         return Change(action, key, subscriber, asked if action == "subscribe" else None, source, unit, number, raw)
-    except Exception as error:  # of a record, whatever it is: the next one may be good
+    except Exception as error:  # the next record may be good
         return Rejected(source, unit, number, reason_of(error), raw)
 
 
 def named_as(change: Change, key_type: str, subscriber_type: str) -> Change:
-    """A change with its names of the types that the table's names have; a ContradaError if they cannot be."""
+    """Convert key and subscriber to the types of the table's names; raise ContradaError if impossible."""
     return change._replace(
         key=_typed(change.key, key_type, "key"), subscriber=_typed(change.subscriber, subscriber_type, "subscriber")
     )
@@ -251,7 +251,7 @@ def _typed(name: Name, kind: str, what: str) -> Name:
 
 
 class Applied(NamedTuple):
-    """What came of records: those that were applied, those that were not, and the attributes that they ask for."""
+    """The result of records: applied changes, rejections, and the attributes that the changes test."""
 
     changes: list[Change]
     rejected: list[Rejected]
@@ -264,7 +264,7 @@ def apply_changes(
     types: tuple[str, str],
     check: Callable[[set[str]], None] = lambda attributes: None,
 ) -> Applied:
-    """Apply records to a table in their order; a bad one changes nothing. `check` may refuse attributes.
+    """Apply records to a table in order; a bad one changes nothing. `check` raises for attributes it refuses.
 
     >>> table = ForwardingTable()
     >>> made = apply_changes(table, [Change("subscribe", 1, 1, "size > 3"), Change("unsubscribe", 2, 2, None)],
@@ -288,13 +288,13 @@ def apply_changes(
                 table.subscribe(change.subscriber, predicate, change.key, replace=True)
                 made.attributes.update(attributes)
             made.changes.append(change)
-        except Exception as error:  # of a change, whatever it is: a driver that ends by it ends at every start
+        except Exception as error:  # any error: it would end the driver again at every start
             made.rejected.append(record.rejected(reason_of(error)))
     return made
 
 
 def apply_segment(table: ForwardingTable, lines: bytes) -> int:
-    """Apply changes that were good before, from lines of JSON; returns how many of them subscribe."""
+    """Apply changes that were validated before, from lines of JSON; return the number of subscriptions."""
     count = 0
     for line in filter(None, lines.decode().split("\n")):
         change = Change.of_line(line)

@@ -1,4 +1,4 @@
-"""Footers of Parquet files that end the process in which C++ code reads them; `python -m` reads those of its input."""
+"""Find Parquet files whose footers crash C++ readers; as a main module, reads the footers of files from its input."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from contrada.pipeline.ingest.quarantine import path_of
 from contrada.pipeline.stream.apart import Ran, limit_memory, run_apart
 from contrada.pipeline.systems import file_systems
 
-TOGETHER = 50  # files that one process reads
+FILES_PER_PROCESS = 50  # files per process
 
 
 def deadly_footers(uris: Sequence[str]) -> dict[str, str]:
-    """The files whose footers end the process that reads them, with how it ends; other faults are none here."""
+    """Return the files whose footers crash the process that reads them, and how; other faults do not count."""
     if uris and (failure := _read([]).failure) is not None:
         raise ContradaError(f"no process can be started that reads footers of Parquet files: {failure}")
     found: dict[str, str] = {}
     rest = list(uris)
     while rest:
-        group = rest[:TOGETHER]
+        group = rest[:FILES_PER_PROCESS]
         run = _read(group)
         done = len(run.output.splitlines())
         if done < len(group):
-            alone = _read(group[done : done + 1])  # once more: the files before it may have taken the time
+            alone = _read(group[done : done + 1])  # retried: the files before it may have used up the time
             if alone.failure is not None:
                 found[group[done]] = f"the file is damaged: {alone.failure}"
             done += 1
@@ -39,7 +39,7 @@ def _read(uris: Sequence[str]) -> Ran:
 
 
 def main() -> None:
-    """Write a line when the footer of a file is read, or is an error that is reported."""
+    """Print a line when the footer of a file has been read, or reading it raised an error."""
     limit_memory()
     for uri in json.loads(sys.stdin.read()):
         with suppress(ContradaError):

@@ -1,4 +1,4 @@
-"""Files of messages that come into a directory, read by Spark so that no damage goes unnoticed."""
+"""Files of messages that arrive in a directory, read by Spark so that all damage is detected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LINES, PARQUET = "ndjson", "parquet"
 COLUMNS = "contrada/columns.json"  # beside the checkpoint
-# Spark's own settings could skip damage in silence. Checksums of pages are compared where a file has them.
+# The opposite settings of Spark would skip damage silently. Page checksums are compared if a file has them.
 STRICT = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
@@ -34,12 +34,12 @@ LINE_ID = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
 
 
 class MessageFiles:
-    """Messages in the files of a directory, for `match_stream`: a damaged file is rejected, and the others are read.
+    """Messages in the files of a directory, for `match_stream`; a damaged file is rejected, the others are read.
 
     `format` is "ndjson" (lines of JSON, also in .gz and .zst files) or "parquet". `id` names the attribute or column
-    that identifies a message; without it, `message_id`, `id`, `identifier` or `ce.id` does. `schema` is that of Parquet
-    files; without it, the first file that can be read tells the columns, and the checkpoint keeps them. `options` are
-    those of Spark's file source, such as `maxFilesPerTrigger`.
+    that identifies a message; the default is the first of `message_id`, `id`, `identifier` and `ce.id`. `schema` is
+    that of Parquet files; by default the first readable file gives the columns, and the checkpoint keeps them.
+    `options` are those of Spark's file source, such as `maxFilesPerTrigger`.
     """
 
     def __init__(
@@ -58,27 +58,27 @@ class MessageFiles:
         if "://" not in text:
             if not os.path.isdir(text):
                 raise ContradaError(f"{text} is no directory")
-            text = os.path.abspath(text)  # Java may have begun in another directory
+            text = os.path.abspath(text)  # Java may have another working directory
         self.session, self.directory, self.format = session, text, format
         self._id, self._options = id, {**{key: str(value) for key, value in options.items()}, **STRICT}
         self._schema: Any = "value string" if format == LINES else schema
 
     @property
     def decoding(self) -> Decoding | None:
-        """How texts are read, unless `match_stream` is given another decoding; None for Parquet."""
+        """Return how texts are decoded unless `match_stream` gets its own `decoding`; None for Parquet."""
         if self.format == PARQUET:
             return None
         return Decoding(IDENTIFIERS if self._id is None else (self._id,), self._id is not None)
 
     def stream(self, checkpoint: Storage) -> DataFrame:
-        """The messages of files as they come: `message_id`, the columns or the text, and the file."""
+        """Return the messages of arriving files: `message_id`, the columns or the text, and the file."""
         if self._schema is None:
             self._schema = self._settled_columns(checkpoint)
         reader = self.session.readStream.options(**self._options).schema(self._schema)
         return self._selected(reader.format(self._source).load(self.directory))
 
     def read(self, session: SparkSession, uris: Sequence[str], *, partly: bool = False) -> DataFrame:
-        """The messages of some files; with `partly` those before the damage in damaged ones, which is no error then."""
+        """Read the messages of some files; with `partly`, damage is no error and the rows before it are read."""
         options = {**self._options, "basePath": self.directory}
         if partly:
             options["ignoreCorruptFiles"] = "true"
@@ -103,9 +103,9 @@ class MessageFiles:
         return frame.selectExpr(*own, "*", file)
 
     def _settled_columns(self, checkpoint: Storage) -> StructType:
-        """The columns that the checkpoint keeps, and further ones that a file here has.
+        """Return the columns in the checkpoint, and further ones of a file in the directory.
 
-        A file with other types that comes later must not decide, at the next start, that the files before it are wrong.
+        Otherwise a later file with other types could decide, at the next start, that the earlier files are wrong.
         """
         from pyspark.sql.types import StructType
 
@@ -123,11 +123,11 @@ class MessageFiles:
         return found
 
     def _found_columns(self) -> StructType:
-        """The columns of the first file that can be read."""
+        """Return the columns of the first readable file."""
         errors = spark_errors()
         try:
             return self.session.read.options(**self._options).parquet(self.directory).schema
-        except errors:  # the file that Spark took is damaged, or there is none
+        except errors:  # the file that Spark chose is damaged, or there is none
             pass
         listed = self.session.read.options(**self._options).format("binaryFile").load(self.directory).select("path")
         paths = sorted(row.path for row in listed.collect())
@@ -145,10 +145,10 @@ class MessageFiles:
 
 
 def path_pattern(uri: str) -> str:
-    """The path of a URI as Spark's readers take it: they decode nothing, and take some characters for wildcards.
+    """Return the path of a URI for Spark's readers, which decode nothing and expand wildcards.
 
-    They are escaped here, since Spark 4.3 reads files twice with its option `__globPaths__` where one of several has
-    such a character in its name.
+    Wildcards are escaped here because Spark 4.3 reads files twice with its option `__globPaths__` if one of several
+    has such a character in its name.
 
     >>> print(path_pattern("file:///data/a%20b.ndjson"), path_pattern("s3a://bucket/a%5B1%5D.ndjson"))
     file:///data/a b.ndjson s3a://bucket/a\\[1\\].ndjson
@@ -163,5 +163,5 @@ def _kept_columns(checkpoint: Storage) -> StructType | None:
     data = checkpoint.read(COLUMNS)
     try:
         return None if data is None else StructType.fromJson(json.loads(data))
-    except Exception as error:  # whatever Spark makes of another JSON
+    except Exception as error:  # StructType raises many types for foreign JSON
         raise TableError(f"{checkpoint.where}/{COLUMNS} is damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""How far a stream is: numbers, a line for people, and a text for Prometheus."""
+"""Progress of a stream: numbers, a line for users, and a text for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contrada.matching.census import Census
 from contrada.pipeline.stream.sinks import StreamBatch
 from contrada.pipeline.stream.version_log import Versions
 
-# What sources of Spark say of what they have not read yet, and its unit.
+# Metrics of Spark's sources about unread input, and their units.
 LAGS = {
     "numFilesOutstanding": "file",
     "maxOffsetsBehindLatest": "message",
@@ -18,7 +18,7 @@ LAGS = {
 
 
 class StreamProgress(NamedTuple):
-    """The last batch, how fast it was, and what waits; `lag` is None where the source does not tell."""
+    """The last batch, its speed, and the unread input; `lag` is None if the source does not report it."""
 
     batch: int
     version: int
@@ -27,16 +27,16 @@ class StreamProgress(NamedTuple):
     matches: int
     rejected: int
     seconds: float
-    rate: float  # messages a second while the batch ran
+    rate: float  # messages per second while the batch ran
     lag: int | None
     lag_unit: str
     rejected_changes: int
     compactions: int
     failed_compactions: int
-    attributes: str = ""  # asked for that no message had, or only with another type
+    attributes: str = ""  # tested attributes that no message had, or only with another type
 
     def line(self) -> str:
-        """One line for people.
+        """Return the progress as one line for users.
 
         >>> StreamProgress(3, 1, 1000, 500, 70, 0, 0.5, 1000.0, 2, "file", 0, 0, 0).line()
         'batch 3, version 1 (1,000 subscriptions): 500 messages, 1,000 messages/s, 70 matches, 2 files behind'
@@ -71,7 +71,7 @@ class StreamProgress(NamedTuple):
 def progress_of(
     last: tuple[StreamBatch, float] | None, told: Any, versions: Versions, census: Census
 ) -> StreamProgress | None:
-    """What the last batch did, with what Spark says of the sources (as of the batch before, while one runs)."""
+    """Return the progress after the last batch; Spark's metrics are of the batch before while one runs."""
     if last is None:
         return None
     batch, seconds = last

@@ -1,4 +1,4 @@
-"""Where the answers of a stream go, batch by batch. A batch may come twice; it must then replace itself."""
+"""Sinks: where a stream writes its answers, batch by batch. A repeated batch must replace its earlier output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNER = "_contrada.json"
 
 
 class StreamBatch(NamedTuple):
-    """A batch of a stream: its number, the version of its subscriptions, and what came of its messages."""
+    """A batch of a stream: its number, the version of its subscriptions, and counts of its messages."""
 
     number: int
     version: int
@@ -35,17 +35,17 @@ class Sink(Protocol):
     """Takes `matches` (message_id, subscriber, key, version) and `rejected` (message_id, reason, raw, version)."""
 
     def begin(self, stream: str) -> None:
-        """Get ready for a stream, which has this id as long as it has its checkpoint."""
+        """Prepare for the stream with this id, which is stored in its checkpoint."""
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
-        """Take the answers of a batch, in place of those that it had before."""
+        """Write the answers of a batch, replacing any that it wrote before."""
 
 
 class ParquetSink:
-    """Directories `matches/batch=<n>` and `rejected/batch=<n>` of Parquet; a batch that comes again replaces its own.
+    """Parquet directories `matches/batch=<n>` and `rejected/batch=<n>`; a repeated batch replaces its own.
 
-    On a local file system a directory gets its name when it is whole. Elsewhere Spark overwrites the directory and
-    writes `_SUCCESS` last. The output belongs to one stream: that of another is an error.
+    On a local file system a directory is renamed when complete. Elsewhere Spark overwrites the directory and writes
+    `_SUCCESS` last. The output belongs to one stream: a second stream is an error.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,7 +54,7 @@ class ParquetSink:
         self.path = os.path.abspath(text) if self._is_local else text.rstrip("/")
 
     def begin(self, stream: str) -> None:
-        """Take possession of the output, and remove what was left half written."""
+        """Mark the output as this stream's, and remove incomplete directories."""
         if not self._is_local:
             return
         place = Storage(self.path)
@@ -80,7 +80,7 @@ class ParquetSink:
             raise TableError(f"{self.path}/{OWNER} is damaged: {error}") from error
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
-        """Write a batch. There is always a directory of matches, and one of rejections if there are any."""
+        """Write a batch: a directory of matches always, one of rejections if there are any."""
         self._put(matches, f"{self.path}/matches", batch.number)
         if batch.rejected:
             self._put(rejected, f"{self.path}/rejected", batch.number)
@@ -92,10 +92,10 @@ class ParquetSink:
         if not self._is_local:
             rows.write.mode("overwrite").parquet(target)
             return
-        # Its own name for every attempt: the Java side of a driver that was killed may still be writing another.
+        # A new name per attempt: the JVM of a killed driver may still be writing the previous one.
         fresh = f"{folder}/.new-{number}-{uuid.uuid4().hex}"
         rows.write.parquet(f"file://{fresh}")
-        # Readers see the one or the other, or nothing for a moment; if the end comes here, the batch comes again.
+        # Readers see either directory, or none for a moment; if the process ends here, the batch is repeated.
         old = f"{folder}/.old-{number}-{uuid.uuid4().hex}"
         with suppress(FileNotFoundError):
             os.rename(target, old)
@@ -104,10 +104,10 @@ class ParquetSink:
 
 
 class KafkaSink:
-    """Topics of Kafka: a record for every match, JSON with the names of its columns, and for every rejection.
+    """Kafka topics: one JSON record per match, with the columns as members, and one per rejection.
 
-    At least once: a batch that comes again is sent again. The record's key is the message's id, and message_id, key and
-    version together tell copies of one match.
+    At least once: a repeated batch is sent again. The record's key is the message's id; copies of one match have equal
+    message_id, key and version.
     """
 
     def __init__(self, servers: str, topic: str, rejected: str | None = None, **options: str) -> None:
@@ -129,7 +129,7 @@ class KafkaSink:
 
 
 class ConsoleSink:
-    """Standard output of the driver: JSON, a line for a match; rejections have a reason."""
+    """Standard output of the driver: one JSON line per match; rejections have a reason."""
 
     def begin(self, stream: str) -> None:
         """Nothing to prepare."""
@@ -142,7 +142,7 @@ class ConsoleSink:
 
 
 class CallSink:
-    """A function of the user's, called with the matches, the rejections and the batch."""
+    """A user's function, called with matches, rejections and the batch."""
 
     def __init__(self, function: Callable[[DataFrame, DataFrame, StreamBatch], None]) -> None:
         self._function = function
@@ -151,5 +151,5 @@ class CallSink:
         """Nothing to prepare."""
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
-        """Call it."""
+        """Call the function."""
         self._function(matches, rejected, batch)

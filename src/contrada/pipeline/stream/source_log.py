@@ -1,7 +1,7 @@
-"""The files of a batch, as the checkpoint of Spark's file source lists them: also empty files and files that are gone.
+"""List the files of a batch from the checkpoint of Spark's file source, including empty and missing files.
 
-`offsets/<batch>` ends with the last entry of the log that the batch covers; `sources/0/<entry>` lists files, a line of
-JSON for each. Every tenth entry is `<entry>.compact`, which repeats the files of all entries before it.
+`offsets/<batch>` ends with the last log entry of the batch; `sources/0/<entry>` lists files, one line of JSON each.
+Every tenth entry is `<entry>.compact`, which repeats the files of all entries before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMPACT = ".compact"
 
 
 def files_of_batch(checkpoint: Storage, number: int) -> list[str]:
-    """Return the URIs of the files that a batch reads; a checkpoint without them is a TableError."""
+    """Return the URIs of the files of a batch; a checkpoint without them is a TableError."""
     first = _last_entry(checkpoint, number - 1) + 1 if number else 0
     names = checkpoint.names(LOG)
     found: dict[str, None] = {}
@@ -31,7 +31,7 @@ def files_of_batch(checkpoint: Storage, number: int) -> list[str]:
 
 
 def _name_of(names: list[str], entry: int) -> str | None:
-    """Return the name of the file that holds an entry: its own, or the next one that repeats it."""
+    """Return the name of the file that holds an entry: its own, or the next compact one."""
     if str(entry) in names:
         return str(entry)
     compact = [int(name.removesuffix(COMPACT)) for name in names if name.endswith(COMPACT)]
@@ -47,7 +47,7 @@ def _last_entry(checkpoint: Storage, number: int) -> int:
 
 
 def _lines(checkpoint: Storage, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a log file, after the line with its version."""
+    """Yield the objects of a log file, after the line with its version."""
     data = checkpoint.read(name)
     if data is None:
         raise TableError(f"{checkpoint.where}/{name} is not there, and says which files a batch reads")

@@ -1,4 +1,4 @@
-"""Streams of messages against subscriptions that change while they run: Structured Streaming, batch by batch."""
+"""Match streams of messages against subscriptions that change meanwhile, with Structured Streaming."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TEXT = "value"
-POLL = 0.05  # seconds
+POLL_SECONDS = 0.05  # seconds
 
 
 class Stream:
@@ -49,31 +49,31 @@ class Stream:
 
     @property
     def versions(self) -> Versions:
-        """The versions of its subscriptions."""
+        """Return the versions of the stream's subscriptions."""
         return self._batches.versions
 
     def progress(self) -> StreamProgress | None:
-        """How far it is: the last batch, rates, lag and version; None before the first batch."""
+        """Return the last batch, rates, lag and version; None before the first batch."""
         return progress_of(self._batches.last, self.query.lastProgress, self.versions, self._batches.census)
 
     @property
     def census(self) -> Census:
-        """The attributes that subscriptions ask for, and what messages had, since the stream began here."""
+        """Return the census of tested attributes and of messages since this process started the stream."""
         return self._batches.census
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it ends, or so long; True if it has ended. What ended it badly is raised."""
+        """Wait up to `seconds` for the stream to end; return True if it has ended. Raises the error that ended it."""
         return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
     def stop(self, *, finish: bool = False) -> None:
-        """Stop. A batch that was running comes again when a new stream goes on from the same checkpoint.
+        """Stop. A running batch is repeated when a new stream continues from the same checkpoint.
 
-        With `finish` the batch ends and is committed first, and no other begins.
+        With `finish`, the running batch is completed and committed first, and no other begins.
         """
         if finish:
             self._batches.is_ending = True
             while self.query.isActive and self.query.status["isTriggerActive"]:
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
         self.query.stop()
         self.versions.wait()
 
@@ -92,14 +92,14 @@ def match_stream(
     compact_after: int = 1000,
     progress: Callable[[StreamProgress], None] | None = None,
 ) -> Stream:
-    """Match a streaming DataFrame against subscriptions, and begin to write the answers to a sink.
+    """Match a streaming DataFrame against subscriptions, and start to write the answers to a sink.
 
-    `messages` are as for `match`; with `decoding` they are a column `value` of JSON texts beside `message_id`. They may
-    be `MessageFiles`, of which a damaged one is rejected; one of Spark's own file source ends the stream.
-    `subscriptions` are those that a new checkpoint begins with; one that exists goes on with its own. `changes` is a
-    directory of records that change them, or `ChangeTable`. `sink` is a directory for Parquet, another sink, or a
-    function of matches, rejections and `StreamBatch`. `trigger` is what Spark's `trigger` takes, but for `realTime` and
-    `continuous`. `progress` is told of every batch.
+    `messages` are as for `match`; with `decoding` they have a column `value` of JSON texts beside `message_id`. Of
+    `MessageFiles` a damaged file is rejected; with Spark's own file source it ends the stream. A new checkpoint starts
+    with `subscriptions`; an existing one continues with its own. `changes` is a directory of change records, or a
+    `ChangeTable`. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and
+    `StreamBatch`. `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is
+    called after every batch.
     """
     _check_trigger(trigger)
     place = checkpoint_place(os.fspath(checkpoint))
@@ -153,7 +153,7 @@ def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscription
 
 
 def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
-    """Batches have versions, which `foreachBatch` chooses; these two triggers have no batches that it could take."""
+    """Raise for triggers without `foreachBatch`, in which a batch gets its version."""
     for name in ("realTime", "continuous"):
         if trigger and name in trigger:
             raise ContradaError(
@@ -173,7 +173,7 @@ def _sink_of(sink: Any) -> Sink:
 
 
 def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
-    """The table that a new stream begins with."""
+    """Return the table that a new stream starts with."""
     if subscriptions is None:
         return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
     if isinstance(subscriptions, ForwardingTable):
@@ -187,7 +187,7 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
 
 
 class _BatchCounts(NamedTuple):
-    """The answers of a batch, how many there are, and what its tasks say of their messages."""
+    """The answers of a batch, their counts, and the censuses and files that its tasks report."""
 
     answers: DataFrame
     read: int
@@ -195,11 +195,11 @@ class _BatchCounts(NamedTuple):
     rejected: int
     censuses: list[str]
     files: list[list[str]]
-    damage: Mapping[str, str]  # files that are rejected, with reasons; each counts as one message that is rejected
+    damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
 
 
 class _Batches:
-    """What runs for every batch, in the driver."""
+    """Runs every batch, in the driver."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class _Batches:
         by: By,
         decoding: Decoding | None,
         told: Callable[[StreamProgress], None] | None,
-        files: tuple[MessageFiles, Storage] | None = None,  # with the checkpoint, which says what files a batch has
+        files: tuple[MessageFiles, Storage] | None = None,  # with the checkpoint, which lists the files of a batch
     ) -> None:
         self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
         self._files = files
@@ -218,13 +218,13 @@ class _Batches:
         self.is_ending = False
 
     def run(self, messages: DataFrame, number: int) -> None:
-        """Match a batch with its version, and hand the answers to the sink."""
+        """Match a batch against its version, and write the answers to the sink."""
         from pyspark.sql import functions as f
 
         if self.is_ending:
             raise ContradaError(f"the stream ends: batch {number} comes again when it is started again")
         began = time.perf_counter()
-        self.versions.committed(number)  # Spark begins a batch when those before it are committed
+        self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
         version = self.versions.of_batch(number)
         counted = self._counted(messages, number, version)
         answers, lost = counted.answers, len(counted.damage)
@@ -248,7 +248,7 @@ class _Batches:
             self._told(report)
 
     def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
-        """The answers of a batch. Damaged files are looked for when it fails, or when files of it gave no rows."""
+        """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
         if self._files is None:
             return self._count(messages, version)
         files, checkpoint = self._files
@@ -286,17 +286,17 @@ class _Batches:
         return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
 
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
-        """The columns that tasks get: an id, then attributes or a text, then the file; and the names of attributes."""
+        """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
         file = [FILE] if FILE in messages.columns else []
         if self._decoding is None:
             columns = attribute_columns(messages, version.attributes)
             own = [*columns.values(), *file]
             return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
-        # As bytes: text that is not UTF-8 is the fault of one message, and Arrow takes no such text.
+        # As bytes: a text that is not UTF-8 is the fault of one message, and Arrow rejects such text.
         return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
 
     def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
-        """What comes of every message: lists of matches, rejections, and how many there were."""
+        """Return lists of matches, rejections and counts of the messages."""
         from pyspark.sql.types import ArrayType, StringType, StructType
 
         has_files = FILE in messages.columns
@@ -316,7 +316,7 @@ class _Batches:
             columns,
             self._decoding,
             self.versions.retired,
-            # Of files that may be damaged a task reads the systems, where C++ code can end nothing but a worker.
+            # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
             declared_systems(messages, columns) if has_files else frame_systems(messages, columns),
             has_files,
             has_files and self._decoding is None,
@@ -325,7 +325,7 @@ class _Batches:
 
 
 def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:
-    """Rejections, and one for each damaged file: it has no id, and its reason begins with the path."""
+    """Append a rejection for each damaged file: it has no id, and its reason starts with the path."""
     if not damage:
         return rejected
     rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]

@@ -1,10 +1,10 @@
-"""Versions of the subscriptions of a stream, beside its checkpoint; a batch that is replayed keeps the one it had.
+"""Versions of a stream's subscriptions, stored beside its checkpoint; a replayed batch keeps its version.
 
-`<checkpoint>/contrada/` holds `stream.json` (who the stream is), `driver.json` (who runs it), `versions/<v>.json`,
-`segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n), `artifacts/<digest>/`
-(compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and the segments after it.
-From time to time a task makes a new table of both, which takes their place. Very many changes that come at once become
-a table in the driver, without a segment, and batches go on meanwhile.
+`<checkpoint>/contrada/` holds `stream.json` (id of the stream), `driver.json` (the driver that runs it),
+`versions/<v>.json`, `segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n),
+`artifacts/<digest>/` (compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and
+the segments after it. Compaction merges both into a new table, in a task. More than `MAX_SEGMENT_RECORDS` changes at
+once become a new table in the driver, without a segment, while batches go on.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from contrada.pipeline.stream.changes import Applied, Changes, News, apply_chang
 
 FOLDER = "contrada"
 FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
-MANY = 500  # records at once: more are applied in the background, since each takes milliseconds
-RETIRED = 100  # tables that executors are told to remove; what one misses goes when it was unused for long
-Compact = Callable[["Version", str], Artifact]  # a version and where artifacts go
+MAX_SEGMENT_RECORDS = 500  # records; more are applied in the background, since each takes milliseconds
+MAX_RETIRED_TABLES = 100  # removed tables reported to executors; a missed copy goes when it has been unused for long
+Compact = Callable[["Version", str], Artifact]  # arguments: a version, and the directory of artifacts
 
 
 class Version(NamedTuple):
-    """What the subscriptions are at some time: a table, changes since, and the attributes that both ask for."""
+    """The subscriptions at some time: a table, changes since, and the attributes that both test."""
 
     number: int
     artifact: Artifact
-    segments: tuple[int, ...]  # the versions that changes since the table were made for
+    segments: tuple[int, ...]  # versions whose changes are not in the table
     changes: int  # in these segments
     attributes: tuple[str, ...]
     subscriptions: int
-    state: Any  # of where changes come from
+    state: Any  # of the source of changes
 
     def text(self) -> bytes:
-        """The version as JSON."""
+        """Return the version as JSON."""
         return json.dumps({**self._asdict(), "artifact": self.artifact._asdict()}).encode()
 
     @classmethod
     def of_text(cls, text: bytes) -> Version:
-        """Return the version of such JSON; a field of another type or range is a TableError."""
+        """Parse a version from the output of `text`; a field of a wrong type or range is a TableError."""
         return cls(**manifests.fields(manifests.parsed(text), FIELDS))
 
 
@@ -65,7 +65,7 @@ FIELDS: dict[str, manifests.Check] = {
 
 
 class Prepared(NamedTuple):
-    """Very many changes as a table: what came of them, and where they end."""
+    """Many changes as a table: the result of the changes, and the state after them."""
 
     artifact: Artifact
     applied: Applied
@@ -73,10 +73,10 @@ class Prepared(NamedTuple):
 
 
 class Versions:
-    """The versions of one stream, in its driver. Not for several threads, but for those that make tables.
+    """The versions of one stream, in its driver. Not thread-safe, apart from its own background threads.
 
-    `check` refuses attributes that messages cannot have; `compact` makes a table of a version. Of two drivers with one
-    checkpoint the later one goes on, and the other ends with an error before its next batch or its next output.
+    `check` raises for attributes that messages cannot have; `compact` makes a table of a version. If two drivers use
+    one checkpoint, the later one continues, and the other raises before its next batch or output.
     """
 
     def __init__(
@@ -89,21 +89,21 @@ class Versions:
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
-        # At most one of the two: a table is made of the version before the changes, or of the changes.
+        # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
         self._compaction: tuple[Version, Background[Artifact]] | None = None
         self._preparation: Background[Prepared] | None = None
         self._is_beginning = True
         self._driver = uuid.uuid4().hex
         self._retired: dict[str, None] = {}
-        self.rejected = 0  # changes, since this driver began
+        self.rejected = 0  # changes, since this driver started
         self.compactions = 0
         self.failed_compactions = 0
 
-    # The beginning
+    # Start
 
     @property
     def id(self) -> str:
-        """Who this stream is: the same as long as its checkpoint is."""
+        """Return the id of this stream, which is stored in its checkpoint."""
         told = self._told("stream.json", {"id": manifests.text})
         if told is None:
             self.place.write("stream.json", json.dumps({"id": uuid.uuid4().hex}).encode())
@@ -111,7 +111,7 @@ class Versions:
         return str(told["id"])
 
     def _told(self, name: str, checks: dict[str, manifests.Check]) -> dict[str, Any] | None:
-        """Return the fields of a file beside the checkpoint, None if it is not there; a damaged one is a TableError."""
+        """Return the fields of a file beside the checkpoint, None if it is missing; a damaged one is a TableError."""
         data = self.place.read(name)
         try:
             return None if data is None else manifests.fields(manifests.parsed(data), checks)
@@ -119,7 +119,7 @@ class Versions:
             raise TableError(f"{self.place.where}/{name} is damaged: {error}") from error
 
     def begin(self, first: Callable[[str], Artifact]) -> None:
-        """Take up the latest version; if there is none, `first` is called for the table of version 0."""
+        """Continue with the latest version; if there is none, `first` is called for the table of version 0."""
         self.place.write("driver.json", json.dumps({"driver": self._driver}).encode())
         for folder in FOLDERS:
             self.place.remove_unfinished(folder)
@@ -132,7 +132,7 @@ class Versions:
         self._table = self._opened(self.current)
 
     def check_driver(self) -> None:
-        """Raise a ContradaError if another driver has taken up this checkpoint since this one did."""
+        """Raise a ContradaError if another driver has started on this checkpoint since this one did."""
         told = self._told("driver.json", {"driver": manifests.text})
         if told is None or told["driver"] != self._driver:
             raise ContradaError(
@@ -148,7 +148,7 @@ class Versions:
         return f"{self.place.where}/artifacts"
 
     def _opened(self, version: Version) -> ForwardingTable:
-        """A version's table for the driver, which judges changes by it; mapped, and nobody else's."""
+        """Open a version's table for the driver, which validates changes with it; memory-mapped and not shared."""
         opened = open_copy(version.artifact, cache_home() / "tables")
         self._use = opened.use
         for number in version.segments:
@@ -158,7 +158,7 @@ class Versions:
     # Batches
 
     def of_batch(self, batch: int) -> Version:
-        """The version of a batch: the one that it had if it ran before, or the newest, which is written down first."""
+        """Return the version of a batch: the recorded one if the batch ran before, or the newest, recorded first."""
         self.check_driver()
         told = self._told(f"batches/{batch}.json", {"version": manifests.count})
         if told is not None:
@@ -170,7 +170,7 @@ class Versions:
         return self.current
 
     def read(self, number: int) -> Version:
-        """A version that is kept; one that is not is a TableError."""
+        """Read a version; a missing one is a TableError."""
         text = self.place.read(f"versions/{number}.json")
         if text is None:
             raise TableError(f"{self.place.where} has no version {number}")
@@ -180,27 +180,27 @@ class Versions:
             raise TableError(f"{self.place.where}/versions/{number}.json is damaged: {error}") from error
 
     def _take_changes(self) -> None:
-        """Make a version of what has changed, if anything has; very many changes later, when they are a table."""
+        """Make a version of new changes; more than `MAX_SEGMENT_RECORDS` become one later, as a table."""
         if self._changes is None:
             return
         waits, self._is_beginning = self._is_beginning, False
         if self._preparation is None:
             news = self._changes.since(self.current.state)
-            if len(news.records) <= MANY:
+            if len(news.records) <= MAX_SEGMENT_RECORDS:
                 self._take_news(news)
                 return
             if self._compaction is not None:
                 return
             self._preparation = Background(partial(self._prepared, news))
-        if waits:  # what had come before this driver began counts from its first batch on
+        if waits:  # changes from before this driver started count from its first batch on
             self._preparation.wait()
         if not self._preparation.is_running:
             self._take_prepared(self._preparation.result())
 
     def _take_news(self, news: News) -> None:
-        """A version of a few changes: a segment more."""
+        """Make a version of a few changes, by a new segment."""
         if not news.records:
-            if news.state != self.current.state:  # files went; to remember that makes no version
+            if news.state != self.current.state:  # files were removed: store the state without a new version
                 self._put(self.current._replace(state=news.state))
             return
         made = self._applied(news)
@@ -222,13 +222,13 @@ class Versions:
         return tuple(sorted({*self.current.attributes, *made.attributes}))
 
     def _prepared(self, news: News) -> Prepared:
-        """A table of all subscriptions with very many changes applied. Runs in the background."""
+        """Build a table of all subscriptions with many changes applied; runs in the background."""
         made, old = self._applied(news), self.current.artifact
         types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
         return Prepared(publish(self._table, self._artifacts(), **types), made, news.state)
 
     def _take_prepared(self, done: Prepared) -> None:
-        """A version of such a table."""
+        """Make a version of a prepared table."""
         self._preparation = None
         number = self.current.number + 1
         self._keep_rejected(number, done.applied.rejected)
@@ -245,11 +245,11 @@ class Versions:
     # Compaction
 
     def _take_compaction(self) -> None:
-        """Put a table in the place of the older one and the segments that are in it: the version stays what it is."""
+        """Replace the older table and its segments by the compacted table; the version number stays."""
         if self._compaction is None or self._compaction[1].is_running:
             return
         (version, done), self._compaction = self._compaction, None
-        if done.error is not None:  # of Spark, of a store: the stream goes on with the table that it has
+        if done.error is not None:  # from Spark or a store: continue with the current table
             self.failed_compactions += 1
             return
         self.compactions += 1
@@ -265,7 +265,7 @@ class Versions:
             self._compaction = self.current, Background(made)
 
     def wait(self) -> None:
-        """Wait until no table is being made."""
+        """Wait until no table is being built."""
         if self._compaction is not None:
             self._compaction[1].wait()
         if self._preparation is not None:
@@ -274,8 +274,8 @@ class Versions:
     # Removal
 
     def committed(self, batch: int) -> None:
-        """Remove what batches before this one needed and no other needs."""
-        self.check_driver()  # another one may need what this one does not know of
+        """Remove the files that only batches before `batch` needed."""
+        self.check_driver()  # another driver may need files unknown to this one
         for number in self._numbers("batches"):
             if number < batch:
                 self.place.remove(f"batches/{number}.json")
@@ -295,7 +295,7 @@ class Versions:
         self._remove_artifacts({version.artifact.digest for version in versions})
 
     def _remove_artifacts(self, used: set[str]) -> None:
-        """Remove compiled tables of this stream; while one is being made, which may be like an old one, none goes."""
+        """Remove unused tables of this stream; none while a table is built, which may equal an old one."""
         if self._preparation is not None:
             return
         if self._compaction is not None:
@@ -309,11 +309,11 @@ class Versions:
                 self.place.remove(f"artifacts/{digest}")
                 self._retired[digest] = None
         kept = [digest for digest in self._retired if digest not in used]
-        self._retired = dict.fromkeys(kept[-RETIRED:])
+        self._retired = dict.fromkeys(kept[-MAX_RETIRED_TABLES:])
 
     @property
     def retired(self) -> tuple[str, ...]:
-        """The tables that were removed, the last hundred, for executors to remove their copies."""
+        """Return the digests of the last removed tables, so that executors remove their copies."""
         return tuple(self._retired)
 
     def _numbers(self, folder: str) -> list[int]:
@@ -322,7 +322,7 @@ class Versions:
 
 
 def segment(place: Storage, number: int) -> bytes:
-    """The lines of a segment; one that is not there is a TableError."""
+    """Return the lines of a segment; a missing one is a TableError."""
     lines = place.read(f"segments/{number}.ndjson")
     if lines is None:
         raise TableError(f"{place.where} has no segment {number}")
@@ -330,7 +330,7 @@ def segment(place: Storage, number: int) -> bytes:
 
 
 def checkpoint_place(checkpoint: str) -> Storage:
-    """The place of a checkpoint; a ContradaError where it cannot be one."""
+    """Return the storage of a checkpoint; an empty name is a ContradaError."""
     if not checkpoint:
         raise ContradaError("a stream has a checkpoint: a directory or URI that is its own")
     return Storage(checkpoint)

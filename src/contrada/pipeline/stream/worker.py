@@ -1,4 +1,4 @@
-"""Batches of messages through one version of the subscriptions: what runs in Spark's Python workers."""
+"""Match batches of messages against one version of the subscriptions, in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
 
 By = Literal["subscription", "subscriber"]
 COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census", "files"]
-FILE = "__file"  # the column with the URI of the file that a message comes from
+FILE = "__file"  # column with the URI of a message's file
 RAW_LENGTH = 10_000  # characters of a bad message that are kept
 
 
 class Decoding(NamedTuple):
-    """How texts become messages: each is JSON, a GeoJSON Feature or a CloudEvent.
+    """How texts become messages: each text is JSON, a GeoJSON Feature or a CloudEvent.
 
-    `ids` are attributes of which the first that a message has identifies it, if `is_id_needed` one of them must be
-    there; else the column `message_id` does. `options` are those of `contrada.formats.messages.message_of`.
+    The first attribute in `ids` that a message has identifies it; without one, the message is rejected if
+    `is_id_needed`, else the column `message_id` identifies it. `options` are those of
+    `contrada.formats.messages.message_of`.
     """
 
     ids: tuple[str, ...] = ()
@@ -42,40 +43,40 @@ class Decoding(NamedTuple):
 
 
 class TaskOrders(NamedTuple):
-    """What a task is told: its version, where segments are, and how messages come."""
+    """The parameters of a task: its version, the place of segments, and the form of messages."""
 
     version: Version
     place: str  # of the versions
     by: By
-    names: tuple[str, ...]  # of the attributes that columns hold, after the id
-    decoding: Decoding | None  # if there is one column of texts instead
-    retired: tuple[str, ...]  # tables that are no longer needed
+    names: tuple[str, ...]  # attributes in the columns after the id
+    decoding: Decoding | None  # set if one column of texts replaces them
+    retired: tuple[str, ...]  # tables no longer needed
     systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
-    has_files: bool = False  # the last column is FILE: the task reports the files that it saw
-    has_systems: bool = False  # these files say which systems their columns are in
+    has_files: bool = False  # the last column is FILE, and the task reports the files it saw
+    has_systems: bool = False  # the files name the CRS of their columns
 
 
 class Ready(NamedTuple):
-    """The table of a version, open in this process, with the segments that were applied and the names of its rows."""
+    """The open table of a version, the segments applied to it, and the names of its rows."""
 
     opened: OpenTable
     digest: str
     segments: tuple[int, ...]
-    added: int  # subscriptions after those that were saved
-    namings: dict[By, Naming]  # made when they are asked for; tasks of one version share them
+    added: int  # subscriptions added since the table was saved
+    namings: dict[By, Naming]  # made on demand; tasks of one version share them
 
     def naming(self, artifact: Artifact, by: By) -> Naming:
-        """Answers as columns of names."""
+        """Return the `Naming` that turns answers into columns of names."""
         if by not in self.namings:
             self.namings[by] = Naming(_names(self, artifact, by), artifact, by)
         return self.namings[by]
 
 
-_READY: Ready | None = None  # a worker does one task at a time; versions of one stream come one after another
+_READY: Ready | None = None  # a worker runs one task at a time, and the versions of a stream come in order
 
 
 def ready_table(version: Version, place: str) -> Ready:
-    """The table of a version: the one of the version before, if that is a part of it, with what came since."""
+    """Return the table of a version; an open table of an earlier version is updated if possible."""
     global _READY
     held = _READY
     digest = f"{place} {version.artifact.digest}"
@@ -85,7 +86,7 @@ def ready_table(version: Version, place: str) -> Ready:
     elif held.segments == version.segments:
         return held
     added = held.added
-    _READY = None  # if a segment cannot be read, the table is neither one version nor the other
+    _READY = None  # if a segment cannot be read, the table is between two versions
     for number in version.segments[len(held.segments) :]:
         added += apply_segment(held.opened.table, segment(Storage(place), number))
     _READY = Ready(held.opened, digest, version.segments, added, {})
@@ -93,7 +94,7 @@ def ready_table(version: Version, place: str) -> Ready:
 
 
 def _forget() -> None:
-    """Give up the table that is open."""
+    """Close the open table."""
     global _READY
     if _READY is not None:
         _READY.opened.use.close()
@@ -101,7 +102,7 @@ def _forget() -> None:
 
 
 def compact_version(batches: Iterator[Any], version: Version, place: str, artifacts: str) -> Iterator[Any]:
-    """Make a table of a version and put it where artifacts are: one row that tells where. Runs in one task."""
+    """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON."""
     import json
 
     import pyarrow as pa
@@ -120,7 +121,7 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
 
 
 def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
-    """Batches of an id and attributes, or of an id and a text, to batches of what came of them."""
+    """Match batches of an id and attributes, or of an id and a text; yield matches, rejections and counts."""
     naming: Naming | None = None
     size = FIRST_SLICE
     files: dict[str, None] = {}
@@ -149,7 +150,7 @@ def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
 def _columns(
     table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
 ) -> tuple[Any, SliceAnswer, dict[int, str]]:
-    """Messages as columns."""
+    """Match messages given as columns."""
     import pyarrow as pa
 
     whole = pa.Table.from_batches([batch])
@@ -165,7 +166,7 @@ def _columns(
 
 
 def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
-    """The systems of the columns of messages, which are from one file."""
+    """Return the CRS of the columns of messages, which come from one file."""
     if not work.has_systems:
         return work.systems
     own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
@@ -174,7 +175,7 @@ def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
 
 
 def _of_one_file(batch: Any, work: TaskOrders) -> int:
-    """How many of the first messages of a batch are from one file, if systems depend on it."""
+    """Return how many of the first messages come from one file, if the CRS depends on the file."""
     if not work.has_systems:
         return int(batch.num_rows)
     files = batch.column(batch.num_columns - 1).to_pylist()
@@ -184,7 +185,7 @@ def _of_one_file(batch: Any, work: TaskOrders) -> int:
 def _decoded(
     table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
 ) -> tuple[Any, SliceAnswer, dict[int, str]]:
-    """Messages as texts."""
+    """Match messages given as texts."""
     import pyarrow as pa
 
     decoding = work.decoding
@@ -199,7 +200,7 @@ def _decoded(
                 raise FormatError("no text")
             message = message_of(text, **decoding.options)
             ids[row] = _identifier(message, decoding, ids[row])
-        except Exception as error:  # of a message, whatever it is: a task that ends by it ends the stream
+        except Exception as error:  # any error: a task that fails on a message would end the stream
             rejected.append((row, reason_of(error)))
         else:
             good.append(message)
@@ -224,13 +225,13 @@ def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str 
 
 
 def _text(value: Any) -> str:
-    """Return the text of a bad message as it was written; what is not UTF-8 becomes replacement characters."""
+    """Return the text of a bad message; bytes that are not UTF-8 become replacement characters."""
     text = value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value or "")
     return plain_text(text[:RAW_LENGTH])
 
 
 def _batches(naming: Naming, ids: Any, answer: SliceAnswer, raw: dict[int, str]) -> Iterator[Any]:
-    """The record batches of an answer: how many messages there were, matches in lists, and rejections."""
+    """Yield the record batches of an answer: the number of messages, lists of matches, and rejections."""
     import pyarrow as pa
 
     def batch(rows: Any, found: Any = None, reasons: Any = None, texts: Any = None, messages: int = 0) -> Any:
@@ -254,7 +255,7 @@ def _batches(naming: Naming, ids: Any, answer: SliceAnswer, raw: dict[int, str])
 
 
 def _last_batch(naming: Naming, ids: Any, census: Census, files: list[str]) -> Any:
-    """The last batch of a task: which attributes its messages had, and which files they came from."""
+    """Return the last batch of a task: the census of its messages, and their files."""
     import pyarrow as pa
 
     nothing = [pa.nulls(1, naming.list_type), *(pa.nulls(1, pa.string()) for _ in range(2)), pa.array([0], pa.int64())]
@@ -263,7 +264,7 @@ def _last_batch(naming: Naming, ids: Any, census: Census, files: list[str]) -> A
 
 
 def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
-    """The names of a table and of what was subscribed since, a subscriber for every row that answers have."""
+    """Return the names of the saved table and of later subscriptions, with a subscriber for every row."""
     import pyarrow as pa
 
     def joined(saved: Any, new: list[Any], kind: str) -> Any:
