@@ -16,7 +16,7 @@ from timing import say, take_turns
 
 import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
-from contrada.simplify.simplification import Simplification, simplified_groups
+from contrada.simplification.simplifying import Simplification, simplified_groups
 from generators import synthetic
 
 Predicates = list[list[ct.Filter]]  # the filters of each

@@ -11,7 +11,7 @@ import pytest
 from contrada import installation
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.gis_files import gis_batches
-from contrada.pipeline.ingest.survey import require_pyogrio
+from contrada.pipeline.ingestion.survey import require_pyogrio
 
 
 class Distribution:

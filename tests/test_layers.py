@@ -20,7 +20,7 @@ HEAVY = {"fastapi", "hypothesis", "lark", "matplotlib", "numba", "pandas", "pysp
 # Folder: the folders it may import, besides itself and SHARED. Folders that do not exist yet are listed too, so that
 # each finds its place when it comes.
 SHARED = {"amounts", "arguments", "doors", "errors", "forking", "installation", "limits", "spark_names"}
-CORE = {"kernels", "geometry", "model", "cql2", "formats", "index", "simplify", "matching", "covering"}
+CORE = {"kernels", "geometry", "model", "cql2", "formats", "index", "simplification", "matching", "covering"}
 ALLOWED = {
     "kernels": {"jit"},
     "geometry": {"kernels"},
@@ -28,7 +28,7 @@ ALLOWED = {
     "cql2": {"geometry", "model"},
     "formats": {"geometry", "model", "cql2"},
     "index": {"geometry", "kernels", "model"},
-    "simplify": {"geometry", "model", "cql2"},
+    "simplification": {"geometry", "model", "cql2"},
     "matching": CORE - {"covering"},
     "covering": CORE,
     "overlay": CORE,

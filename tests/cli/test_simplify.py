@@ -12,7 +12,7 @@ import contrada as ct
 from contrada.cli import simplify_run as simplifying
 from contrada.cli.main import app
 from contrada.formats.subscriptions import read_subscriptions
-from contrada.simplify.simplification import RULES, Simplification, simplified_groups, simplify
+from contrada.simplification.simplifying import RULES, Simplification, simplified_groups, simplify
 from generators.scalars import predicates
 
 ROWS = [

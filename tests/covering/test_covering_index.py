@@ -14,7 +14,7 @@ from contrada.covering.covering_index import _filed
 from contrada.covering.filter_index import FilterIndex, filter_covers
 from contrada.covering.slots import Profile
 from contrada.kernels.cover.candidates import NODES
-from contrada.simplify.simplification import conflict_in
+from contrada.simplification.simplifying import conflict_in
 from effort import examples
 from generators import scalars
 from generators.strategies import relation_sets, relations

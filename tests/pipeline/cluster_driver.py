@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import contrada as ct
 from contrada import pipeline
-from contrada.pipeline.match import batches, matching
+from contrada.pipeline.batch import batches, matching
 
 FILTERS = [
     "size >= 3",

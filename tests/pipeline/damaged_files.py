@@ -8,8 +8,8 @@ import numpy as np
 import contrada as ct
 from contrada.formats.sifting import sift_column
 from contrada.formats.spatial import Spatial
-from contrada.pipeline.ingest.splits import IngestRows, pieces_of, read_piece
-from contrada.pipeline.ingest.survey import FilePart, surveyed
+from contrada.pipeline.ingestion.splits import IngestRows, pieces_of, read_piece
+from contrada.pipeline.ingestion.survey import FilePart, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes
 from verification.damage import damaged
 from verification.damaged_arrow import good_files

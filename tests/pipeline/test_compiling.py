@@ -8,7 +8,7 @@ import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
 from contrada.pipeline import artifact_cache as tables
-from contrada.pipeline.match import building
+from contrada.pipeline.batch import building
 from contrada.pipeline.spark_types import ARTIFACTS, artifacts_place
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))

@@ -15,8 +15,8 @@ import shapely
 import contrada as ct
 from contrada import pipeline
 from contrada.formats.spatial import Spatial
-from contrada.pipeline.ingest import splits as pieces
-from contrada.pipeline.ingest import survey
+from contrada.pipeline.ingestion import splits as pieces
+from contrada.pipeline.ingestion import survey
 
 pyogrio = pytest.importorskip("pyogrio")
 

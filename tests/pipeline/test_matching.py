@@ -235,7 +235,7 @@ def test_messages_in_another_crs_are_rejected_one_by_one(spark, place):
 
 
 def test_a_task_that_fails_once_gives_the_same_rows(spark, every, tmp_path, monkeypatch):
-    from contrada.pipeline.match import batches, matching
+    from contrada.pipeline.batch import batches, matching
 
     compiled, table = every
     messages = random_messages(120)

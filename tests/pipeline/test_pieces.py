@@ -5,9 +5,9 @@ import io
 import pytest
 
 from contrada.formats.records import json_records
-from contrada.pipeline.ingest.lines import LineRange
-from contrada.pipeline.ingest.planning import output_names
-from contrada.pipeline.ingest.sources import files_of
+from contrada.pipeline.ingestion.lines import LineRange
+from contrada.pipeline.ingestion.planning import output_names
+from contrada.pipeline.ingestion.sources import files_of
 
 TEXT = b"\xef\xbb\xbfone\n\n  \ntwo two two\r\nthree\n" + b"four" * 10 + b"\n\nlast"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
-from contrada.simplify.simplification import Simplification, simplified_groups
+from contrada.simplification.simplifying import Simplification, simplified_groups
 from generators.scalars import OPERATORS, predicates
 
 ROWS = "key string, subscriber string, filter string"

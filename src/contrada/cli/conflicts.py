@@ -10,9 +10,9 @@ from typing import TypeVar
 from contrada.geometry import RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.implication import conflicts
-from contrada.simplify.conjunctions import learn_filters, reduced
-from contrada.simplify.interning import Ground
-from contrada.simplify.simplification import conflict_in
+from contrada.simplification.conjunctions import learn_filters, reduced
+from contrada.simplification.interning import Ground
+from contrada.simplification.simplifying import conflict_in
 
 BATCH_FILTERS = 10_000  # decided together
 MAX_CONSTRAINT_LENGTH = 80  # characters of a constraint: regions are long

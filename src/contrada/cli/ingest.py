@@ -19,7 +19,7 @@ from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 
 if TYPE_CHECKING:
     from contrada.cli.spark_running import Interruption
-    from contrada.pipeline.ingest.ingesting import Ingested
+    from contrada.pipeline.ingestion.ingesting import Ingested
 
 RUNNING = "Running"
 MAX_SHOWN_REASONS = 5  # reasons in a summary

@@ -22,7 +22,7 @@ from contrada.cli.subscribing import Asking, Parsed, parsed_subscriptions
 from contrada.errors import FormatError
 from contrada.formats.records import Rejected
 from contrada.model import Filter, Predicate
-from contrada.simplify.simplification import Simplification, simplified_groups
+from contrada.simplification.simplifying import Simplification, simplified_groups
 
 Name = str | int
 BLOCK_ROWS = 1 << 16  # rows of a table written together

@@ -28,7 +28,7 @@ from contrada.errors import ContradaError
 from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.match.census import asked_census
+from contrada.pipeline.batch.census import asked_census
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.spark_types import artifacts_place
 from contrada.pipeline.systems import common_systems, with_systems
@@ -132,7 +132,7 @@ def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: li
     """Match Parquet files; messages are identified as without Spark."""
     from pyspark.sql import functions as f
 
-    from contrada.pipeline.match.matching import match
+    from contrada.pipeline.batch.matching import match
 
     frame = spark.read.parquet(*files)
     place = f.col("_metadata.file_path"), f.col("_metadata.row_index")

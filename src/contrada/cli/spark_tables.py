@@ -17,7 +17,7 @@ from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.match.compiling import Plan
+from contrada.pipeline.batch.compiling import Plan
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
 from contrada.pipeline.partitioned.splitting import split

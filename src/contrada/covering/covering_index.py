@@ -14,7 +14,7 @@ from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Filter
 from contrada.model.implication import MOST_PAIRS
-from contrada.simplify.simplification import simplify
+from contrada.simplification.simplifying import simplify
 
 Key = Name
 

@@ -5,7 +5,7 @@ from contrada.matching.explain import Explanation
 from contrada.matching.matching_table import Stats
 from contrada.matching.subscriber_table import SubscriberTable
 from contrada.matching.table import ForwardingTable
-from contrada.simplify.simplification import Simplification, simplify
+from contrada.simplification.simplifying import Simplification, simplify
 
 __all__ = [
     "Explanation",

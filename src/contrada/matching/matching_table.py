@@ -100,6 +100,7 @@ class MatchingTable:
     def asked_kinds(self) -> dict[str, list[str]]:
         """Return the attributes that subscriptions ask about, with the kinds of values asked for.
 
+        >>> from contrada import ForwardingTable
         >>> table = ForwardingTable()
         >>> key = table.subscribe("ops-team", "severity >= 3 AND kind LIKE 'fl%'")
         >>> table.asked_kinds()

@@ -17,7 +17,7 @@ from contrada.matching.pickling import opened_bytes, packed_bytes
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import names_from, open_table, save_table
 from contrada.matching.table_simplification import Progress, simplified_subscribers
-from contrada.simplify.simplification import Simplification
+from contrada.simplification.simplifying import Simplification
 
 
 @checks_methods("save", "open")

@@ -30,7 +30,7 @@ from contrada.matching.subscriber_table import SubscriberTable, simplified_by_su
 from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
 from contrada.model import Predicate
-from contrada.simplify.simplification import Simplification
+from contrada.simplification.simplifying import Simplification
 
 
 @checks_methods("subscribe_many", "keys_of", "subscribers_of", "save", "open", "verify", "explain")

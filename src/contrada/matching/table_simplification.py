@@ -15,7 +15,7 @@ from contrada.matching.levels import Store
 from contrada.matching.names import Names
 from contrada.matching.snapshot import Snapshot
 from contrada.model import Filter, Predicate
-from contrada.simplify.simplification import Simplification, simplified_groups
+from contrada.simplification.simplifying import Simplification, simplified_groups
 
 Progress = Callable[[int, int], None]  # called with subscriptions done and their total
 RECALLED_FILTERS_PER_CHUNK = 20_000  # about how many filters are rebuilt in one step

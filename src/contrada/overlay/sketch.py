@@ -16,9 +16,9 @@ from contrada.overlay.rules import SKETCHED_LEVELS, Rules
 def parts_of(rules: Rules, level: int, table: Table) -> tuple[Box, ...]:
     """Return the sketch of a node with these children: boxes that cover all below it; empty if its box suffices.
 
-    >>> from contrada.overlay.protocol import Entry
+    >>> from contrada.overlay.protocol import ChildEntry
     >>> boxes = [(0.0, 2.0), (1.0, 2.0), (8.0, 9.0), (9.0, 9.5)]
-    >>> parts_of(Rules(sketch=2), 1, {k: Entry(box, box) for k, box in enumerate(boxes)})
+    >>> parts_of(Rules(sketch=2), 1, {k: ChildEntry(box, box) for k, box in enumerate(boxes)})
     ((0.0, 2.0), (8.0, 9.5))
     """
     if not rules.sketch or level > SKETCHED_LEVELS:

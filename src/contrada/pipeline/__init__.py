@@ -14,11 +14,11 @@ from contrada.installation import missing
 
 if TYPE_CHECKING:
     from contrada.pipeline.artifacts import Artifact, publish
-    from contrada.pipeline.ingest.dataset import Dataset, read_dataset
-    from contrada.pipeline.ingest.ingesting import Ingested, ingest
-    from contrada.pipeline.match.compiling import Compiled, compile
-    from contrada.pipeline.match.matching import Matched, match
-    from contrada.pipeline.match.simplifying import SimplifiedSubscriptions, simplify
+    from contrada.pipeline.batch.compiling import Compiled, compile
+    from contrada.pipeline.batch.matching import Matched, match
+    from contrada.pipeline.batch.simplifying import SimplifiedSubscriptions, simplify
+    from contrada.pipeline.ingestion.dataset import Dataset, read_dataset
+    from contrada.pipeline.ingestion.ingesting import Ingested, ingest
     from contrada.pipeline.partitioned.partitions import PartitionedArtifact
     from contrada.pipeline.stream.changes import ChangeTable
     from contrada.pipeline.stream.message_files import MessageFiles
@@ -54,31 +54,31 @@ __all__ = [
     "write_report",
 ]
 
-# No module has the name of a public function: importing the module would replace the function in this namespace.
+# No module or folder here has the name of a public function: importing it would replace the function.
 _HOMES = {
-    "Artifact": "artifacts",
-    "ChangeTable": "changes",
-    "Compiled": "compiling",
-    "ConsoleSink": "sinks",
-    "Dataset": "dataset",
-    "Decoding": "versioned",
-    "Ingested": "ingesting",
-    "KafkaSink": "sinks",
-    "Matched": "matching",
-    "MessageFiles": "message_files",
-    "ParquetSink": "sinks",
-    "PartitionedArtifact": "partitions",
-    "SimplifiedSubscriptions": "simplifying",
-    "Stream": "streaming",
-    "compile": "compiling",
-    "ingest": "ingesting",
-    "match": "matching",
-    "match_stream": "streaming",
-    "publish": "artifacts",
-    "read_dataset": "dataset",
-    "simplify": "simplifying",
-    "with_crs": "systems",
-    "write_report": "report",
+    "Artifact": "contrada.pipeline.artifacts",
+    "ChangeTable": "contrada.pipeline.stream.changes",
+    "Compiled": "contrada.pipeline.batch.compiling",
+    "ConsoleSink": "contrada.pipeline.stream.sinks",
+    "Dataset": "contrada.pipeline.ingestion.dataset",
+    "Decoding": "contrada.pipeline.stream.worker",
+    "Ingested": "contrada.pipeline.ingestion.ingesting",
+    "KafkaSink": "contrada.pipeline.stream.sinks",
+    "Matched": "contrada.pipeline.batch.matching",
+    "MessageFiles": "contrada.pipeline.stream.message_files",
+    "ParquetSink": "contrada.pipeline.stream.sinks",
+    "PartitionedArtifact": "contrada.pipeline.partitioned.partitions",
+    "SimplifiedSubscriptions": "contrada.pipeline.batch.simplifying",
+    "Stream": "contrada.pipeline.stream.streaming",
+    "compile": "contrada.pipeline.batch.compiling",
+    "ingest": "contrada.pipeline.ingestion.ingesting",
+    "match": "contrada.pipeline.batch.matching",
+    "match_stream": "contrada.pipeline.stream.streaming",
+    "publish": "contrada.pipeline.artifacts",
+    "read_dataset": "contrada.pipeline.ingestion.dataset",
+    "simplify": "contrada.pipeline.batch.simplifying",
+    "with_crs": "contrada.pipeline.systems",
+    "write_report": "contrada.report.report",
 }
 
 
@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if importlib.util.find_spec("pyspark") is None:
         raise ContradaError(missing("the pipeline needs PySpark", "spark"))
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    found = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found
 

@@ -16,7 +16,7 @@ class Storage:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     place = Place(directory)
+    ...     place = Storage(directory)
     ...     place.write("versions/1.json", b"{}")
     ...     place.names("versions"), place.read("versions/1.json"), place.read("versions/2.json")
     (['1.json'], b'{}', None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.crs import Crs, differing, is_same_crs
-from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.ingestion.quarantine import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

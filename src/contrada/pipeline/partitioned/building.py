@@ -15,8 +15,8 @@ from contrada.matching import ForwardingTable
 from contrada.matching.building import TableBuilder
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish
-from contrada.pipeline.match.building import chunks
-from contrada.pipeline.match.simplified_batches import Job
+from contrada.pipeline.batch.building import chunks
+from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.partitioned.partitions import Layout
 from contrada.pipeline.partitioned.scanning import HEAD_TYPE, head_structs, heads_in
 from contrada.pipeline.systems import named_columns

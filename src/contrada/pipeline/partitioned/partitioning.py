@@ -15,9 +15,9 @@ from contrada.geometry.crs import common_crs
 from contrada.geometry.mixed import parts_of
 from contrada.index.packed import boxes_of
 from contrada.model import Predicate
-from contrada.pipeline.match.building import RejectedRows
-from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
-from contrada.pipeline.match.simplified_batches import Job
+from contrada.pipeline.batch.building import RejectedRows
+from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
 from contrada.pipeline.partitioned.partitions import Layout, Partition, PartitionedArtifact, manifest

@@ -12,7 +12,7 @@ from contrada.errors import TableError
 from contrada.geometry import Crs
 from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.match.batches import FIRST_SLICE, Naming, SliceAnswer, answers_of
+from contrada.pipeline.batch.batches import FIRST_SLICE, Naming, SliceAnswer, answers_of
 from contrada.pipeline.partitioned.partitions import NO_PARTITION, PartitionedArtifact
 from contrada.pipeline.systems import NO_SYSTEMS, named_columns
 
@@ -164,7 +164,7 @@ def _found(messages: Any, lists: Any, is_shared: bool) -> Any:
 def _rejections(messages: Any, whole: PartitionedArtifact, by: By) -> Any:
     import pyarrow as pa
 
-    from contrada.pipeline.match.batches import arrow_type
+    from contrada.pipeline.batch.batches import arrow_type
 
     fields = [("subscriber", arrow_type(whole.subscriber_type))]
     if by == "subscription":

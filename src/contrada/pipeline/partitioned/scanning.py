@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError
 from contrada.matching.routing_boxes import Heads, bound_heads, heads_of
-from contrada.pipeline.match.simplified_batches import KINDS, PART_BITS, Job, asked_rows, faults_of, of_one_crs
+from contrada.pipeline.batch.simplified_batches import KINDS, PART_BITS, Job, asked_rows, faults_of, of_one_crs
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 HEAD_TYPE = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"

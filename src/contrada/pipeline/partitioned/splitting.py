@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrada.model import Predicate
-from contrada.pipeline.match.simplified_batches import Job, first_kinds
+from contrada.pipeline.batch.simplified_batches import Job, first_kinds
 from contrada.pipeline.partitioned.building import build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact, manifest

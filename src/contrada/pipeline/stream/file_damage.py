@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.java_errors import first_cause, java_reason, spark_errors, without_log
 from contrada.pipeline.stream.footers import deadly_footers
 from contrada.pipeline.stream.message_files import PARQUET, MessageFiles

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.stream.apart import Ran, limit_memory, run_apart
 from contrada.pipeline.systems import file_systems
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from contrada.errors import ContradaError, TableError
 from contrada.formats.records import IDENTIFIERS
-from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.java_errors import java_reason, spark_errors, without_log
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.worker import FILE, Decoding

@@ -14,10 +14,10 @@ from contrada.errors import ContradaError, FormatError
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.ingest.quarantine import path_of
+from contrada.pipeline.batch.compiling import Compiled, compile
+from contrada.pipeline.batch.matching import ID, By
+from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.java_errors import spark_errors
-from contrada.pipeline.match.compiling import Compiled, compile
-from contrada.pipeline.match.matching import ID, By
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns, name_type

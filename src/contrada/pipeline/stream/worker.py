@@ -15,8 +15,8 @@ from contrada.matching.census import Census
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, remove_copy
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.ingest.quarantine import path_of
-from contrada.pipeline.match.batches import FIRST_SLICE, Naming, SliceAnswer, answer_of, names_array
+from contrada.pipeline.batch.batches import FIRST_SLICE, Naming, SliceAnswer, answer_of, names_array
+from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.changes import apply_segment

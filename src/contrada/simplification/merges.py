@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from contrada.model.merging import is_mergeable, united
 from contrada.model.pieces import pieces_of
-from contrada.simplify.conjunctions import MAX_PAIRWISE_CONSTRAINTS
-from contrada.simplify.interning import OTHER, Ground, Term, Terms
+from contrada.simplification.conjunctions import MAX_PAIRWISE_CONSTRAINTS
+from contrada.simplification.interning import OTHER, Ground, Term, Terms
 
 Slot = tuple[Terms, Hashable]  # equal for filters that may be merged: all terms but one, and its slot or item
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import CrsError, FormatError, TableError
 from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
-from contrada.pipeline.ingest.geoparquet import write_geoparquet
-from contrada.pipeline.ingest.quarantine import GEOMETRY
+from contrada.pipeline.ingestion.geoparquet import write_geoparquet
+from contrada.pipeline.ingestion.quarantine import GEOMETRY
 from contrada.pipeline.session import require_spark
 from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.pipeline.ingest.ingesting import IngestCounts, Ingested
+    from contrada.pipeline.ingestion.ingesting import IngestCounts, Ingested
 
 VERSION = 1
 DATASET_FILE = "dataset.json"
@@ -74,7 +74,7 @@ def write_dataset(ingested: Ingested, path: str) -> None:
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     """Read the dataset in a directory; an incomplete one is a FormatError."""
     require_spark()
-    from contrada.pipeline.ingest.ingesting import IngestCounts
+    from contrada.pipeline.ingestion.ingesting import IngestCounts
 
     place = _absolute(os.fspath(path))
     try:

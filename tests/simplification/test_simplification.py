@@ -23,11 +23,11 @@ from contrada import (
 )
 from contrada.geometry import composition
 from contrada.model.implication import conflicts, covers
-from contrada.simplify import conjunctions, merges, redundancy
-from contrada.simplify.conjunctions import reduced
-from contrada.simplify.interning import Ground
-from contrada.simplify.redundancy import filter_covers, uncovered
-from contrada.simplify.simplification import conflict_in, simplified_groups
+from contrada.simplification import conjunctions, merges, redundancy
+from contrada.simplification.conjunctions import reduced
+from contrada.simplification.interning import Ground
+from contrada.simplification.redundancy import filter_covers, uncovered
+from contrada.simplification.simplifying import conflict_in, simplified_groups
 from effort import examples
 from generators import scalars
 from generators.strategies import mosaic, relation_sets, relations, shapes

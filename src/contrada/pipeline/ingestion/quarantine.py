@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingest.splits import IngestRows, Piece, Unread, read_piece
+from contrada.pipeline.ingestion.splits import IngestRows, Piece, Unread, read_piece
 
 if TYPE_CHECKING:
     from contrada.formats.spatial import Spatial

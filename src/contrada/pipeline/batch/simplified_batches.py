@@ -14,9 +14,9 @@ from contrada.formats.template_instances import Instances
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.faults import Rejection
 from contrada.model import Predicate
-from contrada.pipeline.match.batches import arrow_type
+from contrada.pipeline.batch.batches import arrow_type
 from contrada.pipeline.systems import named_columns
-from contrada.simplify.simplification import RULES, Simplification, simplified_groups
+from contrada.simplification.simplifying import RULES, Simplification, simplified_groups
 
 PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
 SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
-from contrada.pipeline.match.compiling import subscription_columns
-from contrada.pipeline.match.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
-from contrada.pipeline.match.simplified_batches import (
+from contrada.pipeline.batch.compiling import subscription_columns
+from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.batch.simplified_batches import (
     COUNTS,
     Job,
     report_of,
@@ -21,7 +21,7 @@ from contrada.pipeline.match.simplified_batches import (
 )
 from contrada.pipeline.spark_types import name_type
 from contrada.pipeline.systems import frame_systems
-from contrada.simplify.simplification import Simplification
+from contrada.simplification.simplifying import Simplification
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

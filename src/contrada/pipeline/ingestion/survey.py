@@ -10,7 +10,7 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.geometry.arrow_checks import SHOWN, check_column
 from contrada.geometry.crs import Crs
 from contrada.installation import missing
-from contrada.pipeline.ingest.sources import GIS, LINES, PARQUET, File
+from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -233,7 +233,7 @@ def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
     """Survey GeoJSON: a range of lines, or a whole document."""
     from contrada.formats.geojson_columns import describe_features
     from contrada.formats.records import json_records
-    from contrada.pipeline.ingest.lines import LineRange
+    from contrada.pipeline.ingestion.lines import LineRange
 
     with open(part.path, "rb") as file:
         if part.format != LINES:

@@ -8,10 +8,10 @@ from typing import Any
 from contrada.errors import CrsError
 from contrada.formats.spatial import NO_CRS, Spatial
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, is_same_crs
-from contrada.pipeline.ingest.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW
-from contrada.pipeline.ingest.sources import JSON_FORMATS
-from contrada.pipeline.ingest.splits import Piece, pieces_of
-from contrada.pipeline.ingest.survey import Surveyed
+from contrada.pipeline.ingestion.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW
+from contrada.pipeline.ingestion.sources import JSON_FORMATS
+from contrada.pipeline.ingestion.splits import Piece, pieces_of
+from contrada.pipeline.ingestion.survey import Surveyed
 
 MAX_SHOWN_FILES = 3  # files per CRS in an error message
 

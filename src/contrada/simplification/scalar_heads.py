@@ -9,7 +9,7 @@ from contrada.model import Constraint
 from contrada.model.forms import NOT, PATTERN, TEXT
 from contrada.model.operators import TEXTUAL
 from contrada.model.pieces import Cut, pieces_of
-from contrada.simplify.interning import OTHER, Ground, Term, Terms
+from contrada.simplification.interning import OTHER, Ground, Term, Terms
 
 VALUES, RANGE, WIDE = 1, 2, 3  # how selective a head is, most selective first
 

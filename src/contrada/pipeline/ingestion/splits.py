@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, FormatError
 from contrada.geometry.arrow_checks import check_column, guarded, unreadable_reason
-from contrada.pipeline.ingest.sources import GIS, LINES, PARQUET
+from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET
 
 if TYPE_CHECKING:
-    from contrada.pipeline.ingest.survey import Surveyed
+    from contrada.pipeline.ingestion.survey import Surveyed
 
 BY_ROWS = (GIS, PARQUET)
 BATCH_ROWS = 1 << 15  # rows
@@ -160,7 +160,7 @@ def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
 
     from contrada.formats.geojson_columns import read_features
     from contrada.formats.records import json_records
-    from contrada.pipeline.ingest.lines import LineRange
+    from contrada.pipeline.ingestion.lines import LineRange
 
     schema = pa.ipc.read_schema(pa.py_buffer(piece.schema))
     with open(piece.path, "rb") as file:

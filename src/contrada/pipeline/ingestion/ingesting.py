@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
-from contrada.pipeline.ingest import planning
-from contrada.pipeline.ingest.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW, IngestOptions, Task, reading
-from contrada.pipeline.ingest.sources import files_of, notes_of
-from contrada.pipeline.ingest.survey import survey
+from contrada.pipeline.ingestion import planning
+from contrada.pipeline.ingestion.quarantine import (
+    FILE,
+    GEOMETRY,
+    RAW,
+    REASON,
+    REPAIRED,
+    ROW,
+    IngestOptions,
+    Task,
+    reading,
+)
+from contrada.pipeline.ingestion.sources import files_of, notes_of
+from contrada.pipeline.ingestion.survey import survey
 from contrada.pipeline.session import require_spark
 from contrada.pipeline.systems import with_crs
 
@@ -99,7 +109,7 @@ class Ingested:
 
     def write(self, path: Path) -> None:
         """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; see `read_dataset`."""
-        from contrada.pipeline.ingest.dataset import write_dataset
+        from contrada.pipeline.ingestion.dataset import write_dataset
 
         self._kept()
         write_dataset(self, os.fspath(path))
@@ -137,7 +147,7 @@ def ingest(
     spatial = Spatial(crs, to_crs, buffer)
     frame = _frame_of(spark, source)
     if frame is not None:
-        from contrada.pipeline.ingest.frames import ingest_frame
+        from contrada.pipeline.ingestion.frames import ingest_frame
 
         return ingest_frame(*frame, spatial, repair)
     return _ingest_files(spark, _paths(source), spatial, repair, layer)

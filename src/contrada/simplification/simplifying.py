@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from contrada.cql2.queries import Asked, bound_predicate
 from contrada.model import Constraint, Filter, Predicate
-from contrada.simplify.conjunctions import learn_filters, reduced
-from contrada.simplify.interning import Ground, Terms
-from contrada.simplify.merges import merged
-from contrada.simplify.redundancy import MAX_PAIRWISE_FILTERS, learn_few, uncovered
+from contrada.simplification.conjunctions import learn_filters, reduced
+from contrada.simplification.interning import Ground, Terms
+from contrada.simplification.merges import merged
+from contrada.simplification.redundancy import MAX_PAIRWISE_FILTERS, learn_few, uncovered
 
 FILTERS_PER_CHUNK = 50_000  # about how many filters are simplified, and their relations cached, together
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from contrada.model import Constraint
 from contrada.model.merging import folded, intersected, is_mergeable
-from contrada.simplify.interning import OTHER, Ground, Term, Terms
+from contrada.simplification.interning import OTHER, Ground, Term, Terms
 
 MAX_PAIRWISE_CONSTRAINTS = 32  # of a filter, or on one attribute of a filter with more
 

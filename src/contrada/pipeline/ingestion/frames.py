@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import CrsError, FormatError
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
-from contrada.pipeline.ingest import planning
-from contrada.pipeline.ingest.ingesting import About, Ingested, mapped
-from contrada.pipeline.ingest.quarantine import FILE, ROW, IngestOptions, sifting
-from contrada.pipeline.ingest.survey import known_srid, usual_geometry
+from contrada.pipeline.ingestion import planning
+from contrada.pipeline.ingestion.ingesting import About, Ingested, mapped
+from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sifting
+from contrada.pipeline.ingestion.survey import known_srid, usual_geometry
 from contrada.pipeline.systems import frame_systems
 from contrada.spark_names import quoted
 

@@ -11,9 +11,9 @@ from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
 from contrada.matching.census import Census
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.match.batches import match_batches
-from contrada.pipeline.match.census import census_of
-from contrada.pipeline.match.compiling import Compiled, Plan, compile
+from contrada.pipeline.batch.batches import match_batches
+from contrada.pipeline.batch.census import census_of
+from contrada.pipeline.batch.compiling import Compiled, Plan, compile
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan

@@ -15,7 +15,7 @@ from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.formats.subscriptions import template_columns
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.match.building import build_batches, build_empty, read_rejected
+from contrada.pipeline.batch.building import build_batches, build_empty, read_rejected
 from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import TableSize, measured, table_limits, too_large

@@ -17,8 +17,8 @@ from contrada.geometry import Relation, relate_boxes
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.model.implication import MOST_PAIRS
-from contrada.simplify.interning import OTHER, Ground, Items, RegionPool, Term, Terms
-from contrada.simplify.scalar_heads import ScalarHeads, rank_of
+from contrada.simplification.interning import OTHER, Ground, Items, RegionPool, Term, Terms
+from contrada.simplification.scalar_heads import ScalarHeads, rank_of
 
 MAX_PAIRWISE_FILTERS = 12  # compare all pairs of up to this many filters
 BOX_PAIRS_PER_CHUNK = 2_000_000  # about this many pairs in one step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from contrada.pipeline.match.simplified_batches import PART_BITS, Job, first_kinds, good_rows
+from contrada.pipeline.batch.simplified_batches import PART_BITS, Job, first_kinds, good_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
