@@ -19,6 +19,7 @@ from contrada.formats.rows import attributes_of, check_table, rows_of
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
 from contrada.geometry.arrow_checks import guarded, unreadable_reason
+from contrada.halving import in_halves
 
 BATCH_ROWS = 8192  # rows
 
@@ -101,17 +102,18 @@ def _read_table(
 
 
 def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
-    """Return the message of each row, or a reason; a table that fails as a whole is halved until bad rows are alone."""
-    try:
-        messages, bad = rows_of(attributes_of(table, is_checked=True), None, spatial)
+    """Return the message of each row, or a reason."""
+
+    def read(start: int, stop: int) -> list[dict[str, Any] | str]:
+        rows = attributes_of(table.slice(start, stop - start), is_checked=True)
+        messages, bad = rows_of(rows, None, spatial)
         return [bad[row].reason if row in bad else _timed(message, times) or message
                 for row, message in enumerate(messages)]  # fmt: skip
-    except input_errors() as error:
-        half = table.num_rows // 2
-        if not half:
-            return [reason_of(error)]
-        halves = table.slice(0, half), table.slice(half)
-        return [message for part in halves for message in _messages(part, spatial, times)]
+
+    found: list[dict[str, Any] | str] = []
+    for part in in_halves(table.num_rows, read, input_errors()):
+        found += [reason_of(part.error)] if part.error is not None else part.result or []
+    return found
 
 
 def _timed(message: dict[str, Any], times: Collection[str]) -> str:

@@ -13,6 +13,7 @@ from contrada.formats.rows import attributes_of, values_of
 from contrada.formats.subscriptions import pattern_columns, template_columns
 from contrada.geometry import Rejection
 from contrada.geometry.arrow_checks import check_column
+from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
@@ -80,42 +81,48 @@ class TableBuilder:
         import pyarrow as pa
 
         assert self._template is not None
+        patterns = pattern_columns(self._template)
 
-        try:
-            reasons = row_faults(rows, self._kinds, pattern_columns(self._template))
-        except CrsError:  # several CRS in one column: halving ends with one row, which has one CRS
-            half = len(numbers) // 2
-            first = self._add_bound(rows.slice(0, half), numbers[:half])
-            return first + self._add_bound(rows.slice(half), numbers[half:])
+        def faults(start: int, stop: int) -> dict[int, str]:
+            return row_faults(rows.slice(start, stop - start), self._kinds, patterns)
+
         if "key" not in rows.column_names:
             rows = rows.append_column("key", pa.array(numbers))
-        rejected = [RejectedRow(int(numbers[row]), _text(rows, row), reason) for row, reason in reasons.items()]
-        if reasons:
-            good = np.setdiff1d(np.arange(len(numbers)), np.array(list(reasons), np.int64))
-            rows, numbers = rows.take(good), numbers[good]
-        return rejected + self._subscribe(rows, numbers)
+        rejected: list[RejectedRow] = []
+        for part in in_halves(len(numbers), faults, CrsError):  # several CRS in one column; one row has one
+            reasons = part.result
+            assert reasons is not None
+            some, places = rows.slice(part.start, part.stop - part.start), numbers[part.start : part.stop]
+            rejected += [RejectedRow(int(places[row]), _text(some, row), reason) for row, reason in reasons.items()]
+            if reasons:
+                good = np.setdiff1d(np.arange(len(places)), np.array(list(reasons), np.int64))
+                some, places = some.take(good), places[good]
+            rejected += self._subscribe(some, places)
+        return rejected
 
     def _subscribe(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
-        """Subscribe rows; on an error reject keys in use, then halve the batch until each bad row is alone."""
-        assert self._template is not None
-        if not rows.num_rows:
-            return []
-        try:
-            self.table.subscribe_many(rows, self._template)
-            return []
-        except KeyInUseError:
-            used = np.array([key in self.table for key in rows.column("key").to_pylist()])
-            rejected = [
-                RejectedRow(int(numbers[row]), key, f"the key {key!r} was there before")
-                for row, key in ((row, _text(rows, row)) for row in np.flatnonzero(used).tolist())
-            ]
-            return rejected + self._subscribe(rows.take(np.flatnonzero(~used)), numbers[~used])
-        except ContradaError as error:
-            if rows.num_rows == 1:
-                return [RejectedRow(int(numbers[0]), _text(rows, 0), str(error))]
-            half = rows.num_rows // 2
-            first = self._subscribe(rows.slice(0, half), numbers[:half])
-            return first + self._subscribe(rows.slice(half), numbers[half:])
+        """Subscribe rows; reject rows whose keys are in use and rows that raise an error."""
+        template, rejected = self._template, list[RejectedRow]()
+        assert template is not None
+
+        def subscribe(start: int, stop: int) -> bool:
+            some = rows.slice(start, stop - start)
+            try:
+                self.table.subscribe_many(some, template)
+            except KeyInUseError:
+                used = np.array([key in self.table for key in some.column("key").to_pylist()])
+                for row in np.flatnonzero(used).tolist():
+                    key = _text(some, row)
+                    rejected.append(RejectedRow(int(numbers[start + row]), key, f"the key {key!r} was there before"))
+                free = np.flatnonzero(~used)
+                rejected.extend(self._subscribe(some.take(free), numbers[start + free]))
+            return True
+
+        for part in in_halves(rows.num_rows, subscribe, ContradaError):
+            if part.error is not None:
+                place = int(numbers[part.start])
+                rejected.append(RejectedRow(place, _text(rows, part.start), str(part.error)))
+        return rejected
 
 
 def _wanted(rows: Any, template: Predicate) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry import Crs
-from contrada.matching import ForwardingTable
+from contrada.halving import in_halves
+from contrada.matching import ForwardingTable, ManyMatches
 from contrada.matching.storage import SavedNames
 from contrada.pipeline.artifact_cache import opened
 from contrada.pipeline.artifacts import Artifact
@@ -79,30 +80,22 @@ def answer_of(table: ForwardingTable, messages: Any, by: Literal["subscription",
     If the messages fail together, each half is tried until the bad ones are alone. Every type of error counts as a
     rejection: a bad message must not end the task, or a stream would fail on it at every restart.
     """
-    count = len(messages)
-    try:
-        found = table.match_many(messages, by=by, threads=1)
-    except Exception as error:
-        if isinstance(error, MemoryError | OSError):  # caused by the machine, not by a message
-            raise
-        half = count // 2
-        if not half:
-            return SliceAnswer(1, np.empty(0, np.int64), np.empty(0, np.int64), [(0, reason_of(error))])
-        first, second = (answer_of(table, part, by) for part in (_slice(messages, 0, half), _slice(messages, half)))
-        return SliceAnswer(
-            count,
-            np.concatenate([first.messages, second.messages + half]),
-            np.concatenate([first.rows, second.rows]),
-            first.rejected + [(row + half, reason) for row, reason in second.rejected],
-        )
-    owners = np.repeat(np.arange(count), np.diff(found.offsets))
-    return SliceAnswer(count, owners, found.rows, [(item.row, plain_text(item.reason)) for item in found.rejected])
+    owners, rows, rejected = [np.empty(0, np.int64)], [np.empty(0, np.int64)], list[tuple[int, str]]()
 
+    def matched(start: int, stop: int) -> ManyMatches:
+        some = messages[start:stop] if isinstance(messages, list) else messages.slice(start, stop - start)
+        return table.match_many(some, by=by, threads=1)
 
-def _slice(messages: Any, start: int, stop: int | None = None) -> Any:
-    if isinstance(messages, list):
-        return messages[start:stop]
-    return messages.slice(start) if stop is None else messages.slice(start, stop - start)
+    for part in in_halves(len(messages), matched, Exception, fatal=(MemoryError, OSError)):
+        if part.result is None:
+            assert part.error is not None
+            rejected.append((part.start, reason_of(part.error)))
+            continue
+        found = part.result
+        owners.append(part.start + np.repeat(np.arange(len(found)), np.diff(found.offsets)))
+        rows.append(found.rows)
+        rejected += [(part.start + item.row, plain_text(item.reason)) for item in found.rejected]
+    return SliceAnswer(len(messages), np.concatenate(owners), np.concatenate(rows), rejected)
 
 
 class Naming:

@@ -13,6 +13,7 @@ from contrada.formats.rows import values_of
 from contrada.formats.template_instances import Instances
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.faults import Rejection
+from contrada.halving import in_halves
 from contrada.model import Predicate
 from contrada.pipeline.batch.batches import arrow_type
 from contrada.pipeline.systems import named_columns
@@ -186,15 +187,15 @@ def of_one_crs(table: Any) -> Iterator[Any]:
     """Split a table into parts with one CRS per geometry column; usually the whole table is one part."""
     from contrada.geometry.mixed import parts_of
 
-    try:
-        for column in table.columns:
+    def checked(start: int, stop: int) -> Any:
+        rows = table.slice(start, stop - start)
+        for column in rows.columns:
             parts_of(column)
-    except CrsError:
-        half = table.num_rows // 2
-        yield from of_one_crs(table.slice(0, half))
-        yield from of_one_crs(table.slice(half))
-        return
-    yield table
+        return rows
+
+    for part in in_halves(table.num_rows, checked, CrsError):
+        assert part.error is None, "one row has one CRS"
+        yield part.result
 
 
 def _bad(one: QueryRow) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from contrada.errors import ContradaError
+from contrada.halving import in_halves
 from contrada.pipeline.ingestion.splits import IngestRows, Piece, Unread, read_piece
 
 if TYPE_CHECKING:
@@ -80,21 +81,17 @@ def path_of(uri: str) -> str:
 
 
 def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
-    """Sift a batch into record batches; if it fails as a whole, it is halved until the bad rows are alone."""
+    """Sift a batch into record batches; rows that make sifting fail are quarantined."""
     import pyarrow as pa
 
-    if not len(batch.numbers):
-        return
-    try:
-        made = list(_sifted(batch, wanted))
-    except (ContradaError, pa.ArrowException, ValueError, ArithmeticError) as error:
-        half = len(batch.numbers) // 2
-        if half:
-            yield from sifted(batch.slice(0, half), wanted)
-            yield from sifted(batch.slice(half, len(batch.numbers)), wanted)
-            return
-        made = list(quarantined([_unread(batch, 0, str(error))], wanted))
-    yield from made
+    errors = (ContradaError, pa.ArrowException, ValueError, ArithmeticError)
+    for part in in_halves(
+        len(batch.numbers), lambda start, stop: list(_sifted(batch.slice(start, stop), wanted)), errors
+    ):
+        if part.result is None:
+            yield from quarantined([_unread(batch, part.start, str(part.error))], wanted)
+        else:
+            yield from part.result
 
 
 def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError
+from contrada.halving import in_halves
 from contrada.matching.routing_boxes import Heads, bound_heads, heads_of
 from contrada.pipeline.batch.simplified_batches import KINDS, PART_BITS, Job, asked_rows, faults_of, of_one_crs
 
@@ -98,22 +99,18 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
 def _bound(
     values: Any, numbers: NDArray[np.int64], job: Job, reasons: dict[int, str]
 ) -> Iterator[tuple[NDArray[np.int64], Heads, str | None]]:
-    """Bind rows; yield numbers, heads and CRS. If binding fails, rows are halved until the bad ones are alone."""
-    assert job.template is not None
-    if not len(numbers):
-        return
-    try:
-        heads, crs = bound_heads(values, job.template)
-    except ContradaError as error:
-        half = len(numbers) // 2
-        if not half:
-            reasons[int(numbers[0])] = str(error)
-            return
-        yield from _bound(values.slice(0, half), numbers[:half], job, reasons)
-        yield from _bound(values.slice(half), numbers[half:], job, reasons)
-        return
-    named = {attribute: system for attribute, system in crs.items() if system is not None}
-    yield numbers, heads, json.dumps(named, sort_keys=True) if named else None
+    """Bind rows; yield numbers, heads and CRS. Bad rows are noted in `reasons`."""
+    template = job.template
+    assert template is not None
+    for part in in_halves(
+        len(numbers), lambda start, stop: bound_heads(values.slice(start, stop - start), template), ContradaError
+    ):
+        if part.result is None:
+            reasons[int(numbers[part.start])] = str(part.error)
+            continue
+        heads, crs = part.result
+        named = {attribute: system for attribute, system in crs.items() if system is not None}
+        yield numbers[part.start : part.stop], heads, json.dumps(named, sort_keys=True) if named else None
 
 
 def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
