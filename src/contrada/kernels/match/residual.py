@@ -23,7 +23,7 @@ from contrada.kernels.relate.chains import fill_chain
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree
 from contrada.kernels.relate.regions import RELATION, box_bits
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import FEW
+from contrada.kernels.relate.small import MAX_SMALL_VERTICES
 from contrada.kernels.relate.touch_nodes import STOPS
 from contrada.kernels.runtime.pointers import boxes_at, bytes_at, ints_at
 from contrada.kernels.runtime.prefetch import prefetch
@@ -158,7 +158,7 @@ def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop,
     m0 = np.int64(m_regions[i])
     m1 = np.int64(m_regions[i + 1])
     m_base = m_chains[i]
-    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= MAX_SMALL_VERTICES
     if grid.size > 0 and m_base < 0:
         fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
     kept = start

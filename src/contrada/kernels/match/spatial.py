@@ -9,7 +9,14 @@ import numpy as np
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.match.packed_tree import MAX_LEVELS, list_bits
 from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
-from contrada.kernels.relate.chains import FOUND, LARGE, NO_INDEX, SPENT, STACK, fill_chain
+from contrada.kernels.relate.chains import (
+    FOUND_ROWS,
+    MAX_SCANNED_VERTICES,
+    NO_INDEX,
+    COUNTER_ROW,
+    STACK_ROWS,
+    fill_chain,
+)
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.grid import Grid, build_grid
@@ -26,7 +33,7 @@ from contrada.kernels.relate.regions import (
     vertex_bits,
 )
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import FEW, UNDECIDED, relate_few
+from contrada.kernels.relate.small import MAX_SMALL_VERTICES, UNDECIDED, relate_few
 from contrada.kernels.relate.touch_nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.runtime.gil_gate import enter, leave, wait_at
 from contrada.kernels.runtime.prefetch import prefetch
@@ -61,7 +68,7 @@ def number_of(items, item):
 @inlined_kernel
 def base_of(items, c0, c1, item):
     """The edge index of an item of rings c0..c1."""
-    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
+    if items.column.rings[c1] - items.column.rings[c0] <= MAX_SCANNED_VERTICES:
         return NO_INDEX
     return items.bases[number_of(items, item)]
 
@@ -154,7 +161,7 @@ def large_candidate_bits(
         )  # fmt: skip
     bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, edge_tree, stops, work)
     labels = vertices if grid.size > 0 else 0  # that were looked up
-    spend_on(trees, number, work.found[SPENT, 0] + labels, vertices)
+    spend_on(trees, number, work.found[COUNTER_ROW, 0] + labels, vertices)
     return bits
 
 
@@ -177,16 +184,16 @@ def evaluate(
     `left` comparisons are made; returns the number of rows and the first candidate that was not looked at.
     """
     vertices = m.rings[m1] - m.rings[m0]
-    is_few = m1 - m0 == 1 and vertices <= FEW
+    is_few = m1 - m0 == 1 and vertices <= MAX_SMALL_VERTICES
     rings = items.column.rings
     for k in range(start, found):
         item = np.int64(candidates[k])
         if are_asked_for and k + SOON < found:
             ask_for_region(items, np.int64(candidates[k + SOON]))
         stops = stops_of(tree, item)
-        work.found[SPENT, 0] = 0
+        work.found[COUNTER_ROW, 0] = 0
         size = rings[items.regions[item + 1]] - rings[items.regions[item]]
-        if size > max(vertices, LARGE):
+        if size > max(vertices, MAX_SCANNED_VERTICES):
             bits = large_candidate_bits(
                 m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, trees, grid, edge_tree, stops, work
             )
@@ -194,7 +201,7 @@ def evaluate(
             bits = candidate_bits(
                 m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, edge_tree, stops, work
             )
-            left -= work.found[SPENT, 0]
+            left -= work.found[COUNTER_ROW, 0]
         count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
         if left < 0:
             return count, np.int64(k + 1)
@@ -204,7 +211,7 @@ def evaluate(
 @kernel
 def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found, left, sink, count, work):
     """Match candidates that are points; returns the number of rows and the first candidate not looked at."""
-    work.found[SPENT, 0] = 0
+    work.found[COUNTER_ROW, 0] = 0
     for k in range(start, found):
         item = np.int64(candidates[k])
         x = c.xy[item, 0]
@@ -214,7 +221,7 @@ def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found
         else:
             side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
         count = report(tree, item, CONTAINS if side == IN else (MEETS if side == ON else DISJOINT), sink, count)
-        if work.found[SPENT, 0] > left:
+        if work.found[COUNTER_ROW, 0] > left:
             return count, np.int64(k + 1)
     return count, found
 
@@ -333,14 +340,14 @@ def match_regions(
 def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
     """IN, ON or OUT: the point against the region of an item, through its tree if it has one."""
     c = items.column
-    if c.rings[c1] - c.rings[c0] <= LARGE:
+    if c.rings[c1] - c.rings[c0] <= MAX_SCANNED_VERTICES:
         return locate(x, y, c.xy, c.rings, c0, c1, c.boxes, NO_INDEX, stack, found)
     number = number_of(items, item)
     if has_tree(trees, number):
         return locate_in_tree(x, y, c.xy, item_tree(trees, number, items, bounds), stack, ZERO)
-    found[SPENT, 0] = 0
+    found[COUNTER_ROW, 0] = 0
     side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, items.bases[number], stack, found)
-    spend_on(trees, number, found[SPENT, 0], c.rings[c1] - c.rings[c0])
+    spend_on(trees, number, found[COUNTER_ROW, 0], c.rings[c1] - c.rings[c0])
     return side
 
 
@@ -354,8 +361,8 @@ def match_points(
     tree = tree_at(table)
     sink = MatchSink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
-    chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
-    chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
+    chain_stack = np.empty((STACK_ROWS if len(items.large) > 0 else 0, 4), np.int64)
+    chain_found = np.empty((FOUND_ROWS if len(items.large) > 0 else 0, 2), np.int64)
     trees = item_trees_at(table, items)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
     possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION

@@ -12,11 +12,11 @@ from contrada.kernels.read.faults import (
     ZERO_AREA,
 )
 from contrada.kernels.relate.chains import (
-    EDGES,
+    EDGE_PAIR_COST,
     FANOUT,
-    LARGE,
-    SHIFT,
-    SPENT,
+    MAX_SCANNED_VERTICES,
+    FANOUT_SHIFT,
+    COUNTER_ROW,
     begin_count,
     chain_levels,
     is_spent,
@@ -180,9 +180,9 @@ def near_later(sides, i, count):
 
 @kernel
 def small_ring_fault(xy, start, end, sides):
-    """The first pair of edges that makes a ring of fewer than LARGE edges not simple, or (-1, -1).
+    """The first pair of edges that makes a ring of fewer than MAX_SCANNED_VERTICES edges not simple, or (-1, -1).
 
-    sides is scratch space: the lower and upper sides of the edges' boxes in four rows of LARGE.
+    sides is scratch space: the lower and upper sides of the edges' boxes in four rows of MAX_SCANNED_VERTICES.
     """
     count = end - start - 1
     for k in range(count):
@@ -209,7 +209,7 @@ def ring_fault(xy, start, end, boxes, base, stack, found, sides):
     slots = end - start - 1
     if is_star(xy, start, end):
         return np.int64(-1), np.int64(-1)
-    if slots < LARGE:
+    if slots < MAX_SCANNED_VERTICES:
         return small_ring_fault(xy, start, end, sides)
     stack[0, 0] = stack[0, 2] = chain_levels(slots)
     stack[0, 1] = stack[0, 3] = 0
@@ -222,9 +222,9 @@ def ring_fault(xy, start, end, boxes, base, stack, found, sides):
         for k in range(count):
             if found[k, 0] > found[k, 1]:
                 continue
-            found[SPENT, 0] += SCANNED * EDGES
-            i0 = start + (found[k, 0] << SHIFT)
-            j0 = start + (found[k, 1] << SHIFT)
+            found[COUNTER_ROW, 0] += SCANNED * EDGE_PAIR_COST
+            i0 = start + (found[k, 0] << FANOUT_SHIFT)
+            j0 = start + (found[k, 1] << FANOUT_SHIFT)
             i, j = scan_ring(xy, start, end, i0, min(i0 + FANOUT, end - 1), j0, min(j0 + FANOUT, end - 1))
             if i >= 0:
                 return i, j

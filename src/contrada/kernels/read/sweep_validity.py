@@ -12,7 +12,7 @@ import numpy as np
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.sweep import (
     ABOVE,
-    COLUMNS,
+    STATUS_COLUMNS,
     EXTRA,
     LABEL,
     NONE,
@@ -221,7 +221,7 @@ def sweep_parts(xy, offsets, part_rings, flags):
     edges = count_edges(offsets, r0, r1)
     segments = np.empty((edges, 4))
     items = np.empty(edges + edges // 2, np.int64)
-    nodes = np.empty((edges + 1, COLUMNS), np.int64)
+    nodes = np.empty((edges + 1, STATUS_COLUMNS), np.int64)
     count = fill_segments(xy, offsets, r0, r1, segments, np.int64(0), items, np.int64(0))
     sort_items(segments, items, np.empty(count, np.int64), count)
     clear_status(nodes, np.int64(nodes.ctypes.data) >> 4)

@@ -4,7 +4,7 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.read.sweep_validity import root
-from contrada.kernels.relate.chains import SPENT, is_spent
+from contrada.kernels.relate.chains import COUNTER_ROW, is_spent
 from contrada.kernels.relate.rings import ON, locate
 from contrada.kernels.relate.touch_nodes import TOUCHING
 
@@ -21,7 +21,7 @@ def fill_touches(column, bounds, bases, r, s, work, points, count):
         for k in range(rings[a], rings[a + 1] - 1):
             x = column.xy[k, 0]
             y = column.xy[k, 1]
-            work.found[SPENT, 0] += LOOKS
+            work.found[COUNTER_ROW, 0] += LOOKS
             if x < bounds[b, 0] or y < bounds[b, 1] or x > bounds[b, 2] or y > bounds[b, 3]:
                 continue
             if locate(x, y, column.xy, rings, b, b + 1, column.boxes, bases[b], work.stack, work.found) != ON:
@@ -45,7 +45,7 @@ def scan_touches(column, bounds, bases, shell, stop, work, points):
     for r in range(shell, stop):
         if column.flags[r] & TOUCHING == 0:
             continue
-        work.found[SPENT, 0] += stop - r
+        work.found[COUNTER_ROW, 0] += stop - r
         if is_spent(work.found):
             return count
         for s in range(r + 1, stop):
@@ -72,7 +72,7 @@ def is_disconnected(column, bounds, bases, shell, stop, work):
     result counts only if the comparisons, which the caller begins to count, were not too many (is_spent).
     """
     count = scan_touches(column, bounds, bases, shell, stop, work, np.empty((0, 3)))
-    work.found[SPENT, 0] += count * count
+    work.found[COUNTER_ROW, 0] += count * count
     if is_spent(work.found):
         return 0.0, 0.0, False
     points = np.empty((count, 3))

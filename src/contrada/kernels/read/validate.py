@@ -23,12 +23,12 @@ from contrada.kernels.read.sweep_validity import ALONG, CROSS, CYCLE, FINE, swee
 from contrada.kernels.read.touches import is_disconnected
 from contrada.kernels.read.wkb import POLYGON, read_bits, read_header, read_u4
 from contrada.kernels.relate.chains import (
-    ALLOWED,
-    FOUND,
-    LARGE,
+    MAX_COMPARISONS_PER_VERTEX,
+    FOUND_ROWS,
+    MAX_SCANNED_VERTICES,
     NO_INDEX,
-    SPENT,
-    STACK,
+    COUNTER_ROW,
+    STACK_ROWS,
     begin_count,
     chain_size,
     fill_chain,
@@ -133,10 +133,10 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
     xy = column.xy
     rings = column.rings
     spent = np.int64(0)
-    allowed = ALLOWED * (rings[stop] - rings[shell])
+    allowed = MAX_COMPARISONS_PER_VERTEX * (rings[stop] - rings[shell])
     for r in range(shell + 1, stop):
         fault, x, y, bits = hole_fault(column, bounds, bases, r, shell, work)
-        spent += PAIR + work.found[SPENT, 0]
+        spent += PAIR + work.found[COUNTER_ROW, 0]
         if spent > allowed or is_spent(work.found):
             return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
         if fault != GOOD:
@@ -159,7 +159,7 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
             if bits & (MEET | SHARED):
                 x, y = conflict_place(xy, rings, max(r, s), min(r, s))
                 return HOLES_OVERLAP, max(r, s), x, y
-            spent += PAIR + work.found[SPENT, 0]
+            spent += PAIR + work.found[COUNTER_ROW, 0]
             if spent > allowed or is_spent(work.found):
                 return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
             if bits & TOUCH:
@@ -177,7 +177,7 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
 def check_parts(column, part_rings, bounds, bases, flags, work):
     """The first fault between parts: (fault, part, x, y), or TOO_MUCH; the box of a part is that of its shell."""
     spent = np.int64(0)
-    allowed = ALLOWED * (column.rings[part_rings[-1]] - column.rings[part_rings[0]])
+    allowed = MAX_COMPARISONS_PER_VERTEX * (column.rings[part_rings[-1]] - column.rings[part_rings[0]])
     order = numbers(np.int64(0), len(bases))
     sort_by_xmin(order, part_rings, bounds)
     for k in range(len(order)):
@@ -197,7 +197,7 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
             if bits & (MEET | SHARED):
                 x, y = conflict_place(column.xy, column.rings, max(r0, s0), min(r0, s0))
                 return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
-            spent += PAIR + work.found[SPENT, 0]
+            spent += PAIR + work.found[COUNTER_ROW, 0]
             if spent > allowed or is_spent(work.found):
                 return TOO_MUCH, np.int64(0), 0.0, 0.0
             if bits & TOUCH:
@@ -214,7 +214,7 @@ def index_ranges(xy, rings, limits, first):
     for k in range(count):
         bases[first + k] = NO_INDEX
         vertices = rings[limits[k + 1]] - rings[limits[k]]
-        if vertices > LARGE:
+        if vertices > MAX_SCANNED_VERTICES:
             bases[first + k] = total
             total += chain_size(vertices - 1)
     boxes = np.empty((total, 4))
@@ -228,7 +228,9 @@ def index_ranges(xy, rings, limits, first):
 def check_rings(xy, rings, flags, r0, r1, stack, found, sides):
     """The first ring that is not simple: (ring or -1, x, y)."""
     for r in range(r0, r1):
-        boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > LARGE else 0, 4))
+        boxes = np.empty(
+            (chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > MAX_SCANNED_VERTICES else 0, 4)
+        )
         if len(boxes) > 0:
             fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
         i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found, sides)
@@ -371,9 +373,9 @@ def validate_regions(
     for row in range(len(faults)):
         most = max(most, raw_regions[row + 1] - raw_regions[row])
     part_rings = np.empty(most + 1, np.int64)
-    stack = np.empty((STACK, 4), np.int64)
-    found = np.empty((FOUND, 2), np.int64)
-    sides = np.empty((4, LARGE))
+    stack = np.empty((STACK_ROWS, 4), np.int64)
+    found = np.empty((FOUND_ROWS, 2), np.int64)
+    sides = np.empty((4, MAX_SCANNED_VERTICES))
     column = RegionColumn(xy_view, rings_view, flags_view, np.empty((0, 4)))
     for row in range(len(faults)):
         reports[row, 0] = faults[row]
@@ -413,7 +415,7 @@ def read_polygon(data, bits, raw, sides, xy, bounds):
     """One WKB value to xy and bounds, if it is a valid polygon of one closed ring that fits xy exactly.
 
     False for anything else, which needs a closer look. raw is bits once more, as doubles; they have room for xy, which
-    has at most LARGE rows, and sides is as in small_ring_fault.
+    has at most MAX_SCANNED_VERTICES rows, and sides is as in small_ring_fault.
     """
     size = np.int64(len(data))
     kind, width, srid, order, at = read_header(data, np.int64(0), size)
