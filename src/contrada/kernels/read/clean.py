@@ -12,11 +12,11 @@ from contrada.kernels.read.faults import (
     ZERO_AREA,
 )
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     EDGE_PAIR_COST,
     FANOUT,
-    MAX_SCANNED_VERTICES,
     FANOUT_SHIFT,
-    COUNTER_ROW,
+    MAX_SCANNED_VERTICES,
     begin_count,
     chain_levels,
     is_spent,

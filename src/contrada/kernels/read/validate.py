@@ -23,11 +23,11 @@ from contrada.kernels.read.sweep_validity import ALONG, CROSS, CYCLE, FINE, swee
 from contrada.kernels.read.touches import is_disconnected
 from contrada.kernels.read.wkb import POLYGON, read_bits, read_header, read_u4
 from contrada.kernels.relate.chains import (
-    MAX_COMPARISONS_PER_VERTEX,
+    COUNTER_ROW,
     FOUND_ROWS,
+    MAX_COMPARISONS_PER_VERTEX,
     MAX_SCANNED_VERTICES,
     NO_INDEX,
-    COUNTER_ROW,
     STACK_ROWS,
     begin_count,
     chain_size,

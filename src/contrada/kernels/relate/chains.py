@@ -21,10 +21,7 @@ FOUND_ROWS, FOUND_FLOOR = 577, np.int64(512)
 # The last row of `found` counts comparisons of boxes and edges: column 0 has the number made, column 1 the number
 # allowed. Beyond that number a sweep line is quicker (sweep.py).
 COUNTER_ROW = np.int64(FOUND_ROWS - 1)
-BLOCK_PAIR_COST, EDGE_PAIR_COST = (
-    16,
-    16,
-)  # cost, in comparisons, of two blocks whose boxes meet, and of two edges whose boxes meet
+BLOCK_PAIR_COST, EDGE_PAIR_COST = 16, 16  # comparisons that a pair counts as if its boxes meet
 MAX_COMPARISONS_PER_VERTEX = np.int64(256)  # about as long as a sweep takes (benchmarks/growth.py)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     FOUND_ROWS,
     MAX_SCANNED_VERTICES,
-    COUNTER_ROW,
     STACK_ROWS,
     chain_size,
     is_spent,

@@ -4,10 +4,10 @@ import numpy as np
 
 from contrada.jit import kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     EDGE_PAIR_COST,
     FANOUT,
     FANOUT_SHIFT,
-    COUNTER_ROW,
     chain_levels,
     is_spent,
     join_chains,

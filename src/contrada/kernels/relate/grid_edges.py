@@ -4,11 +4,11 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     FANOUT,
+    FANOUT_SHIFT,
     FOUND_FLOOR,
     NO_INDEX,
-    FANOUT_SHIFT,
-    COUNTER_ROW,
     begin_count,
     is_spent,
     query_chain,

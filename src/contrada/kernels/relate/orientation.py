@@ -72,7 +72,7 @@ def orient_expanded(ax, ay, bx, by, cx, cy):
 
 @kernel
 def orient_exact(ax, ay, bx, by, cx, cy):
-    """Return the sign if the filter cannot decide: by exact differences (grids, shared vertices), then by expansions."""
+    """Return the sign if the filter cannot decide: by exact differences (grids, shared vertices), or by expansions."""
     if (ax == cx and ay == cy) or (bx == cx and by == cy) or (ax == bx and ay == by):
         return 0
     d1 = ax - cx

@@ -3,7 +3,7 @@
 import numpy as np
 
 from contrada.jit import entry
-from contrada.kernels.relate.chains import FOUND_ROWS, COUNTER_ROW, STACK_ROWS
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, NODE_COLUMNS, ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.rings import IN, ON, locate
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     MAX_SCANNED_VERTICES,
     NO_INDEX,
-    COUNTER_ROW,
     begin_count,
     chain_size,
     fill_chain,
@@ -93,7 +93,7 @@ def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
 
 @kernel
 def finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
-    """Return the bits after relate_gridded by a tree of a's edges: from b's edges (if relate_gridded stopped) and rings."""
+    """Return the bits after relate_gridded, by a tree of a's edges: from rings, and b's edges if it was stopped."""
     was_stopped = is_spent(work.found)
     begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
     if was_stopped:
@@ -289,7 +289,7 @@ def relate_pairs(
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
     start, stop, out,
 ):  # fmt: skip
-    """Write the relation of region k of a to region k of b to out[k] for start <= k < stop; a single region serves all k."""
+    """Write the relation of region k of a to region k of b to out[k], start <= k < stop; a single one serves all k."""
     a = RegionColumn(a_xy, a_rings, a_flags, a_boxes)
     b = RegionColumn(b_xy, b_rings, b_flags, b_boxes)
     work = make_work(most_rings(a_regions), most_rings(b_regions))

@@ -4,10 +4,10 @@ import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.relate.chains import (
-    FANOUT,
-    FOUND_FLOOR,
-    FANOUT_SHIFT,
     COUNTER_ROW,
+    FANOUT,
+    FANOUT_SHIFT,
+    FOUND_FLOOR,
     STACK_FLOOR,
     query_chain,
     ring_of,
@@ -21,7 +21,7 @@ ON_EDGE, CROSSED, MISSED = 2, 1, 0
 
 @kernel
 def cross_edge(x, y, ax, ay, bx, by):
-    """Return how the ray from (x, y) to the right meets the edge a-b: CROSSED, MISSED, or ON_EDGE if the point is on it.
+    """Return how the ray from (x, y) to the right meets the edge a-b: CROSSED, MISSED, or ON_EDGE if (x, y) is on it.
 
     An edge owns only its lower end, so a ray through a vertex is counted correctly.
     """

@@ -36,7 +36,7 @@ def extra_samples(length, ends, density, extra):
 
 @kernel
 def extra_until(count, travelled, length):
-    """Return how many of `count` extra samples lie on the first `travelled` of a ring: a fair share for each segment."""
+    """Return how many of `count` extra samples lie on the first `travelled` of a ring: a fair share per segment."""
     return min(int(count * (travelled / length)), count)
 
 

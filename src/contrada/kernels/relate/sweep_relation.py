@@ -11,10 +11,10 @@ import numpy as np
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.sweep import (
     ABOVE,
-    STATUS_COLUMNS,
     EXTRA,
     LABEL,
     NONE,
+    STATUS_COLUMNS,
     clear_status,
     count_edges,
     do_cross,

@@ -17,10 +17,10 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
-    FANOUT,
-    FOUND_FLOOR,
-    FANOUT_SHIFT,
     COUNTER_ROW,
+    FANOUT,
+    FANOUT_SHIFT,
+    FOUND_FLOOR,
     STACK_FLOOR,
     query_chain,
     ring_of,

@@ -4,9 +4,9 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     EDGE_PAIR_COST,
     MAX_SCANNED_VERTICES,
-    COUNTER_ROW,
     STACK_FLOOR,
     is_spent,
     ring_of,
@@ -15,8 +15,8 @@ from contrada.kernels.relate.contacts import (
     A_ON_B,
     AT_STARTS,
     B_ON_A,
-    RAY_PAIR_COST,
     CROSSING,
+    RAY_PAIR_COST,
     clear_marks,
     edge_contact,
     half,
