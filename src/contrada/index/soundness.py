@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.arrays import Arrays as Regions
-from contrada.geometry.column import LARGE
+from contrada.geometry.column import MAX_SCANNED_VERTICES
 from contrada.geometry.soundness import check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import FAN, LIST_PARTS, PackedTree
 from contrada.index.scalars import ScalarArrays
@@ -64,7 +64,7 @@ def check_tree(tree: PackedTree) -> None:
 def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
     """The edge indexes of large items stand one after another, each as long as its vertices ask for."""
     vertices = np.diff(arrays["ring_offsets"][arrays["region_offsets"]])
-    large = np.flatnonzero(vertices > LARGE)
+    large = np.flatnonzero(vertices > MAX_SCANNED_VERTICES)
     require(np.array_equal(arrays["large"], large), "large lists other items than those with many vertices")
     sizes, count = np.zeros(len(large), np.int64), vertices[large] - 1
     is_open = np.ones(len(large), bool)
