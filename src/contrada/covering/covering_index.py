@@ -13,7 +13,7 @@ from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Filter
-from contrada.model.implication import MOST_PAIRS
+from contrada.model.implication import MAX_COMPARED_PAIRS
 from contrada.simplify.simplification import simplify
 
 Key = Name
@@ -32,7 +32,7 @@ class _Member:
 
     def covers(self, parts: tuple[Filter, ...]) -> bool:
         """True if each of some filters is covered by one of this subscription's; of very many, if it is one of them."""
-        if len(self.parts) * len(parts) > MOST_PAIRS:
+        if len(self.parts) * len(parts) > MAX_COMPARED_PAIRS:
             return set(self.parts).issuperset(parts)
         return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
 

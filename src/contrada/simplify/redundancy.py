@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from contrada.geometry import Relation, relate_boxes
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
-from contrada.model.implication import MOST_PAIRS
+from contrada.model.implication import MAX_COMPARED_PAIRS
 from contrada.simplify.interning import OTHER, Ground, Items, RegionPool, Term, Terms
 from contrada.simplify.scalar_heads import ScalarHeads, rank_of
 
@@ -43,7 +43,7 @@ def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
 
 def are_compared(first: Terms, second: Terms) -> bool:
     """True if two filters are so small that each term of one may be compared with each of the other."""
-    return len(first) * len(second) <= MOST_PAIRS
+    return len(first) * len(second) <= MAX_COMPARED_PAIRS
 
 
 def filter_covers(ground: Ground, first: Terms, second: Terms) -> bool:
