@@ -13,7 +13,7 @@ from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.regions import most_rings
 from contrada.kernels.runtime.gil_gate import enter, leave
-from contrada.kernels.runtime.prefetch import AHEAD, prefetch
+from contrada.kernels.runtime.prefetch import PREFETCH_STEPS, prefetch
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 INTERVAL, SET = 0, 2  # kinds of records, as in model/forms.py; odd ones are negated
@@ -123,12 +123,12 @@ def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
     """Keep the filters of rows[start:stop] whose records, from record `first` on, hold; return their end."""
     for k in range(start, stop):
         prefetch(level.offsets, rows[k])
-    for k in range(start, min(start + AHEAD, stop)):
+    for k in range(start, min(start + PREFETCH_STEPS, stop)):
         prefetch(level.records, np.int64(level.offsets[rows[k]]))
     kept = start
     for k in range(start, stop):
-        if k + AHEAD < stop:
-            prefetch(level.records, np.int64(level.offsets[rows[k + AHEAD]]))
+        if k + PREFETCH_STEPS < stop:
+            prefetch(level.records, np.int64(level.offsets[rows[k + PREFETCH_STEPS]]))
         row = rows[k]
         if all_hold(level, row, first, ranks, satisfied):
             rows[kept] = row
