@@ -14,7 +14,7 @@ from contrada.errors import LimitError
 
 PREFIX = "CONTRADA_MAX_"
 
-# Name: default and unit. The name in capitals behind PREFIX is the environment variable.
+# Name: default and unit. The environment variable is PREFIX and the name in capitals.
 DEFAULTS = MappingProxyType(
     {
         "nesting": (64, "levels of nesting"),
@@ -48,7 +48,7 @@ DEFAULTS = MappingProxyType(
 
 @cache
 def limit(name: str) -> int:
-    """Return the limit of that name: its default, or what its environment variable says.
+    """Return the limit `name`: its default, or the value of its environment variable.
 
     >>> limit("nesting")
     64
