@@ -4,7 +4,7 @@ from __future__ import annotations
 
 UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 MIN_SHOWN_RATE = 0.01  # lower rates are printed as "less than 0.01"
-MIN_SECONDS = 1e-9  # seconds; a clock may stand still between two readings
+MIN_SECONDS = 1e-9  # two readings of a clock may be equal
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

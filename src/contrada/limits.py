@@ -1,4 +1,4 @@
-"""Limits on what one input may ask for, so that a small file can never take all memory or hours of time.
+"""Limits on the size of one input, so that a small file can never take all memory or hours of time.
 
 Every limit has a name, a default and an environment variable that changes it: `CONTRADA_MAX_NESTING=200` allows 200
 levels in this process and in every process it starts. docs/limitations.md lists them all.

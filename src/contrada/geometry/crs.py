@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyproj import CRS
 
 LONGITUDE_LATITUDE = "OGC:CRS84"  # WGS 84 with longitude first: used by GeoJSON, and by GeoParquet that names no system
-MAX_SHOWN_CHARS = 60  # characters of a refused value in an error
+MAX_SHOWN_CHARS = 60  # of a rejected value in an error
 
 _CODE = re.compile(r"([A-Za-z][A-Za-z0-9_]*):([A-Za-z0-9._-]+)")
 _COMPOUND = re.compile(r"[A-Za-z]+:\d+\+\d+")

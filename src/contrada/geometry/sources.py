@@ -29,7 +29,7 @@ class RawRegions(NamedTuple):
     region_offsets: NDArray[np.int64]
     faults: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    crs: Crs | None  # of the whole column
+    crs: Crs | None  # CRS of the whole column
     named: Named | None = None  # systems that rows name
 
 

@@ -82,7 +82,7 @@ def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.fl
 
 
 class _Scratch(threading.local):
-    """Room for one small ring, one per thread: its coordinates as bits, the same as numbers, the boxes of its edges."""
+    """Room for one small ring, one per thread: its coordinates as bits and as doubles, the boxes of its edges."""
 
     def __init__(self) -> None:
         bits = np.empty((MAX_SCANNED_VERTICES, 2), np.uint64)

@@ -1,4 +1,4 @@
-"""Filters (all constraints hold) and predicates (any filter holds)."""
+"""Filter (all its constraints hold) and Predicate (any of its filters holds)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from contrada.kernels.cover.dominance import NONE
 from contrada.kernels.cover.point_ranks import choose_thresholds, rank_point, write_rank
 
 ROOT, NODES_USED, NODES_FREE, BLOCKS_USED, BLOCKS_FREE = 0, 1, 2, 3, 4  # places in state
-OVERFLOW, UNDERFLOW = 5, 6  # the limits of a bucket
+OVERFLOW, UNDERFLOW = 5, 6  # places of the size limits of a bucket
 LIVE, ROOM = 7, 8  # points, and points that may still be added before ranks are recomputed
 ADDED_SINCE_BUILD = 9  # points added since the tree was rebuilt
 MAX_SHALLOW_DEPTH = 16  # up to this depth a tree is not rebuilt
@@ -42,14 +42,14 @@ class KdTreeArrays(NamedTuple):
     counts: Any
     nexts: Any
     leaves: Any
-    blocks: Any  # of a row
-    places: Any  # of a row in its block
+    blocks: Any  # block of each row
+    places: Any  # position of each row in its block
     state: Any
     stack: Any  # nodes still to be searched, and their `insides`
     insides: Any
     alive: Any  # points of a bucket that are not ruled out yet
     thresholds: Any
-    ranks: Any  # of a row
+    ranks: Any  # by row
     query_ranks: Any
     order: Any  # dimensions of a query in the order of comparison
     moving: Any  # room for rows to move, and for coordinates to find a median of

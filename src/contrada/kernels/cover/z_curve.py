@@ -29,9 +29,9 @@ class ZCurveArrays(NamedTuple):
     directory: Any
     keys: Any
     rows: Any
-    counts: Any  # of a block; free blocks are linked by -2 - next
+    counts: Any  # by block; free blocks are linked by -2 - next
     turns: Any
-    blocks: Any  # of a row
+    blocks: Any  # block of each row
     query: Any  # (1, 1, words): the key of a query
     wholes: Any  # (d,): the cell of the query
     cells: Any  # (n, 3): ring buffer of cells to visit: begin, end and depth

@@ -138,7 +138,7 @@ def build_grid(xy, rings, r0, r1, bounds, row, size):
     height = bounds[row, 3] - y0
     most = max(MAX_LINKS, MAX_LINKS_PER_VERTEX * (rings[r1] - rings[r0]))
     while True:
-        sx = (size - 2) / width if width > 0 else 0.0  # a point has no grid
+        sx = (size - 2) / width if width > 0 else 0.0  # 0 for a point
         sy = (size - 2) / height if height > 0 else 0.0
         room = count_links(xy, rings, r0, r1, x0, y0, sx, sy)
         if room <= most or size <= MIN_GRID_SIZE:
