@@ -257,7 +257,7 @@ def _found(
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
     by_constant = kind == BY_CONSTANT
     times = np.bincount(equal_base[slot[by_constant]] + number[by_constant], minlength=int(equal_base[-1]))
-    before = np.cumsum(times) - times  # entries by constants of all slots, cumulated
+    before = np.cumsum(times) - times  # entries of earlier constants, over all slots
     shift = limits[:-1:3] - before[equal_base[:-1]] if len(counts) else counts
     equal_offsets = (before + np.repeat(shift, counts + 1)).astype(np.int32)
     middle, last, end = limits[1::3], limits[2::3], limits[3::3]

@@ -19,9 +19,7 @@ from contrada.kernels.runtime.pointers import blocks_at, ints_at, longs_at
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
 PARTS_PER_SLOT = 8  # numbers per slot in `parts`
-RESET_SINGLY_BELOW_ONE_IN = (
-    32  # if less than 1/32 of the filters was counted, resetting their counters beats copying all
-)
+RESET_SINGLY_BELOW_ONE_IN = 32  # below 1/32 of the filters counted, resetting these beats copying all counters
 CHECK_DECIDED_FROM_ONE_IN = 2  # from 1/2 of the subscribers decided on, checking `decided` before counting pays off
 
 

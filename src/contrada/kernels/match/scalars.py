@@ -20,10 +20,8 @@ INTERVAL, SET = 0, 2  # kinds of records, as in model/forms.py; odd ones are neg
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
 ENTRIES_PER_CACHE_LINE = 4
-SHIFTED_RANK_LIMIT, MAX_LANE = (
-    0x7FFE,
-    0x7FFF,
-)  # shifted ranks are less than the first, lanes at most the second; as in index/entries.py
+# Shifted ranks are less than the first, lanes of entries at most the second; as in index/entries.py.
+SHIFTED_RANK_LIMIT, MAX_LANE = 0x7FFE, 0x7FFF
 FREE_BITS = np.uint64(0x8000800080008000)  # top bit of every lane
 SLOT_0, SLOT_1, BYTE, HALF = np.uint64(32), np.uint64(40), np.uint64(255), np.uint64(32)
 FILTER_MASK = np.uint64(0xFFFFFFFF)
