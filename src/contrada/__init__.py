@@ -1,4 +1,4 @@
-"""Content-based publish/subscribe in which a 2D region is a value like any other."""
+"""Content-based publish/subscribe with 2D regions as attribute values."""
 
 from contrada.covering import CoveringIndex
 from contrada.cql2 import parse

@@ -1,14 +1,14 @@
-"""Counts, sizes and rates as people read them: `1 file`, `4.1 GiB`, `0.83 messages/s`."""
+"""Format counts, sizes and rates for people: `1 file`, `4.1 GiB`, `0.83 messages/s`."""
 
 from __future__ import annotations
 
 UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
-LEAST_RATE = 0.01  # below it a rate is printed as "less than 0.01"
-SHORTEST = 1e-9  # seconds; a clock may stand still between two readings
+MIN_SHOWN_RATE = 0.01  # lower rates are printed as "less than 0.01"
+MIN_SECONDS = 1e-9  # two readings of a clock may be equal
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun; `many` is the plural where `one` with an s is not.
+    """Return a number with its noun; `many` is the plural if it is not `one` with an s.
 
     >>> counted(1, "message"), counted(2000, "match", "matches"), counted(0, "file")
     ('1 message', '2,000 matches', '0 files')
@@ -41,18 +41,18 @@ def byte_size(nbytes: float) -> str:
 
 
 def rate(number: float, seconds: float, one: str, many: str | None = None) -> str:
-    """Return how many a second: a whole number from 10 on, two digits below.
+    """Return a rate per second: a whole number from 10 on, two digits below.
 
     >>> rate(2500, 1, "message"), rate(1, 1, "message"), rate(1, 1.2, "match", "matches"), rate(0, 0, "row")
     ('2,500 messages/s', '1 message/s', '0.83 matches/s', '0 rows/s')
     """
-    a_second = number / max(seconds, SHORTEST)
-    if 0 < a_second < LEAST_RATE:
-        return f"less than {LEAST_RATE} {many or f'{one}s'}/s"
+    a_second = number / max(seconds, MIN_SECONDS)
+    if 0 < a_second < MIN_SHOWN_RATE:
+        return f"less than {MIN_SHOWN_RATE} {many or f'{one}s'}/s"
     digits = _digits(a_second)
     return f"{digits} {one if digits == '1' else many or f'{one}s'}/s"
 
 
 def _digits(value: float) -> str:
-    """Two significant digits below 10, a whole number above."""
+    """Return two significant digits below 10, a whole number above."""
     return f"{value:.2g}" if value < 9.95 else f"{value:,.0f}"

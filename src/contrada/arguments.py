@@ -1,7 +1,7 @@
-"""Wrong arguments as clear errors: public functions raise an ArgumentError where Python would raise a bare TypeError.
+"""Turn errors about wrong arguments into clear ArgumentErrors, where Python would raise a bare TypeError.
 
-NumPy, PyArrow and Shapely refuse values of wrong types deep inside, with errors of their own. `checks_arguments` marks
-the functions that users call: such an error becomes an ArgumentError that names the function and what was given.
+NumPy, PyArrow and Shapely reject values of wrong types deep inside, with errors of their own. `checks_arguments` marks
+the functions that users call: such an error becomes an ArgumentError that names the function and its arguments' types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REFUSALS = (
     BufferError,
 )  # fmt: skip
 LIBRARIES = ("pyarrow", "shapely", "pyproj", "numpy")
-LONGEST = 300  # characters of the original error
+MAX_ERROR_CHARS = 300  # characters of the original error
 
 
 def checks_arguments(function: F) -> F:
@@ -43,7 +43,8 @@ def checks_arguments(function: F) -> F:
             refuse(function, arguments, named, error)
             raise
 
-    # With the globals of its module the function is one of that module: doctest finds the examples of no other.
+    # The function gets the globals of its module, so that doctest finds its examples: it skips functions of other
+    # modules.
     inner: Any = function
     made: Any = FunctionType(checked.__code__, inner.__globals__, closure=checked.__closure__)
     update_wrapper(made, inner)
@@ -67,18 +68,18 @@ def checks_methods(*names: str) -> Callable[[C], C]:
 
 
 def _refuse(function: Any, arguments: tuple[Any, ...], named: dict[str, Any], error: Exception) -> None:
-    """Raise an ArgumentError if an error is about arguments; errors on purpose and the caller's own are left alone."""
+    """Raise an ArgumentError if an error is about arguments; intended errors and the caller's own pass."""
     if isinstance(error, ContradaError | OSError | AssertionError):
         return
     if not isinstance(error, REFUSALS) and type(error).__module__.partition(".")[0] not in LIBRARIES:
         return
-    detail = " ".join(str(error).split())[:LONGEST] or type(error).__name__
+    detail = " ".join(str(error).split())[:MAX_ERROR_CHARS] or type(error).__name__
     name = function.__qualname__.removesuffix(".__init__")
     raise ArgumentError(f"{name}: {detail} (given {_given(function, arguments, named)})") from error
 
 
 def _given(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """The arguments of a call by name and type, without the object itself."""
+    """Return the arguments of a call by name and type, without the object itself."""
     try:
         bound = inspect.signature(function).bind(*arguments, **named).arguments
     except TypeError:

@@ -1,8 +1,8 @@
-"""Doors: where input comes in, and every error that it causes becomes a ContradaError.
+"""Doors: functions that take input from outside and turn every error it causes into a ContradaError.
 
-Libraries below raise errors of many kinds for bad input. A door turns these into one of ours, so that a bad record is
-rejected and the rest of the run goes on. TypeError, KeyError, IndexError, AttributeError and AssertionError pass: they
-mean a mistake in this package, which a door must not hide.
+The libraries below raise many kinds of errors for bad input. A door converts them, so that a bad record is rejected and
+the rest of the run continues. TypeError, KeyError, IndexError, AttributeError and AssertionError pass: they mean a bug
+in this package, which a door must not hide.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ R = TypeVar("R")
 
 # RecursionError and NotImplementedError are RuntimeErrors; UnicodeError and ArrowInvalid are ValueErrors.
 _INPUT_ERRORS = (ContradaError, ValueError, ArithmeticError, RuntimeError, MemoryError, SystemError, BufferError)
-LONGEST = 300  # characters of an error of a library that are kept
+MAX_ERROR_CHARS = 300  # characters kept of a library's error
 
 
 def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ...]:
-    """Return the kinds of errors that input causes, and further ones, for `except`; of libraries that are loaded.
+    """Return the kinds of errors that input causes, plus `further`, for `except`; only of libraries that are loaded.
 
     >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
     (False, True, False)
@@ -32,7 +32,7 @@ def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ..
     return _errors_of("shapely" in loaded, "pyarrow" in loaded, "msgspec" in loaded, further)
 
 
-@cache  # asked for every bad record of a file
+@cache  # called for every bad record of a file
 def _errors_of(
     shapely: bool, pyarrow: bool, msgspec: bool, further: tuple[type[BaseException], ...]
 ) -> tuple[type[BaseException], ...]:
@@ -46,7 +46,7 @@ def _errors_of(
 
 
 def reason_of(error: BaseException) -> str:
-    """Say why input was refused: the message of a ContradaError, or the kind and the message of another error.
+    """Return why input was rejected: the message of a ContradaError, or the kind and message of another error.
 
     >>> reason_of(OverflowError("int too large to convert to float"))
     'int too large to convert to float (OverflowError)'
@@ -54,14 +54,14 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, ContradaError):
         return str(error)
     text = " ".join(str(error).split()) or "no details"
-    text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    text = text if len(text) <= MAX_ERROR_CHARS else text[:MAX_ERROR_CHARS] + "..."
     return f"{text} ({type(error).__name__})"
 
 
 def plain_dict(value: Mapping[Any, Any], kind: type[ContradaError] = FormatError) -> dict[Any, Any]:
-    """Return a dict as it is, and another mapping as a dict of its items; one whose `items` fails is a `kind`.
+    """Return a dict as it is, and another mapping as a dict of its items; raise `kind` if `items` fails.
 
-    Subclasses of dict may raise in any method, or say one thing by `len` and another by `items`.
+    Subclasses of dict may raise in any method, or have a `len` that contradicts `items`.
 
     >>> from collections import UserDict
     >>> plain_dict(UserDict(size=3))
@@ -73,12 +73,12 @@ def plain_dict(value: Mapping[Any, Any], kind: type[ContradaError] = FormatError
         return dict(value.items())
     except ContradaError:
         raise
-    except Exception as error:  # of any kind: this is code of the caller
+    except Exception as error:  # any kind: this is code of the caller
         raise kind(f"the items of a {type(value).__name__} cannot be read: {reason_of(error)}") from error
 
 
 def door(kind: type[ContradaError] = FormatError) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function raise ContradaErrors alone for bad input; errors of other kinds become a `kind`.
+    """Make a function raise only ContradaErrors for bad input; errors of other kinds become `kind`.
 
     >>> @door()
     ... def half(number):

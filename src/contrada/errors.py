@@ -1,19 +1,19 @@
-"""The errors this package raises on purpose: one base, a few children."""
+"""Errors that this package raises on purpose: one base class and a few subclasses."""
 
 
 class ContradaError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class ArgumentError(ContradaError, TypeError, ValueError):
-    """An argument has a wrong type or value: the function and the types that were given are named."""
+    """An argument has a wrong type or value; the message names the function and the given types."""
 
 
 class RegionError(ContradaError, ValueError):
     """A region (or a column of regions) cannot be read or is not a valid region.
 
-    The message names the row, part, ring and place of the first fault; `row`, `part`, `ring` and `place`
-    carry the same as data (None where they do not apply).
+    The message names the row, part, ring and place of the first fault; `row`, `part`, `ring` and `place` carry the same
+    as data (None where they do not apply).
     """
 
     def __init__(
@@ -33,26 +33,26 @@ class RegionError(ContradaError, ValueError):
 
 
 class LimitError(ContradaError, ValueError):
-    """An input asks for more than a limit allows: what has how many, the limit, and the variable that changes it."""
+    """An input exceeds a limit; the message names the count, the limit, and the variable that changes it."""
 
 
 class CrsError(ContradaError, ValueError):
-    """Two values that meet in one operation have different coordinate reference systems."""
+    """Two values in one operation have different coordinate reference systems, or a system is unknown."""
 
 
 class FilterError(ContradaError, ValueError):
-    """A constraint, filter or predicate cannot be built: the attribute, operator or value at fault is named."""
+    """A constraint, filter or predicate cannot be built; the message names the faulty attribute, operator or value."""
 
 
 class FormatError(ContradaError, ValueError):
-    """A message, a subscription or a file cannot be read: what is wrong, and with which member, is said."""
+    """A message, a subscription or a file cannot be read; the message names the fault and the member."""
 
 
 class LanguageError(FilterError):
-    """CQL2 text or JSON cannot be read, or asks for what there is not; the message shows the place.
+    """CQL2 text or JSON cannot be read, or asks for something unsupported; the message shows the place.
 
-    Of text `line` and `column` (from 1 on) tell where, and `expected` what could stand there if the grammar knows;
-    of JSON `path` does, a JSON pointer.
+    For text, `line` and `column` (from 1 on) give the place, and `expected` what could be there if the grammar knows.
+    For JSON, `path` is a JSON pointer to the place.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class LanguageError(FilterError):
 
 
 class CoveringError(ContradaError, ValueError):
-    """A rectangle or a point cannot be indexed: the attribute or the dimension at fault is named."""
+    """A rectangle or a point cannot be indexed; the message names the attribute or the dimension at fault."""
 
 
 class KeyInUseError(ContradaError, KeyError):
-    """A subscription with this key exists already."""
+    """A subscription with this key already exists."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -90,8 +90,8 @@ class UnknownKeyError(ContradaError, KeyError):
 
 
 class TableError(ContradaError, ValueError):
-    """A saved table cannot be opened: the directory and what is wrong with it are named."""
+    """A saved table cannot be opened; the message names the directory and the fault."""
 
 
 class OverlayError(ContradaError, ValueError):
-    """An overlay cannot be set up or joined as asked, or a frame from the network is not one: what is wrong is said."""
+    """An overlay cannot be set up or joined, or a frame from the network is invalid; the message names the fault."""

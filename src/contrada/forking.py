@@ -1,9 +1,9 @@
-"""Locks that survive a fork: the forking thread holds them all, so that no update of another thread is torn in two.
+"""Locks that survive a fork: the forking thread holds all of them, so no update of another thread is cut in half.
 
-A child has only the thread that called `os.fork`. A lock that another thread held would stay locked there for ever, and
-the table behind it half changed. So a fork waits until running updates have ended, takes every lock in the order in
-which our code nests them, and lets them go in parent and child. Threads that packed tables are gone in the child:
-owners are told, and begin anew with the next update.
+A child process has only the thread that called `os.fork`. A lock that another thread held would stay locked there
+forever, and the table behind it half changed. So a fork waits until running updates have ended, takes every lock in the
+order in which the code nests them, and releases them in parent and child. Threads that packed tables do not exist in
+the child: `after_fork` of their owners is called, and they start again with the next update.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import weakref
 from typing import Any, Protocol
 
-# Ranks, outermost first: who holds a lock takes further ones of higher ranks only.
+# Ranks, outermost first: a thread that holds a lock takes only locks of higher ranks.
 OPENING, UPDATING, LEARNING, SAMPLING, BUILDING = range(5)
 _locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(5))
 _owners: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -22,14 +22,14 @@ _held: list[Any] = []
 
 
 class Owner(Protocol):
-    """Has state that is about threads."""
+    """Object with state about threads."""
 
     def after_fork(self) -> None:
         """Forget the threads of the parent process; called in the child."""
 
 
 def make_lock(rank: int) -> Any:
-    """Return a reentrant lock that no fork finds taken by another thread.
+    """Return a reentrant lock that is never held by another thread in a forked child.
 
     >>> with make_lock(UPDATING):
     ...     pass
@@ -40,16 +40,16 @@ def make_lock(rank: int) -> Any:
 
 
 def tell_child(owner: Owner) -> None:
-    """Call `after_fork` of an object in every child process."""
+    """Call `after_fork` of `owner` in every child process."""
     _owners.add(owner)
 
 
 def _members(some: weakref.WeakSet[Any]) -> list[Any]:
-    """The members of a set to which other threads add meanwhile."""
+    """Return the members of a set to which other threads may add meanwhile."""
     while True:
         try:
             return list(some)
-        except RuntimeError:  # its size changed while it was read
+        except RuntimeError:  # the size changed during reading
             continue
 
 
@@ -58,8 +58,8 @@ def _before() -> None:
         for lock in _members(rank):
             lock.acquire()
             _held.append(lock)
-    if "contrada.jit" in sys.modules:  # kernels are compiled while any of the others may be held
-        lock = sys.modules["contrada.jit"].Entry._lock
+    if "contrada.jit" in sys.modules:  # kernels are compiled while any other lock may be held
+        lock = sys.modules["contrada.jit"].EntryPoint._lock
         lock.acquire()
         _held.append(lock)
 
@@ -74,7 +74,7 @@ def _in_child() -> None:
     _release()
     for rank in _locks:
         for lock in _members(rank):
-            if id(lock) not in taken:  # made by another thread at the last moment
+            if id(lock) not in taken:  # made by another thread after `_before`
                 lock._at_fork_reinit()
     for owner in _members(_owners):
         owner.after_fork()

@@ -1,7 +1,7 @@
-"""The command that installs an optional part of this installation.
+"""Build the command that installs an optional part of this package.
 
 Contrada is on no package index, so `pip install 'contrada[spark]'` would fail: pip needs the clone, wheel or address
-that this installation came from. Where that is gone or unknown, the command names the required packages themselves.
+that this installation came from. If that is gone or unknown, the command names the required packages themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "contrada"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation; "" stands for the package without extras.
+    """Return the command that adds an extra to this installation; "" is the package without extras.
 
     >>> " -m pip install " in install_command("spark")
     True
@@ -30,7 +30,7 @@ def install_command(extra: str) -> str:
 
 
 def missing(what: str, extra: str) -> str:
-    """Return the sentence for a part that is not installed, with the command that installs it.
+    """Return the message for a part that is not installed, with the command that installs it.
 
     >>> print(missing("plots need Matplotlib", "experiments"))
     plots need Matplotlib; to install it: ... -m pip install ...
@@ -39,7 +39,7 @@ def missing(what: str, extra: str) -> str:
 
 
 def _target(extra: str) -> str:
-    """The arguments of `pip install`, quoted for a shell."""
+    """Return the arguments of `pip install`, quoted for a shell."""
     suffix = f"[{extra}]" if extra else ""
     clone = _clone()
     if clone is not None:
@@ -56,7 +56,7 @@ def _target(extra: str) -> str:
 
 
 def _clone() -> Path | None:
-    """The clone that this module lies in, if it runs from one."""
+    """Return the clone that this module runs from, or None."""
     folder = Path(__file__).resolve().parents[2]
     try:
         is_ours = f'name = "{NAME}"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def _clone() -> Path | None:
 
 
 def _origin() -> dict[str, Any] | None:
-    """Where pip installed the package from, as PEP 610 records it; None for an index, or where pip does not know it."""
+    """Return where pip installed the package from, as PEP 610 records it; None for an index, or if not recorded."""
     try:
         text = metadata.distribution(NAME).read_text("direct_url.json")
         found = None if text is None else json.loads(text)
@@ -76,7 +76,7 @@ def _origin() -> dict[str, Any] | None:
 
 
 def _address(url: str, origin: dict[str, Any]) -> str:
-    """A requirement's address: of a repository with its system and commit, of an archive as it is."""
+    """Return a requirement's address: of a repository with its system and commit, of an archive as it is."""
     system = origin.get("vcs_info")
     if not isinstance(system, dict):
         return url
@@ -85,12 +85,12 @@ def _address(url: str, origin: dict[str, Any]) -> str:
 
 
 def _packages(extra: str) -> str:
-    """The packages that an extra asks for, or "" where the installed package does not say."""
+    """Return the packages that an extra asks for, or "" if the installed package does not say."""
     return " ".join(shlex.quote(f"{one.name}{one.specifier}") for one in requirements(extra) if extra)
 
 
 def requirements(extra: str) -> list[Requirement]:
-    """Return what the installed package asks for: with extra "" always, else on top of that for the extra.
+    """Return the requirements of the installed package: the unconditional ones for "", else those of the extra alone.
 
     >>> requirements("no such extra")
     []

@@ -1,10 +1,10 @@
-"""Compiled kernels: how they are declared, compiled once and cached.
+"""Declare compiled kernels, compile them once and cache them.
 
-Numba's own `cache=True` looks at the file of the cached function alone, so a change in a helper of another
-file leaves stale machine code behind. Our cache lives in a directory whose name is a hash of every kernel
-source and of the library versions; NUMBA_CACHE_DIR and the host application's caches are left alone.
+Numba's own `cache=True` checks only the file of the cached function, so a change in a helper of another file leaves
+stale machine code behind. Our cache is a directory whose name is a hash of every kernel source and of the library
+versions; NUMBA_CACHE_DIR and the host application's caches are not touched.
 
-`@kernel` marks a function that other kernels call; `@entry(...)` marks one that Python calls, with exactly one
+`@kernel` marks a function that other kernels call; `@entry(...)` marks a function that Python calls, with exactly one
 signature. Importing this module does not import Numba.
 """
 
@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-_HELPERS: set[str] = set()  # names of the functions that other kernels call
-STALE_SECONDS = 30 * 24 * 3600  # caches of other versions unused for so long are removed
+_HELPERS: set[str] = set()  # names of functions that other kernels call
+STALE_AFTER_SECONDS = 30 * 24 * 3600  # caches of other versions are removed if unused for 30 days
 
 
 class CacheState(NamedTuple):
-    """Where compiled kernels are kept, and what is there for the current sources and libraries."""
+    """Directory of compiled kernels, and its contents for the current sources and libraries."""
 
     directory: Path
     key: str
@@ -43,7 +43,7 @@ class CacheState(NamedTuple):
 
 @cache
 def source_key() -> str:
-    """Hash of all kernel sources and of the versions that shape the machine code.
+    """Return a hash of all kernel sources and of the versions that shape the machine code.
 
     >>> len(source_key())
     16
@@ -59,7 +59,7 @@ def source_key() -> str:
 
 
 def _home_cache() -> Path:
-    """The root for caches that the user or the platform names."""
+    """Return the root for caches that the user or the platform names."""
     if named := os.environ.get("CONTRADA_CACHE_DIR"):
         return Path(named)
     if sys.platform == "win32":
@@ -72,7 +72,7 @@ def _home_cache() -> Path:
 
 
 def _is_writable(directory: Path) -> bool:
-    """True if the directory exists or can be made, and a file can be written there."""
+    """Return True if the directory exists or can be made, and a file can be written there."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -82,7 +82,7 @@ def _is_writable(directory: Path) -> bool:
 
 
 def _is_private(directory: Path) -> bool:
-    """True if nobody else could have put a file there: cached code is loaded, so it must be our own."""
+    """Return True if no other user could have put a file there: cached code is executed, so it must be our own."""
     if not hasattr(os, "getuid"):
         return True
     status = directory.lstat()
@@ -94,7 +94,7 @@ def _is_private(directory: Path) -> bool:
 
 
 def _temporary_cache() -> Path:
-    """A cache for users without a writable home: shared by their processes, closed to everyone else."""
+    """Return a cache for users without a writable home: shared by their processes, closed to other users."""
     owner = os.getuid() if hasattr(os, "getuid") else "user"
     directory = Path(tempfile.gettempdir()) / f"contrada-{owner}"
     try:
@@ -108,7 +108,7 @@ def _temporary_cache() -> Path:
 
 @cache
 def cache_directory() -> Path:
-    """Directory of the compiled kernels of these sources; made if need be."""
+    """Return the directory of the compiled kernels of these sources; make it if needed."""
     for root in (_home_cache, _temporary_cache):
         try:
             directory = root() / "kernels" / source_key()
@@ -120,7 +120,7 @@ def cache_directory() -> Path:
 
 
 def cache_state() -> CacheState:
-    """What `contrada doctor` tells about the kernel cache; imports no Numba.
+    """Return what `contrada doctor` shows about the kernel cache; imports no Numba.
 
     >>> cache_state().key == source_key()
     True
@@ -137,18 +137,18 @@ def cache_state() -> CacheState:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the caches of other source versions that nobody has written to for a month."""
+    """Remove the caches of other source versions that were not written to for 30 days."""
     for sibling in directory.parent.iterdir():
-        if sibling != directory and sibling.is_dir() and time.time() - sibling.stat().st_mtime > STALE_SECONDS:
+        if sibling != directory and sibling.is_dir() and time.time() - sibling.stat().st_mtime > STALE_AFTER_SECONDS:
             shutil.rmtree(sibling, ignore_errors=True)
 
 
 def kernel(function: F) -> F:
-    """Compile a function for use by other kernels alone: no GIL, no fastmath, division as in C, no Python wrapper.
+    """Compile a function for use by other kernels only: no GIL, no fastmath, division as in C, no Python wrapper.
 
-    Reference counting is off (`_nrt`): such a function works on arrays that its caller keeps alive and makes none
-    of its own. With it on, every call passes through atomic counters of every array, which took most of the time of
-    the relation kernel. Python must not call such a function: there is nothing to call; tests use `.py_func`.
+    Reference counting is off (`_nrt`): the function works on arrays that its caller keeps alive, and allocates none.
+    With reference counting, every call updates atomic counters of every array, which took most of the time of the
+    relation kernel. Python cannot call the function, as there is no wrapper; tests use `.py_func`.
     """
     return _compile_helper(function, allocates=False)
 
@@ -180,12 +180,12 @@ def _compile_helper(function: F, allocates: bool, forceinline: bool = False) -> 
 
 @contextmanager
 def _optimised_once(entry_name: str) -> Iterator[None]:
-    """While this holds, helpers are optimised as part of the entry that uses them and not on their own.
+    """Within this context, optimise helpers as part of the entry that uses them, not on their own.
 
     Numba optimises every function together with all it calls, so code at the bottom of a chain of ten calls is
-    optimised ten times over. Doing it once takes a third off a cold compile and changes no result. The entry's copies
-    of the helpers are made its own, internal and with other names: by the common names the linker of this process would
-    find the helpers that were not optimised, or other code would find these, which may have lost arguments.
+    optimised ten times. Optimising once takes a third off a cold compile and changes no result. The entry's copies of
+    the helpers become internal and get other names: with the common names the linker of this process would find the
+    unoptimised helpers, or other code would find these copies, which may have lost arguments.
     """
     from numba.core import codegen
     from numba.core.compiler_lock import global_compiler_lock
@@ -211,7 +211,7 @@ def _optimised_once(entry_name: str) -> Iterator[None]:
 
 
 def _numba_type(spec: str) -> Any:
-    """The Numba type of one argument: `f8` a scalar, `f8[2]` a read-only array, `f8[2]!` one to be filled."""
+    """Return the Numba type of one argument: `f8` a scalar, `f8[2]` a read-only array, `f8[2]!` a writable one."""
     from numba import types
 
     scalars = {
@@ -229,7 +229,7 @@ def _numba_type(spec: str) -> Any:
 
 
 class EntryPoint:
-    """A kernel that Python calls: one signature, compiled or loaded from the cache when first needed."""
+    """Kernel that Python calls: one signature, compiled or loaded from the cache when first needed."""
 
     _lock = threading.Lock()
     _announced = False
@@ -241,7 +241,7 @@ class EntryPoint:
         self._ready: Callable[..., Any] | None = None
 
     def ready(self) -> Callable[..., Any]:
-        """The compiled function; concurrent first users, threads and processes alike, compile once."""
+        """Return the compiled function; concurrent first users (threads and processes) compile once."""
         with EntryPoint._lock:
             if self._ready is None:
                 self._ready = self._build()
@@ -284,8 +284,8 @@ class EntryPoint:
 def entry(signature: str, checked: bool = True) -> Callable[[Callable[..., Any]], EntryPoint]:
     """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`).
 
-    Where calls are many and short, with arguments that one place in our code makes, they need not be checked: looking
-    at the types of thirty arrays takes as long as matching a point.
+    `checked=False` skips the type checks of arguments, for frequent short calls whose arguments one place in our code
+    makes: checking the types of thirty arrays takes as long as matching a point.
     """
     return lambda function: EntryPoint(function, signature, checked)
 
@@ -298,21 +298,21 @@ def _raise_miss() -> None:
     raise _CacheMissError
 
 
-DIGEST = 32  # bytes of the checksum that files of the cache begin with
+DIGEST_BYTES = 32  # checksum at the beginning of cache files
 
 
 def _checked(data: bytes) -> bytes:
-    """What stands behind the checksum in a file of the cache; ValueError if it is damaged."""
-    if hashlib.blake2b(data[DIGEST:], digest_size=DIGEST).digest() != data[:DIGEST]:
+    """Return the data after the checksum in a cache file; raise ValueError if it is damaged."""
+    if hashlib.blake2b(data[DIGEST_BYTES:], digest_size=DIGEST_BYTES).digest() != data[:DIGEST_BYTES]:
         raise ValueError("a file of the kernel cache is damaged")
-    return data[DIGEST:]
+    return data[DIGEST_BYTES:]
 
 
 @cache
 def _cache_file_class() -> Any:
-    """Numba's files of compiled code behind a checksum; an index that is damaged counts as empty.
+    """Return Numba's class for files of compiled code, with a checksum; a damaged index counts as empty.
 
-    Numba loads what it finds: one changed bit fails at every start, or is machine code that does something else.
+    Numba loads files unchecked: one changed bit fails at every start, or is machine code that does something else.
     """
     import pickle
 
@@ -321,7 +321,7 @@ def _cache_file_class() -> Any:
     class CheckedFile(caching.IndexDataCacheFile):  # type: ignore[misc]
         def _dump(self, obj: Any) -> bytes:
             payload: bytes = super()._dump(obj)
-            return hashlib.blake2b(payload, digest_size=DIGEST).digest() + payload
+            return hashlib.blake2b(payload, digest_size=DIGEST_BYTES).digest() + payload
 
         def _load_data(self, name: str) -> Any:
             return pickle.loads(_checked(Path(self._data_path(name)).read_bytes()))
@@ -333,7 +333,7 @@ def _cache_file_class() -> Any:
         def _load_index(self) -> dict[Any, str]:
             try:
                 version, stamp, overloads = pickle.loads(_checked(Path(self._index_path).read_bytes()))
-            except Exception:  # missing, damaged, or of another release
+            except Exception:  # missing, damaged, or from another release
                 return {}
             is_ours = (version, stamp) == (self._version, self._source_stamp)
             return dict(overloads) if is_ours else {}
@@ -343,7 +343,7 @@ def _cache_file_class() -> Any:
 
 @cache
 def _kernel_cache_class() -> Any:
-    """Numba's function cache, placed in our directory; a damaged file counts as a miss."""
+    """Return Numba's function cache, placed in our directory; a damaged file counts as a miss."""
     from numba.core import caching
 
     class Locator(caching._CacheLocator):  # type: ignore[misc]
@@ -364,7 +364,7 @@ def _kernel_cache_class() -> Any:
         _locator_classes = (Locator,)
 
         def __init__(self, py_func: Any) -> None:
-            # Numba's constructor lets NUMBA_CACHE_LOCATOR_CLASSES override the locator: not here.
+            # Does not call Numba's constructor, where NUMBA_CACHE_LOCATOR_CLASSES overrides the locator.
             self._lineno = py_func.__code__.co_firstlineno
             self._locator = Locator()
             abiflags = getattr(sys, "abiflags", "")

@@ -1,4 +1,4 @@
-"""Limits on what one input may ask for, so that a small file can never take all memory or hours of time.
+"""Limits on the size of one input, so that a small file can never take all memory or hours of time.
 
 Every limit has a name, a default and an environment variable that changes it: `CONTRADA_MAX_NESTING=200` allows 200
 levels in this process and in every process it starts. docs/limitations.md lists them all.
@@ -14,7 +14,7 @@ from contrada.errors import LimitError
 
 PREFIX = "CONTRADA_MAX_"
 
-# Name: default and unit. The name in capitals behind PREFIX is the environment variable.
+# Name: default and unit. The environment variable is PREFIX and the name in capitals.
 DEFAULTS = MappingProxyType(
     {
         "nesting": (64, "levels of nesting"),
@@ -48,7 +48,7 @@ DEFAULTS = MappingProxyType(
 
 @cache
 def limit(name: str) -> int:
-    """Return the limit of that name: its default, or what its environment variable says.
+    """Return the limit `name`: its default, or the value of its environment variable.
 
     >>> limit("nesting")
     64

@@ -1,10 +1,10 @@
-"""Names of columns as Spark SQL takes them."""
+"""Quote column names for Spark SQL."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes any name.
+    """Return a column name quoted for Spark, whatever characters it has.
 
     >>> quoted("wind.speed")
     '`wind.speed`'

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contrada.kernels.cover import point_ranks
-from contrada.kernels.cover.point_ranks import HIGH_BITS, LEVELS, LOW_BITS
+from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, RANK_LEVELS
 
 pytestmark = pytest.mark.jitless
 
@@ -14,7 +14,7 @@ def plain(kernel):
 
 
 def thresholds_of(values):
-    thresholds = np.empty((1, LEVELS - 1))
+    thresholds = np.empty((1, RANK_LEVELS - 1))
     plain(point_ranks.choose_thresholds)(values[:, None], np.arange(len(values)), len(values), thresholds)
     return thresholds
 
@@ -36,7 +36,7 @@ def test_a_word_compares_eight_ranks():
     rng = np.random.default_rng(1)
     words = np.zeros((1, 1, 1), np.uint64)
     for _ in range(300):
-        ranks, query = rng.integers(0, LEVELS, 8), int(rng.integers(0, LEVELS))
+        ranks, query = rng.integers(0, RANK_LEVELS, 8), int(rng.integers(0, RANK_LEVELS))
         for place, rank in enumerate(ranks):
             plain(point_ranks.write_rank)(words, 0, 0, place, rank)
         marks = int((words[0, 0, 0] | HIGH_BITS) - np.uint64(query) * LOW_BITS)

@@ -88,7 +88,7 @@ def test_filters_too_long_to_be_compared_say_what_they_said(drawn, messages):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conjunctions, "MAX_PAIRWISE_CONSTRAINTS", 2)
         patch.setattr(merges, "MAX_PAIRWISE_CONSTRAINTS", 2)
-        patch.setattr(redundancy, "MOST_PAIRS", 2)
+        patch.setattr(redundancy, "MAX_COMPARED_PAIRS", 2)
         simpler = simplify(predicate)
     assert_same(predicate, simpler, [*messages, *edges])
 

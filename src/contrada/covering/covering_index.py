@@ -13,7 +13,7 @@ from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Filter
-from contrada.model.implication import MOST_PAIRS
+from contrada.model.implication import MAX_COMPARED_PAIRS
 from contrada.simplification.simplifying import simplify
 
 Key = Name
@@ -32,7 +32,7 @@ class _Member:
 
     def covers(self, parts: tuple[Filter, ...]) -> bool:
         """Return True if each of `parts` is covered by a filter of this one; very many are compared by equality."""
-        if len(self.parts) * len(parts) > MOST_PAIRS:
+        if len(self.parts) * len(parts) > MAX_COMPARED_PAIRS:
             return set(self.parts).issuperset(parts)
         return all(any(filter_covers(own, other) for own in self.parts) for other in parts)
 

@@ -26,7 +26,7 @@ from contrada.covering.slots import (
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.model import Filter
-from contrada.model.implication import MOST_PAIRS, covers
+from contrada.model.implication import MAX_COMPARED_PAIRS, covers
 
 LEAF_ROWS = 32
 FIRST_CANDIDATES = 8  # in the first search; each further search asks for eight times as many
@@ -43,7 +43,7 @@ def filter_covers(first: Filter, second: Filter) -> bool:
     >>> filter_covers(Filter([Constraint("x", ">", 2)]), few), filter_covers(few, few)
     (True, True)
     """
-    if len(first) * len(second) > MOST_PAIRS:
+    if len(first) * len(second) > MAX_COMPARED_PAIRS:
         return set(first.constraints) <= set(second.constraints)
     for one in first.constraints:
         for other in second.constraints:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.arrow_checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
 from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.mixed import is_geometry, is_null, is_vertex, parts_by_crs
@@ -288,5 +288,5 @@ def _value(column: Any, row: int) -> Any:
     except UnicodeDecodeError as error:
         reason = f"text that is not UTF-8: {error.reason}"
     except Exception as error:  # any type: Arrow has many
-        reason = f"a value that cannot be read: {str(error)[:SHOWN]}"
+        reason = f"a value that cannot be read: {str(error)[:MAX_ERROR_CHARS]}"
     return Rejection(row, reason, FaultCode.VALUE)

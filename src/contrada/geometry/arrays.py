@@ -1,4 +1,4 @@
-"""The flat arrays behind a column of regions: choosing rows, putting columns together."""
+"""Flat arrays behind a column of regions: choose rows and concatenate columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Arrays(NamedTuple):
-    """The flat arrays of a column, as `RegionArray` describes them; all read-only."""
+    """Flat arrays of a column, as `RegionArray` describes them; all read-only."""
 
     xy: NDArray[np.float64]
     ring_offsets: NDArray[np.int64]
@@ -20,12 +20,12 @@ class Arrays(NamedTuple):
 
 
 def is_compact(arrays: Arrays) -> bool:
-    """True if the arrays hold the regions of the column and nothing else (a slice shares its parent's)."""
+    """Return True if the arrays hold only the regions of the column (a slice shares its parent's arrays)."""
     return bool(arrays.region_offsets[0] == 0 and arrays.region_offsets[-1] == len(arrays.ring_offsets) - 1)
 
 
 def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
-    """A copy of chosen rows; negative ones count from the end."""
+    """Return a copy of chosen rows; negative rows count from the end."""
     rows = np.asarray(rows, np.int64)
     n = len(arrays.bounds)
     if rows.size and (rows.min() < -n or rows.max() >= n):
@@ -35,7 +35,7 @@ def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
     vertices = ranges(arrays.ring_offsets[rings], arrays.ring_offsets[rings + 1])
     return Arrays(
         arrays.xy[vertices],
-        # Of these rows alone: a slice of one row shares the offsets of its whole column.
+        # Read the offsets of these rows only: a slice of one row shares the offsets of its whole column.
         offsets(arrays.ring_offsets[rings + 1] - arrays.ring_offsets[rings]),
         offsets(arrays.region_offsets[rows + 1] - arrays.region_offsets[rows]).astype(np.int32),
         arrays.ring_flags[rings],
@@ -44,7 +44,7 @@ def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
 
 
 def compact(arrays: Arrays) -> Arrays:
-    """Return arrays that hold these regions and no others; vertices are shared, not copied."""
+    """Return arrays that hold only these regions; vertices are shared, not copied."""
     if is_compact(arrays):
         return arrays
     first, last = arrays.region_offsets[0], arrays.region_offsets[-1]
@@ -59,7 +59,7 @@ def compact(arrays: Arrays) -> Arrays:
 
 
 def concatenate(parts: Sequence[Arrays]) -> Arrays:
-    """The rows of several columns, one after another; many short ones quickly."""
+    """Return the rows of several columns, one after another; fast even for many short columns."""
     xy, ring_ends, region_ends, flags = [np.empty((0, 2))], [], [], [np.empty(0, np.uint8)]
     ring_shifts, ring_counts, region_shifts, region_counts = [], [], [], []
     vertices = rings = 0
@@ -86,7 +86,7 @@ def concatenate(parts: Sequence[Arrays]) -> Arrays:
 
 
 def _shifted(ends: list[NDArray[Any]], shifts: list[int], counts: list[int]) -> NDArray[np.int64]:
-    """Offsets of several columns as those of one, which begin with 0: each column's ends are shifted as a whole."""
+    """Merge the offsets of several columns into one that begins with 0: each column's ends are shifted as a whole."""
     made = np.zeros(sum(counts) + 1, np.int64)
     if ends:
         np.add(np.concatenate(ends), np.repeat(shifts, counts), out=made[1:])
@@ -94,21 +94,21 @@ def _shifted(ends: list[NDArray[Any]], shifts: list[int], counts: list[int]) -> 
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view."""
+    """Return a read-only view."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 def offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Offsets of runs of the given lengths: 0, c0, c0 + c1, ..."""
+    """Return the offsets of runs of the given lengths: 0, c0, c0 + c1, ..."""
     made = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=made[1:])
     return made
 
 
 def ranges(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
-    """starts[0]..stops[0], starts[1]..stops[1], ... one after another."""
+    """Return starts[0]..stops[0], starts[1]..stops[1], ... one after another."""
     counts = np.asarray(stops, np.int64) - starts
     ends = np.cumsum(counts)
     if len(ends) == 0:

@@ -1,4 +1,4 @@
-"""GeoArrow: polygons and multipolygons as nested Arrow lists, in and out."""
+"""Read and write GeoArrow: polygons and multipolygons as nested Arrow lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
-    """A GeoArrow extension type; not registered, so that other libraries' own types stay in charge."""
+    """GeoArrow extension type; not registered, so that the types of other libraries stay in use."""
 
     extension = "geoarrow.multipolygon"
 
@@ -65,13 +65,13 @@ def _metadata_of(crs: Crs | None) -> str:
 
 
 def crs_of_type(kind: Any) -> Crs | None:
-    """The CRS that an extension type names."""
+    """Return the CRS that an extension type names."""
     serialize = getattr(kind, "__arrow_ext_serialize__", None)
     return None if serialize is None else metadata_crs(serialize())
 
 
 def with_crs(column: Any, crs: Any) -> Any:
-    """A column of WKB, or of points or polygons as GeoArrow has them, with the CRS in its type; unchanged without one.
+    """Return a column of WKB or GeoArrow points or polygons with `crs` in its type; unchanged if `crs` is None.
 
     >>> with_crs(pa.chunked_array([[b""]]), "EPSG:4326").type.extension_name
     'geoarrow.wkb'
@@ -92,7 +92,7 @@ def with_crs(column: Any, crs: Any) -> Any:
 
 
 def column_to_arrow(column: RegionArray) -> Any:
-    """A GeoArrow multipolygon array, interleaved, with the CRS in its type."""
+    """Return a GeoArrow multipolygon array, interleaved, with the CRS in its type."""
     a = column.arrays
     starts, regions = part_offsets(column)
     first_ring, end_ring = int(starts[0]), int(starts[-1])
@@ -108,7 +108,7 @@ def column_to_arrow(column: RegionArray) -> Any:
 
 
 def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
-    """A list array; 32-bit offsets where they suffice, as most readers expect."""
+    """Return a list array with 32-bit offsets where they suffice, as most readers expect."""
     if len(values) < 2**31:
         kind = pa.list_(pa.field(name, values.type, nullable=False))
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=kind)
@@ -117,7 +117,7 @@ def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
 
 
 class _Schema(NamedTuple):
-    """A schema capsule, as `pyarrow.field` takes it."""
+    """Schema capsule, as `pyarrow.field` takes it."""
 
     capsule: Any
 
@@ -126,7 +126,7 @@ class _Schema(NamedTuple):
 
 
 def _field_crs(values: Any) -> Crs | None:
-    """The CRS in the field of an array of another library: pyarrow drops types that are not registered with it."""
+    """Return the CRS in the field of another library's array: pyarrow drops types that are not registered with it."""
     if hasattr(values, "__arrow_c_schema__"):
         field = pa.field(values)
     elif hasattr(values, "__arrow_c_array__"):
@@ -137,7 +137,7 @@ def _field_crs(values: Any) -> Crs | None:
 
 
 def storage_of(values: Any) -> tuple[Any, Crs | None]:
-    """The plain Arrow array behind what was given, and the CRS that its extension type names."""
+    """Return the plain Arrow array behind `values`, and the CRS that its extension type names."""
     if not any(hasattr(values, name) for name in ("__arrow_c_array__", "__arrow_c_stream__")):
         raise RegionError(f"from_arrow reads Arrow arrays and columns, not {type(values).__name__}")
     named = None if isinstance(values, pa.Array | pa.ChunkedArray) else _field_crs(values)
@@ -147,7 +147,7 @@ def storage_of(values: Any) -> tuple[Any, Crs | None]:
 
 
 def points_from_arrow(values: Any) -> tuple[Any, Crs | None]:
-    """Coordinates (n, 2) of GeoArrow points with NaN for nulls, or the array itself where it is WKB; and the CRS."""
+    """Return coordinates (n, 2) of GeoArrow points with NaN for nulls, or a WKB array as it is; and the CRS."""
     array, crs = storage_of(values)
     if is_vertex(array.type):
         xy = _vertices(array).copy()
@@ -159,7 +159,7 @@ def points_from_arrow(values: Any) -> tuple[Any, Crs | None]:
 
 
 def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
-    """A GeoArrow point array, interleaved, with the CRS in its type."""
+    """Return a GeoArrow point array, interleaved, with the CRS in its type."""
     storage = pa.FixedSizeListArray.from_arrays(
         pa.array(xy.reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2)
     )
@@ -167,7 +167,7 @@ def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
 
 
 def raw_from_arrow(values: Any) -> RawRegions:
-    """Raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
+    """Return raw arrays from an Arrow array of WKB, WKT or GeoArrow polygons or multipolygons."""
     array, crs = storage_of(values)
     kind = array.type
     if _is_list(kind):
@@ -213,7 +213,7 @@ def _raw_from_lists(array: Any) -> RawRegions:
 
 
 def _vertices(values: Any) -> NDArray[np.float64]:
-    """(V, 2) coordinates from a struct of x, y or from fixed-size lists, NaN for nulls; others are dropped."""
+    """Return coordinates (V, 2) from a struct of x, y or fixed-size lists, NaN for nulls; drop other coordinates."""
     kind = values.type
     if not is_vertex(kind):
         raise RegionError(f"not GeoArrow coordinates: {kind}")

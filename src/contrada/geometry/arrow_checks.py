@@ -1,8 +1,8 @@
-"""The door for Arrow data from outside: files, columns and streams are validated in full before anything reads them.
+"""Validate Arrow data from outside (files, columns, streams) in full before anything reads it.
 
-Arrow trusts the offsets, lengths and indices of an array. A file with one changed offset gives an array that reads
-foreign memory or ends the process, so every place that takes Arrow data calls `check_column` first. Text that is not
-UTF-8 passes: `bad_texts` finds its rows, so that these alone are rejected.
+Arrow trusts the offsets, lengths and indices of an array. An array with one wrong offset reads foreign memory or ends
+the process, so every place that takes Arrow data calls `check_column` first. Text that is not UTF-8 passes; `bad_texts`
+finds its rows, so that only these are rejected.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from contrada.errors import ContradaError, FormatError
 
 UNREADABLE = "cannot be read from here on"
-SHOWN = 300  # characters of what a library says
+MAX_ERROR_CHARS = 300  # characters of a library's error message
 
 
 def guarded(items: Iterable[Any], what: str) -> Iterator[Any]:
-    """Give what a reader of a file gives; whatever it raises becomes a FormatError that says `what` cannot be read.
+    """Yield the items of a file reader; any exception becomes a FormatError that says `what` cannot be read.
 
     Readers of damaged files raise OSError, UnicodeDecodeError, SystemError and many others.
 
@@ -29,13 +29,13 @@ def guarded(items: Iterable[Any], what: str) -> Iterator[Any]:
         yield from items
     except ContradaError:
         raise
-    except Exception as error:  # of any kind: see above
+    except Exception as error:  # readers raise many kinds: see the docstring
         reason = str(error) or type(error).__name__
-        raise FormatError(f"{what} {UNREADABLE}: {reason[:SHOWN]}") from error
+        raise FormatError(f"{what} {UNREADABLE}: {reason[:MAX_ERROR_CHARS]}") from error
 
 
 def unreadable_reason(error: ContradaError) -> str:
-    """Return why a file cannot be read on; errors of `guarded` say so already.
+    """Return why the rest of a file cannot be read; errors of `guarded` already say so.
 
     >>> unreadable_reason(FormatError("the footer is damaged"))
     'the file cannot be read from here on: the footer is damaged'
@@ -44,7 +44,7 @@ def unreadable_reason(error: ContradaError) -> str:
 
 
 def check_column(column: Any, what: str) -> Any:
-    """Return an Arrow array or chunked array if it is sound, or raise FormatError; bad UTF-8 is not looked at.
+    """Return an Arrow array or chunked array if it is sound, or raise FormatError; UTF-8 is not checked.
 
     Linear in rows and bytes of text: 1.5 ms for a million values of WKB, 30 ms for a million texts of 40 bytes. A match
     takes hundreds of times as long, so columns that Spark made are checked too.
@@ -65,12 +65,12 @@ def check_column(column: Any, what: str) -> Any:
             for chunk in chunks:
                 _check_but_texts(chunk)
         except Exception as inner:
-            raise FormatError(f"{what} is damaged: {str(inner)[:SHOWN]}") from error
+            raise FormatError(f"{what} is damaged: {str(inner)[:MAX_ERROR_CHARS]}") from error
     return column
 
 
 def _check_but_texts(array: Any) -> None:
-    """Validate an array in full but for the UTF-8 of texts in it."""
+    """Validate an array in full, except the UTF-8 of its texts."""
     import pyarrow as pa
 
     kind = array.type
@@ -100,7 +100,7 @@ def _check_but_texts(array: Any) -> None:
 
 
 def whole_array(values: Any) -> Any:
-    """One sound Arrow array of a column from outside: an array, chunks of it, or what offers an Arrow interface.
+    """Return one sound Arrow array from an array, a chunked array or an object with an Arrow interface.
 
     >>> import pyarrow as pa
     >>> whole_array(pa.chunked_array([[1], [2, 3]])).to_pylist()
@@ -108,7 +108,7 @@ def whole_array(values: Any) -> Any:
     """
     import pyarrow as pa
 
-    if not isinstance(values, pa.Array | pa.ChunkedArray):  # through a stream, a type that is not registered is lost
+    if not isinstance(values, pa.Array | pa.ChunkedArray):  # a stream drops types that are not registered
         make = pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array
         values = next(guarded((make(each) for each in (values,)), f"the {type(values).__name__}"))
     check_column(values, "the column")

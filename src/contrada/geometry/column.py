@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
     from contrada.geometry.region import Region
 
-LARGE = 64  # regions with more vertices get an edge index, as in kernels/relate/chains.py
+MAX_SCANNED_VERTICES = 64  # regions with more vertices get an edge index, as in kernels/relate/chains.py
 
 
-KernelArrays = tuple[NDArray[Any], ...]  # a column's arrays and its edge index, as relation kernels take them
-NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # the edge index of one small region
+KernelArrays = tuple[NDArray[Any], ...]  # arrays and edge index of a column, as relation kernels take them
+NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # edge index of one small region
 NO_CHAINS[1].setflags(write=False)
 
 
 class Sifted(NamedTuple):
-    """The good rows of a batch as a column, and the rest with reasons; nothing is lost.
+    """Good rows of a batch as a column, and the rejected rows with reasons; no row is lost.
 
-    `rows[k]` is the input row of region k; `repaired` lists the input rows that were mended.
+    `rows[k]` is the input row of region k; `repaired` lists the input rows that were repaired.
     """
 
     regions: RegionArray
@@ -43,10 +43,10 @@ class Sifted(NamedTuple):
     "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open"
 )  # fmt: skip
 class RegionArray:
-    """An immutable column of valid regions.
+    """Immutable column of valid regions.
 
-    xy (V, 2) holds closed rings one after another, with the interior left of every edge: shells run
-    counter-clockwise, holes clockwise. Ring r is xy[ring_offsets[r]:ring_offsets[r + 1]], region i has the rings
+    xy (V, 2) holds closed rings one after another, with the interior left of every edge: shells run counter-clockwise,
+    holes clockwise. Ring r is xy[ring_offsets[r]:ring_offsets[r + 1]], region i has the rings
     region_offsets[i]:region_offsets[i + 1], each shell followed by its holes. Slices share these arrays.
 
     >>> squares = RegionArray.from_wkt(["POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))", "POLYGON((5 5, 6 5, 6 6, 5 5))"])
@@ -60,7 +60,7 @@ class RegionArray:
     _crs: Crs | None
 
     def __init__(self, arrays: Arrays, crs: Any = None) -> None:
-        """Wrap arrays that hold what `RegionArray` promises; they are not checked. Users call the `from_` methods."""
+        """Wrap arrays of the form that `RegionArray` describes, unchecked. Users call the `from_` methods."""
         for array in arrays:
             array.setflags(write=False)
         object.__setattr__(self, "_arrays", arrays)
@@ -69,7 +69,7 @@ class RegionArray:
 
     @classmethod
     def of_kernel_arrays(cls, arrays: KernelArrays, crs: Any = None) -> RegionArray:
-        """Wrap what `kernel_arrays` gives; nothing is checked."""
+        """Wrap the result of `kernel_arrays`; nothing is checked."""
         made = cls(Arrays(*arrays[:5]), crs)
         object.__setattr__(made, "_chains", arrays[5:])
         return made
@@ -81,10 +81,10 @@ class RegionArray:
 
     @classmethod
     def from_wkb(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
-        """Regions from WKB or EWKB: an Arrow array, or a sequence of bytes (hex text is read too).
+        """Read regions from WKB or EWKB: an Arrow array, or a sequence of bytes or hex text.
 
-        The first bad row raises a RegionError that names it; `read_regions` sets bad rows aside instead. With `repair`
-        regions that can be mended are mended.
+        The first bad row raises a RegionError that names it; `read_regions` sets bad rows aside instead. `repair`
+        repairs regions that can be repaired.
 
         >>> from contrada import Region
         >>> RegionArray.from_wkb([Region.box(0, 0, 1, 1).to_wkb(), b"rubbish"])
@@ -95,7 +95,7 @@ class RegionArray:
 
     @classmethod
     def from_wkt(cls, values: Iterable[str | None], *, crs: Any = None, repair: bool = False) -> RegionArray:
-        """Regions from WKT texts; like `from_wkb` otherwise.
+        """Read regions from WKT texts; otherwise like `from_wkb`.
 
         >>> RegionArray.from_wkt(["POLYGON((0 0, 2 0, 2 2, 0 0))"])[0].area
         2.0
@@ -104,28 +104,29 @@ class RegionArray:
 
     @classmethod
     def from_shapely(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
-        """Regions from Shapely polygons and multipolygons; like `from_wkb` otherwise.
+        """Read regions from Shapely polygons and multipolygons; otherwise like `from_wkb`.
 
-        The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
+        The CRS of a GeoSeries, or of another array that has one, is read; if `crs` differs from it, a CrsError is
+        raised.
         """
         return _read("shapely", values, crs, repair)
 
     @classmethod
     def from_geojson(cls, values: Iterable[Any], *, crs: Any = None, repair: bool = False) -> RegionArray:
-        """Regions from GeoJSON geometries or features, as dicts or text; like `from_wkb` otherwise."""
+        """Read regions from GeoJSON geometries or features, as dicts or text; otherwise like `from_wkb`."""
         return _read("geojson", values, crs, repair)
 
     @classmethod
     def from_arrow(cls, values: Any, *, crs: Any = None, repair: bool = False) -> RegionArray:
-        """Regions from an Arrow array of GeoArrow polygons or multipolygons, WKB or WKT; like `from_wkb` otherwise.
+        """Read regions from an Arrow array of GeoArrow (multi)polygons, WKB or WKT; otherwise like `from_wkb`.
 
-        Anything that offers the Arrow PyCapsule interface will do; the CRS of an extension type is read.
+        Accepts any object with the Arrow PyCapsule interface; the CRS of an extension type is read.
         """
         return _read("arrow", values, crs, repair)
 
     @classmethod
     def from_regions(cls, regions: Sequence[Region]) -> RegionArray:
-        """A column of regions that are valid already."""
+        """Return a column of regions that are already valid."""
         crs = None
         for region in regions:
             crs = common_crs(crs, region.crs)
@@ -134,25 +135,25 @@ class RegionArray:
     # Writing
 
     def to_shapely(self) -> NDArray[np.object_]:
-        """Shapely polygons, and multipolygons for regions of several parts; no coordinate changes.
+        """Return Shapely polygons, and multipolygons for regions of several parts; no coordinate changes.
 
-        An EPSG code of the CRS becomes their SRID.
+        The EPSG code of the CRS, if it has one, becomes their SRID.
         """
         from contrada.geometry.interchange import column_to_shapely
 
         return column_to_shapely(self)
 
     def to_wkb(self, srid: bool = False) -> Any:
-        """An Arrow array of WKB; no coordinate changes.
+        """Return an Arrow array of WKB; no coordinate changes.
 
-        With `srid` it is EWKB, which names the EPSG code of the CRS; a CRS without one is a CrsError.
+        `srid` makes it EWKB, which names the EPSG code of the CRS; a CRS without an EPSG code raises a CrsError.
         """
         from contrada.geometry.interchange import column_to_wkb
 
         return column_to_wkb(self, srid)
 
     def to_arrow(self) -> Any:
-        """A GeoArrow array of multipolygons (interleaved coordinates) that carries the CRS; no coordinate changes."""
+        """Return a GeoArrow array of multipolygons (interleaved coordinates) with the CRS; no coordinate changes."""
         from contrada.geometry.arrow import column_to_arrow
 
         return column_to_arrow(self)
@@ -160,7 +161,7 @@ class RegionArray:
     def save(self, directory: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the column to a new directory of plain NumPy files; `open` maps them.
 
-        With `replace` it takes the place of a saved column that is there.
+        `replace` replaces a saved column at that place.
         """
         from contrada.geometry.storage import save_column
 
@@ -168,9 +169,9 @@ class RegionArray:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, verify: bool = True) -> RegionArray:
-        """A saved column, memory-mapped: processes share its pages.
+        """Open a saved column, memory-mapped: processes share its pages.
 
-        All of it is read against its checksums first, unless `verify=False`; its offsets are checked either way.
+        All of it is read and compared with its checksums first, unless `verify=False`; its offsets are always checked.
         """
         from contrada.geometry.storage import open_column
 
@@ -195,7 +196,7 @@ class RegionArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays; an edge index, once built, adds about five per vertex of large regions."""
+        """Bytes of the arrays; an edge index, once built, adds about five bytes per vertex of large regions."""
         return sum(array.nbytes for array in self._arrays)
 
     @property
@@ -212,16 +213,16 @@ class RegionArray:
 
     @property
     def is_simple(self) -> NDArray[np.bool_]:
-        """Which regions are simple polygons: one ring."""
+        """Whether each region is a simple polygon: one ring."""
         simple: NDArray[np.bool_] = np.diff(self._arrays.region_offsets) == 1
         return simple
 
     def kernel_arrays(self) -> KernelArrays:
-        """The arrays as relation kernels take them, with the edge index of large regions, built once and kept."""
+        """Return the arrays for relation kernels, with the edge index of large regions, built once and kept."""
         if self._chains is None:
             a = self._arrays
             sizes = np.diff(a.ring_offsets[a.region_offsets])
-            if (sizes > LARGE).any():
+            if (sizes > MAX_SCANNED_VERTICES).any():
                 boxes, chains = kernels.build_chains(a.xy, a.ring_offsets, a.region_offsets)
             else:
                 boxes, chains = np.empty((0, 4)), np.full(len(self), -1, np.int64)
@@ -238,7 +239,7 @@ class RegionArray:
     @overload
     def __getitem__(self, item: slice | ArrayLike) -> RegionArray: ...
     def __getitem__(self, item: int | slice | ArrayLike) -> Region | RegionArray:
-        """One region, a slice that shares the arrays, or a copy of chosen rows (integers or a boolean mask)."""
+        """Return one region, a slice that shares the arrays, or a copy of chosen rows (integers or a boolean mask)."""
         if isinstance(item, (int, np.integer)):
             from contrada.geometry.region import Region
 
@@ -295,7 +296,7 @@ def _rebuild(arrays: tuple[Any, ...], crs: Crs | None) -> RegionArray:
 
 
 def _read(kind: SourceKind, values: Any, crs: Any, repair: bool) -> RegionArray:
-    """The column of regions that values of one kind are; the first bad row raises."""
+    """Return the column of regions that `values` of one kind hold; the first bad row raises."""
     from contrada.geometry.reading import sift_regions
 
     sifted = sift_regions(kind, values, crs, repair)

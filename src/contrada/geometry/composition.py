@@ -1,4 +1,4 @@
-"""The composition table: what x REL2 y and y REL1 z allow between x and z."""
+"""Composition table: the relations of x to z that follow from the relations of x to y and of y to z."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from contrada.arguments import checks_arguments
 from contrada.geometry.relation import Relation, RelationSet, relation_set
 
-# Rows: the relation of x to y; columns: of y to z; in the order DC EC PO EQ NTPP NTPPi TPPi TPP of `Relation`
-# (Randell, Cui and Cohn 1992). Each cell names the relations of x to z that can hold.
-# D disjoint, M meets, O overlaps, E equals, I inside, C contains, V covers, B covered-by, * any.
+# Rows: the relation of x to y; columns: the relation of y to z; in the order DC EC PO EQ NTPP NTPPi TPPi TPP of
+# `Relation` (Randell, Cui and Cohn 1992). Each cell names the relations of x to z that can hold. D disjoint, M meets, O
+# overlaps, E equals, I inside, C contains, V covers, B covered-by, * any.
 _TABLE = """
 *       DMOIB   DMOIB   D   DMOIB     D       D         DMOIB
 DMOCV   DMOEVB  DMOIB   M   OIB       D       DM        MOIB
@@ -41,8 +41,8 @@ TABLE.setflags(write=False)
 
 @cache
 def mask_table() -> NDArray[np.uint8]:
-    """The table over masks: entry [p, q] is the mask of relations of x to z for x in p to y and y in q to z."""
-    rows = np.zeros((256, 8), np.uint8)  # a mask composed with a single relation
+    """Return the table over masks: entry [p, q] is the mask of relations of x to z for x in p to y and y in q to z."""
+    rows = np.zeros((256, 8), np.uint8)  # masks composed with a single relation
     for mask in range(256):
         members = [k for k in range(8) if mask >> k & 1]
         rows[mask] = np.bitwise_or.reduce(TABLE[members], axis=0) if members else 0
@@ -56,7 +56,7 @@ def mask_table() -> NDArray[np.uint8]:
 
 @checks_arguments
 def compose(first: Relation | RelationSet, second: Relation | RelationSet) -> RelationSet:
-    """The relations of x to z that can hold when x is in `first` to y and y in `second` to z.
+    """Return the relations of x to z that can hold if x is in `first` to y and y is in `second` to z.
 
     Sound for all regions, with holes and several parts, and for points.
 
@@ -70,9 +70,9 @@ def compose(first: Relation | RelationSet, second: Relation | RelationSet) -> Re
 
 @cache
 def covering_relations() -> NDArray[np.uint8]:
-    """For two constraints (x in p to a) and (x in q to b): which relations of b to a make the first cover the second.
+    """Return the relations of b to a for which the constraint (x in p to a) covers the constraint (x in q to b).
 
-    Entry [p, q] is their mask. Sound for all regions and points.
+    Entry [p, q] is the mask of these relations. Sound for all regions and points.
 
     >>> within, intersects = RelationSet.S_WITHIN.mask, RelationSet.S_INTERSECTS.mask
     >>> RelationSet.from_mask(int(covering_relations()[intersects, within])) == RelationSet.S_WITHIN
@@ -83,7 +83,7 @@ def covering_relations() -> NDArray[np.uint8]:
 
 @cache
 def conflicting_relations() -> NDArray[np.uint8]:
-    """Relations of b to a for which no x satisfies both constraints.
+    """Return, for two constraints as in `covering_relations`, the relations of b to a for which no x satisfies both.
 
     >>> within = RelationSet.S_WITHIN.mask
     >>> RelationSet.from_mask(int(conflicting_relations()[within, within]))
@@ -93,7 +93,7 @@ def conflicting_relations() -> NDArray[np.uint8]:
 
 
 def _relations_where(holds: Callable[[NDArray[np.uint8], NDArray[np.uint8]], NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    """The masks of the relations for which something holds of the first mask and what follows from the second."""
+    """Return masks of the relations for which `holds` is true of the first mask and the composition with the second."""
     first = np.arange(256, dtype=np.uint8)[:, None]
     found = np.zeros((256, 256), np.uint8)
     for relation in Relation:

@@ -1,4 +1,4 @@
-"""Coordinate reference systems: one class of value, checked at the door, carried with regions and compared."""
+"""Coordinate reference systems: one value type that is checked on input, carried with regions and compared."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from contrada.limits import check_limit, limit
 if TYPE_CHECKING:
     from pyproj import CRS
 
-LONGITUDE_LATITUDE = "OGC:CRS84"  # WGS 84 with longitude first: GeoJSON, and GeoParquet that names no system
-SHOWN = 60  # characters of a refused value in an error
+LONGITUDE_LATITUDE = "OGC:CRS84"  # WGS 84 with longitude first: used by GeoJSON, and by GeoParquet that names no system
+MAX_SHOWN_CHARS = 60  # of a rejected value in an error
 
 _CODE = re.compile(r"([A-Za-z][A-Za-z0-9_]*):([A-Za-z0-9._-]+)")
 _COMPOUND = re.compile(r"[A-Za-z]+:\d+\+\d+")
@@ -26,7 +26,7 @@ _URN = re.compile(r"urn:(?:x-)?ogc:def:crs:([^:]+):[^:]*:([^:]+)", re.IGNORECASE
 _URL = re.compile(r"https?://www\.opengis\.net/def/crs/([^/]+)/[^/]+/([^/]+)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _IN_EPSG = {"OGC:CRS84": 4326, "OGC:CRS83": 4269, "OGC:CRS27": 4267}
-# Codes that need no look into PROJ's database, which takes a second to load.
+# Codes that need no look-up in PROJ's database, which takes a second to load.
 _COMMON = frozenset(
     [LONGITUDE_LATITUDE, *(f"EPSG:{n}" for n in (4326, 3857, 4258, 3035, 3034, 4269, 27700, 2056, 2154, 3395))]
     + [f"EPSG:{n}" for first, last in ((25828, 25837), (32601, 32660), (32701, 32760)) for n in range(first, last + 1)]
@@ -34,7 +34,7 @@ _COMMON = frozenset(
 
 
 class Crs(str):
-    """A coordinate reference system that is known to exist: text in one spelling, so that equal text is one system.
+    """Coordinate reference system that is known to exist: equal text means the same system.
 
     The text is an authority code ("EPSG:25832") where PROJ identifies exactly that system, and PROJJSON otherwise.
 
@@ -46,7 +46,7 @@ class Crs(str):
 
     @classmethod
     def of(cls, value: Any) -> Crs | None:
-        """Return the system that a value names; None stays None, and a value that names none is a CrsError.
+        """Return the system that `value` names; None stays None, and a value that names no system raises a CrsError.
 
         Values are authority codes, EPSG codes as integers, WKT, PROJJSON (text or a dict), URNs and URLs of the OGC,
         PROJ strings, and objects with a method `to_wkt`, such as `pyproj.CRS`.
@@ -66,7 +66,7 @@ class Crs(str):
 
     @property
     def epsg(self) -> int | None:
-        """The EPSG code, None for a system without one; longitude and latitude of OGC have those of EPSG.
+        """The EPSG code, None for a system without one; OGC's longitude and latitude systems have the codes of EPSG's.
 
         >>> Crs.of("OGC:CRS84").epsg
         4326
@@ -76,13 +76,13 @@ class Crs(str):
 
     @property
     def label(self) -> str:
-        """The code, or the name of a system without one: what errors and summaries show."""
+        """Text for errors and summaries: the code, or the name of a system without one."""
         if not self.startswith("{"):
             return str(self)
-        return f"{str(json.loads(self).get('name', 'unnamed'))[:SHOWN]!r} (PROJJSON)"
+        return f"{str(json.loads(self).get('name', 'unnamed'))[:MAX_SHOWN_CHARS]!r} (PROJJSON)"
 
     def projjson(self) -> dict[str, Any]:
-        """The system as PROJJSON, as GeoParquet takes it.
+        """Return the system as PROJJSON, as GeoParquet takes it.
 
         >>> Crs.of("EPSG:25832").projjson()["id"]
         {'authority': 'EPSG', 'code': 25832}
@@ -92,7 +92,7 @@ class Crs(str):
 
 
 def srid_of(crs: Crs | None) -> int:
-    """Return the SRID that EWKB has for a CRS; one without an EPSG code is a CrsError.
+    """Return the SRID that EWKB has for a CRS; a CRS without an EPSG code raises a CrsError.
 
     >>> srid_of(Crs.of("EPSG:3035"))
     3035
@@ -108,9 +108,9 @@ def _refuse(value: Any, why: str = "") -> Crs:
     is_huge = isinstance(value, int) and value.bit_length() > 64
     try:
         shown = f"an integer of {value.bit_length()} bits" if is_huge else repr(value)
-    except (RecursionError, ValueError):  # nested too deeply, or with a number too long to be printed
+    except (RecursionError, ValueError):  # value is nested too deeply, or has a number too long to print
         shown = f"a {type(value).__name__}"
-    shown = shown if len(shown) <= SHOWN else shown[: SHOWN - 3] + "..."
+    shown = shown if len(shown) <= MAX_SHOWN_CHARS else shown[: MAX_SHOWN_CHARS - 3] + "..."
     raise CrsError(f"unknown coordinate reference system {shown}{why}")
 
 
@@ -131,7 +131,7 @@ def _of_text(text: str) -> Crs:
         return _refuse(text, f"; it is nested deeper than {limit('nesting')} levels")
     if plain.startswith("{"):
         return _of_mapping(_mapping(plain))
-    # PROJ would look for any other text among the names of all objects it knows, which takes seconds.
+    # PROJ would search the names of all objects it knows for any other text, which takes seconds.
     if not ("[" in plain or plain.startswith(("+", "urn:ogc:def:crs,")) or _COMPOUND.fullmatch(plain)):
         return _refuse(text)
     return _identified(_created(plain), text)
@@ -149,7 +149,7 @@ def _of_code(authority: str, code: str, given: str) -> Crs:
 
 @lru_cache(maxsize=64)
 def _codes(authority: str) -> frozenset[str]:
-    """The codes of an authority that name systems with horizontal axes: one query, for each look-up takes 60 ms."""
+    """Return the codes of an authority's systems with horizontal axes, in one query: a single look-up takes 60 ms."""
     from pyproj.database import get_authorities, get_codes
     from pyproj.enums import PJType
 
@@ -161,7 +161,7 @@ def _codes(authority: str) -> frozenset[str]:
 
 
 def _of_mapping(value: Mapping[Any, Any]) -> Crs:
-    """The system of PROJJSON; one that is nothing but an id is what the id names."""
+    """Return the system of PROJJSON; a mapping that has only an id is the system that the id names."""
     value = plain_dict(value, CrsError)
     named = value.get("id")
     if isinstance(named, Mapping) and {"authority", "code"} <= named.keys() and "type" not in value:
@@ -189,13 +189,13 @@ def _of_object(value: Any, to_wkt: Any) -> Crs:
     return _of_text(text) if isinstance(text, str) else _refuse(value)
 
 
-# By byte: 1 for an opening bracket, -1 for a closing one. Bytes of UTF-8 beyond ASCII are never brackets.
+# By byte: 1 for an opening bracket, -1 for a closing bracket. Non-ASCII bytes of UTF-8 are never brackets.
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[({")], _STEPS[list(b"])}")] = 1, -1
 
 
 def nesting_of(text: str | bytes) -> int:
-    """The depth of brackets in WKT or JSON, at most: those within quoted text count as well.
+    """Return an upper bound of the depth of brackets in WKT or JSON: brackets within quoted text count as well.
 
     >>> nesting_of('A[B["c"], D[E[]]]')
     3
@@ -214,7 +214,7 @@ def _mapping(text: str) -> Mapping[Any, Any]:
 
 
 def _created(text: str) -> CRS:
-    """What PROJ makes of WKT, PROJJSON or a PROJ string."""
+    """Return what PROJ makes of WKT, PROJJSON or a PROJ string."""
     import warnings
 
     from pyproj import CRS
@@ -222,19 +222,19 @@ def _created(text: str) -> CRS:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "+init=", which is deprecated and still means something
+            warnings.simplefilter("ignore")  # about "+init=", which is deprecated but still valid
             if text.startswith("{"):
                 return CRS.from_json(text)
             return CRS.from_wkt(text) if "[" in text else CRS.from_user_input(text)
     except (ProjError, ValueError, TypeError, AttributeError) as error:
-        raise CrsError(f"unknown coordinate reference system {text[:SHOWN]!r}: {str(error)[:200]}") from error
+        raise CrsError(f"unknown coordinate reference system {text[:MAX_SHOWN_CHARS]!r}: {str(error)[:200]}") from error
 
 
 def _identified(crs: CRS, given: str) -> Crs:
-    """A system by its code, if PROJ is certain of it, and as PROJJSON otherwise."""
+    """Return a system by its code if PROJ is certain of it, otherwise as PROJJSON."""
     if crs.is_geocentric or (crs.is_vertical and not crs.is_compound):
         return _refuse(given, f"; {crs.name} has no horizontal axes")
-    # PROJ takes a second to compare a system with all it knows; what comes of a PROJ string has no name to be found by.
+    # PROJ takes a second to compare a system with all it knows; the result of a PROJ string has no name to search by.
     found = None if crs.name == "unknown" else crs.to_authority(min_confidence=100)
     return Crs(f"{found[0]}:{found[1]}") if found else Crs(crs.to_json())
 
@@ -256,7 +256,7 @@ def _created_code(crs: str) -> CRS:
 
 @lru_cache(maxsize=256)
 def is_same_crs(a: str, b: str) -> bool:
-    """True if two CRS texts (authority codes, WKT, PROJJSON) name one system; the order of axes does not count.
+    """Return True if two CRS texts (authority codes, WKT, PROJJSON) name one system; the order of axes does not count.
 
     >>> is_same_crs("EPSG:4326", "OGC:CRS84")
     True
@@ -268,7 +268,7 @@ def is_same_crs(a: str, b: str) -> bool:
 
 @lru_cache(maxsize=256)
 def is_geographic(crs: str) -> bool:
-    """True for longitude and latitude.
+    """Return True if the axes of `crs` are longitude and latitude.
 
     >>> is_geographic("EPSG:4326"), is_geographic("EPSG:3857")
     (True, False)
@@ -277,7 +277,7 @@ def is_geographic(crs: str) -> bool:
 
 
 def common_crs(a: Any, b: Any) -> Crs | None:
-    """The CRS of two values that meet; one that is unknown fits any. Raises CrsError naming both if they differ.
+    """Return the common CRS of two values; an unknown CRS fits any. Raise a CrsError that names both if they differ.
 
     >>> common_crs("EPSG:4326", None)
     'EPSG:4326'
@@ -294,24 +294,24 @@ DIFFER = "coordinate reference systems differ"
 
 
 def differing(a: Crs, b: Crs) -> str:
-    """What an error says of two systems that are not the same."""
+    """Return the error text for two systems that differ."""
     return f"{DIFFER}: {a.label} and {b.label}"
 
 
 def metadata_crs(serialized: bytes | str | None) -> Crs | None:
-    """The CRS that the metadata of a GeoArrow type names; metadata that cannot be read are a CrsError.
+    """Return the CRS that the metadata of a GeoArrow type names; unreadable metadata raise a CrsError.
 
     >>> metadata_crs(b'{"crs": "EPSG:25832"}')
     'EPSG:25832'
     """
     about = loaded(serialized or b"{}", "the metadata of a GeoArrow type")
     if not isinstance(about, dict):
-        raise CrsError(f"the metadata of a GeoArrow type are {str(about)[:SHOWN]!r}, not an object")
+        raise CrsError(f"the metadata of a GeoArrow type are {str(about)[:MAX_SHOWN_CHARS]!r}, not an object")
     return Crs.of(about.get("crs"))
 
 
 def loaded(text: bytes | str, what: str) -> Any:
-    """JSON that names systems; text that is too long, too deep or no JSON is an error."""
+    """Parse JSON that names systems; raise a CrsError if it is too long, too deep or no JSON."""
     check_limit("crs_bytes", len(text), what)
     if nesting_of(text) > limit("nesting"):
         raise CrsError(f"{what} are nested deeper than {limit('nesting')} levels")

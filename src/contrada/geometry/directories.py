@@ -1,8 +1,8 @@
-"""Directories of plain arrays under a header: written whole or not at all, mapped when opened, checked.
+"""Save arrays with a header as a directory: written whole or not at all, memory-mapped and checked when opened.
 
-`header.json` names the format, its version, for every array its type, shape and checksum, and holds a checksum of
-itself. A directory is written under another name, synchronised to the disk and renamed. What a killed save left is
-removed by the next save to the same place.
+`header.json` names the format, its version and, for every array, its type, shape and checksum, and has a checksum of
+itself. A directory is written under another name, synchronised to the disk and renamed. The next save to the same place
+removes what a killed save left behind.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from contrada.errors import ContradaError
 
 HEADER = "header.json"
-CHUNK = 1 << 22
-TRIES = 10  # to read a directory that others replace meanwhile
-LEFT_SECONDS = 3600  # after which a directory without a lock counts as left behind
+CHECKSUM_CHUNK_BYTES = 1 << 22
+MAX_READ_ATTEMPTS = 10  # of reading a directory that other processes replace meanwhile
+STALE_AFTER_SECONDS = 3600  # then a temporary directory without a lock counts as left behind
 
 
 class Format(NamedTuple):
-    """A kind of directory: its name and version in headers, what people call it, and the error it raises."""
+    """Kind of directory: its name and version in headers, its name in messages, and the error it raises."""
 
     name: str
     version: int
@@ -47,12 +47,12 @@ def save_directory(
     kind: Format, directory: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], header: dict[str, Any],
     replace: bool = False,
 ) -> None:  # fmt: skip
-    """Write arrays and a header to a directory; with `replace` one of the same format that is there is replaced."""
+    """Write arrays and a header to a directory; `replace` replaces an existing directory of the same format."""
     target = Path(directory)
     if target.exists() and not replace:
         raise kind.error(f"{target} exists already; replace=True replaces it")
     if target.exists():
-        read_format(kind, target)  # nothing else is replaced
+        read_format(kind, target)  # only a directory of this format is replaced
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_left(target)
     with _temporary(target) as made:
@@ -66,7 +66,7 @@ def save_directory(
 
 
 def header_checksum(header: Mapping[str, Any]) -> str:
-    """The checksum of what a header says but for the checksum itself.
+    """Return the checksum of a header without its checksum field.
 
     >>> header_checksum({"rows": 3}) == header_checksum({"checksum": "", "rows": 3})
     True
@@ -76,7 +76,7 @@ def header_checksum(header: Mapping[str, Any]) -> str:
 
 
 def read_format(kind: Format, source: Path) -> dict[str, Any]:
-    """The header of a directory of this format, of any version; everything else is an error of the format."""
+    """Return the header of a directory of this format, of any version; anything else raises the format's error."""
     try:
         header: Any = json.loads((source / HEADER).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ def read_format(kind: Format, source: Path) -> dict[str, Any]:
 
 
 def read_header(kind: Format, source: Path) -> dict[str, Any]:
-    """The header of a directory of this format and version, held against its checksum."""
+    """Return the header of a directory of this format and version, after comparing it with its checksum."""
     header = read_format(kind, source)
     if header.get("version") != kind.version:
         raise kind.error(
@@ -102,12 +102,12 @@ def read_header(kind: Format, source: Path) -> dict[str, Any]:
 def read_directory(
     kind: Format, source: Path, verify: bool, wanted: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header of a directory and the arrays in it with a name that is wanted, all of one save.
+    """Return the header of a directory and the arrays whose names `wanted` accepts, all of one save.
 
-    Another process may replace the directory meanwhile: files are then missing, or of the other save. Reading begins
-    anew if the directory is another one afterwards, so that readers see the old or the new one.
+    Another process may replace the directory meanwhile: files are then missing, or belong to the other save. If the
+    directory is another one afterwards, reading starts again, so readers see either the old or the new one.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_READ_ATTEMPTS):
         before = _identity(source)
         try:
             header = read_header(kind, source)
@@ -124,11 +124,13 @@ def read_directory(
         else:
             if _identity(source) == before:
                 return header, arrays
-    raise kind.error(f"{source} was replaced {TRIES} times while it was read; try again when fewer saves run")
+    raise kind.error(
+        f"{source} was replaced {MAX_READ_ATTEMPTS} times while it was read; try again when fewer saves run"
+    )
 
 
 def _identity(source: Path) -> tuple[int, ...] | None:
-    """What tells a directory from the one that takes its place; None where there is none."""
+    """Return values that differ between a directory and its replacement; None if there is no directory."""
     try:
         about, header = source.stat(), (source / HEADER).stat()
     except OSError:
@@ -137,7 +139,7 @@ def _identity(source: Path) -> tuple[int, ...] | None:
 
 
 def map_arrays(kind: Format, source: Path, header: Mapping[str, Any], verify: bool) -> dict[str, NDArray[Any]]:
-    """The arrays that a header names, mapped; with `verify` each is read and held against its checksum."""
+    """Map the arrays that a header names; `verify` reads each and compares it with its checksum."""
     try:
         arrays = {name: map_array(kind, source, name, what) for name, what in header["arrays"].items()}
         for name, array in arrays.items() if verify else ():
@@ -151,10 +153,10 @@ def map_arrays(kind: Format, source: Path, header: Mapping[str, Any], verify: bo
 
 
 def map_array(kind: Format, source: Path, name: str, what: Mapping[str, Any]) -> NDArray[Any]:
-    """One array, mapped; its file begins as NumPy begins the file of such an array, or is damaged.
+    """Map one array; its file must begin with the header that NumPy writes for this type and shape.
 
-    The beginning is compared, not parsed: NumPy parses it as Python, and when two threads did that at once CPython
-    3.11 raised a SystemError ("AST constructor recursion depth mismatch"). Tables are opened in the background too.
+    The header is compared, not parsed: NumPy parses it as Python, and when two threads did that at once CPython 3.11
+    raised a SystemError ("AST constructor recursion depth mismatch"). Tables are also opened in the background.
     """
     path = source / f"{name}.npy"
     try:
@@ -177,12 +179,12 @@ def map_array(kind: Format, source: Path, name: str, what: Mapping[str, Any]) ->
 
 
 def checksum(array: NDArray[Any]) -> int:
-    """The checksum of the bytes of an array: CRC-32 at 3 GB/s in memory, where BLAKE2b does 0.65 GB/s."""
+    """Return the checksum of an array's bytes: CRC-32 at 3 GB/s in memory, where BLAKE2b does 0.65 GB/s."""
     value = 0
     if array.size:
         data: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for start in range(0, len(data), CHUNK):
-            value = zlib.crc32(data[start : start + CHUNK], value)
+        for start in range(0, len(data), CHECKSUM_CHUNK_BYTES):
+            value = zlib.crc32(data[start : start + CHECKSUM_CHUNK_BYTES], value)
     return value
 
 
@@ -204,20 +206,20 @@ def _write_synced(path: Path, data: bytes) -> None:
 
 
 def _sync_directory(path: Path) -> None:
-    """Write the names in a directory to the disk, where the system has a way."""
+    """Write the names in a directory to the disk, if the system can."""
     if sys.platform == "win32":
         return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
-    except OSError:  # some file systems cannot
+    except OSError:  # not supported by some file systems
         pass
     finally:
         os.close(handle)
 
 
 def _beginning(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """How NumPy begins the file of such an array."""
+    """Return the file header that NumPy writes for an array of this type and shape."""
     target = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(target, described)
@@ -226,7 +228,7 @@ def _beginning(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
-    """A new directory beside the target, in one that is locked while this process lives and removed afterwards."""
+    """Yield a new directory beside the target, inside one that is locked while in use and removed afterwards."""
     from filelock import FileLock
 
     beside = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-")
@@ -237,7 +239,7 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 def _remove_left(target: Path) -> None:
-    """Remove what saves to this place left that were killed: directories whose lock nobody holds."""
+    """Remove what killed saves to this place left behind: directories whose lock no process holds."""
     from filelock import FileLock, Timeout
 
     for left in target.parent.glob(f".{target.name}-*"):
@@ -245,8 +247,8 @@ def _remove_left(target: Path) -> None:
         try:
             if left.is_symlink() or not left.is_dir():
                 continue
-            if not lock.exists() and time.time() - left.stat().st_mtime < LEFT_SECONDS:
-                continue  # just made, and not locked yet
+            if not lock.exists() and time.time() - left.stat().st_mtime < STALE_AFTER_SECONDS:
+                continue  # new, and not locked yet
             with FileLock(lock, timeout=0):
                 shutil.rmtree(left, ignore_errors=True)
         except (Timeout, OSError):
@@ -254,7 +256,7 @@ def _remove_left(target: Path) -> None:
 
 
 def _move(made: Path, target: Path) -> None:
-    """Give a directory its name; one that is there is exchanged in one step where the system can, else in two."""
+    """Rename a directory to its target; an existing target is exchanged in one step if the system can, else in two."""
     if not target.exists():
         made.rename(target)
     elif not _exchange(made, target):
@@ -263,7 +265,7 @@ def _move(made: Path, target: Path) -> None:
 
 
 def _exchange(a: Path, b: Path) -> bool:
-    """Exchange two directories in one step (Linux: renameat2 with RENAME_EXCHANGE); False if that cannot be done."""
+    """Exchange two directories in one step (Linux: renameat2 with RENAME_EXCHANGE); return False if not possible."""
     if sys.platform != "linux":
         return False
     try:

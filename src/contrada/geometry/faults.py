@@ -1,4 +1,4 @@
-"""Why a row is no region: codes from the kernels as sentences, rejections as data."""
+"""Reasons why a row is not a valid region: kernel codes as sentences, rejections as data."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ _SENTENCES = (
 
 
 class FaultCode(StrEnum):
-    """What kind of fault a row has: for code that decides by it, which a sentence may not."""
+    """Kind of fault of a row, for code to decide by; the sentences may change."""
 
     NULL = "null"
     EMPTY = "empty"
-    POINT = "point"  # where a region is needed
+    POINT = "point"  # a point where a region is needed
     WRONG_TYPE = "wrong-type"
     CURVED = "curved"
     MALFORMED = "malformed"
@@ -73,13 +73,13 @@ class FaultCode(StrEnum):
     PARTS_OVERLAP = "parts-overlap"
     PARTS_SHARE_EDGE = "parts-share-edge"
     TOO_DEEP = "too-deep"
-    OTHER_CRS = "other-crs"  # than the column is in
+    OTHER_CRS = "other-crs"  # names another system than the column's
     UNKNOWN_CRS = "unknown-crs"
     OFF_THE_GLOBE = "off-the-globe"
-    VALUE = "value"  # of a message: an attribute that cannot be matched
+    VALUE = "value"  # an attribute of a message that cannot be matched
 
 
-OF_CRS = (FaultCode.OTHER_CRS, FaultCode.UNKNOWN_CRS)
+CRS_FAULTS = (FaultCode.OTHER_CRS, FaultCode.UNKNOWN_CRS)
 # By the codes of kernels/read/faults.py, like the sentences.
 _CODES = (
     FaultCode.VALUE, FaultCode.NULL, FaultCode.EMPTY, FaultCode.WRONG_TYPE, FaultCode.MALFORMED,
@@ -88,11 +88,11 @@ _CODES = (
     FaultCode.NOT_CONNECTED, FaultCode.PARTS_OVERLAP, FaultCode.PARTS_SHARE_EDGE, FaultCode.TOO_DEEP,
 )  # fmt: skip
 _PLACED = frozenset(range(5, 16))
-_MENDABLE = frozenset(range(9, 16))  # the faults that make_valid can mend
+_MENDABLE = frozenset(range(9, 16))  # faults that make_valid can repair
 
 
 class Rejection(NamedTuple):
-    """A row that is not taken: the row of the input, the reason in words and as a code, and where in the geometry.
+    """Rejected row: its number in the input, the reason in words and as a code, and the place in the geometry.
 
     >>> from contrada import read_regions
     >>> (bad,) = read_regions(["POLYGON((0 0, 1 0, 0 1, 0 0))", "POINT(1 2)"]).rejected
@@ -109,7 +109,7 @@ class Rejection(NamedTuple):
 
     def error(self) -> RegionError | CrsError:
         """Return the rejection as an error that names the row."""
-        if self.fault in OF_CRS:
+        if self.fault in CRS_FAULTS:
             return CrsError(f"row {self.row}: {self.reason}")
         return RegionError(
             f"row {self.row}: {self.reason}", row=self.row, part=self.part, ring=self.ring, place=self.place
@@ -117,12 +117,12 @@ class Rejection(NamedTuple):
 
 
 def is_mendable(fault: int) -> bool:
-    """True if repair has a chance."""
+    """Return True if `fault` can possibly be repaired."""
     return fault in _MENDABLE
 
 
 def rejection(row: int, report: ArrayLike, spot: ArrayLike, kind: int) -> Rejection:
-    """The rejection of a row from what the kernels report of it: (fault, part, ring), a place, the geometry type.
+    """Return the rejection of a row from the kernels' report: (fault, part, ring), a place, the geometry type.
 
     >>> rejection(3, [9, 0, 0], [3.0, 4.0], 3).reason
     'self-intersection near (3.0, 4.0)'

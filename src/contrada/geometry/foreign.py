@@ -1,4 +1,4 @@
-"""Geometry of other libraries as regions and points: Shapely, GeoPandas, GeoArrow, `__geo_interface__`."""
+"""Convert geometry of other libraries to regions and points: Shapely, GeoPandas, GeoArrow, `__geo_interface__`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEEDED = "a Region, Point, RegionArray or PointArray, or geometry of Shapely, Ge
 
 
 def geometry_of(value: Any) -> One | Many:
-    """One region or point, or a column of either, from whatever holds one.
+    """Return one region or point, or a column of either, from any supported object.
 
     >>> import shapely
     >>> geometry_of(shapely.Point(1, 2)), geometry_of(shapely.box(0, 0, 1, 1)).area
@@ -46,7 +46,7 @@ def geometry_of(value: Any) -> One | Many:
 
 
 def one_geometry_of(value: Any) -> One:
-    """Return one region or point from whatever holds one; a column is an ArgumentError."""
+    """Return one region or point from any supported object; a column raises an ArgumentError."""
     made = geometry_of(value)
     if isinstance(made, (RegionArray, PointArray)):
         raise ArgumentError(f"need one region or point, not a column of {len(made)}")
@@ -58,7 +58,7 @@ def _is_shapely(value: Any) -> bool:
 
 
 def _is_array_of_shapely(value: Any) -> bool:
-    """True for sequences and arrays of Shapely geometries, such as a GeoSeries; null is no geometry of any kind."""
+    """Return True for sequences and arrays with a Shapely geometry, such as a GeoSeries; nulls do not count."""
     if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence | np.ndarray) or hasattr(value, "geom_type")):
         return False
     return any(_is_shapely(item) for item in np.asarray(value, dtype=object).ravel())

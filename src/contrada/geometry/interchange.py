@@ -1,4 +1,4 @@
-"""Regions back to WKT, WKB, GeoJSON and Shapely; coordinates leave as they came."""
+"""Write regions as WKT, WKB, GeoJSON and Shapely; coordinates do not change."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
 HOLE = 1  # ring flag, as in kernels/read/validate.py
-_SRID_FLAG = 0x20000000  # in the type of EWKB
+_SRID_FLAG = 0x20000000  # bit in the geometry type of EWKB
 
 
 def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First rings of all parts (and the end), and offsets of the regions into the parts."""
+    """Return the first rings of all parts (and the end), and the offsets of the regions into the parts."""
     a = column.arrays
     first, last = int(a.region_offsets[0]), int(a.region_offsets[-1])
     shells = np.flatnonzero(a.ring_flags[first:last] & HOLE == 0) + first
@@ -31,7 +31,7 @@ def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ...]:
-    """The polygons of the only region of a column: shell and holes as closed rings."""
+    """Return the polygons of the only region of a column: shell and holes as closed rings."""
     a = column.arrays
     starts, _ = part_offsets(column)
     rings = {r: a.xy[a.ring_offsets[r] : a.ring_offsets[r + 1]] for r in range(int(starts[0]), int(starts[-1]))}
@@ -42,7 +42,7 @@ def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ..
 
 
 def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
-    """Shapely polygons, and multipolygons for regions of several parts."""
+    """Return Shapely polygons, and multipolygons for regions of several parts."""
     import shapely
 
     a = column.arrays
@@ -67,7 +67,7 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
 
 
 def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
-    """An Arrow array of little-endian WKB, or EWKB: polygons, and multipolygons for regions of several parts."""
+    """Return an Arrow array of little-endian WKB, or EWKB: polygons, and multipolygons for regions of several parts."""
     import pyarrow as pa
 
     from contrada import kernels
@@ -75,7 +75,7 @@ def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
     a = column.arrays
     regions, parts = a.region_offsets, np.diff(part_offsets(column)[1])
     vertices = a.ring_offsets[regions[1:]] - a.ring_offsets[regions[:-1]]
-    # A byte of order, four of type, four of count; each ring has a count, and each vertex two doubles.
+    # Byte order takes 1 byte, type 4, count 4; each ring has a count of 4, and each vertex two doubles.
     sizes = 9 * (parts + (parts > 1)) + 4 * np.diff(regions).astype(np.int64) + 16 * vertices
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     data = np.empty(offsets[-1], np.uint8)
@@ -90,7 +90,7 @@ def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
 def _with_srids(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], srid: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Rows of little-endian WKB as EWKB: a flag in the highest byte of the type, the SRID after it."""
+    """Convert rows of little-endian WKB to EWKB: a flag in the highest byte of the type, then the SRID."""
     starts = offsets[:-1]
     data[starts + 4] |= _SRID_FLAG >> 24
     own = np.tile(np.frombuffer(struct.pack("<I", srid), np.uint8), len(starts))
@@ -98,7 +98,7 @@ def _with_srids(
 
 
 def with_srid(data: bytes, srid: int) -> bytes:
-    """One value of little-endian WKB as EWKB.
+    """Convert one value of little-endian WKB to EWKB.
 
     >>> with_srid(bytes.fromhex("0101000000") + bytes(16), 4326)[:9].hex()
     '0101000020e6100000'
@@ -108,7 +108,7 @@ def with_srid(data: bytes, srid: int) -> bytes:
 
 
 def number_text(value: float) -> str:
-    """The shortest text that reads back to the same double, without a trailing `.0`."""
+    """Return the shortest text that reads back to the same double, without a trailing `.0`."""
     text = repr(float(value))
     return text[:-2] if text.endswith(".0") else text
 
@@ -118,7 +118,7 @@ def _ring_text(ring: Ring) -> str:
 
 
 def polygons_to_wkt(polygons: Polygons) -> str:
-    """WKT of a polygon, or of a multipolygon for several."""
+    """Return the WKT of a polygon, or of a multipolygon for several."""
     texts = ["(" + ", ".join(map(_ring_text, (shell, *holes))) + ")" for shell, holes in polygons]
     return f"POLYGON {texts[0]}" if len(texts) == 1 else f"MULTIPOLYGON ({', '.join(texts)})"
 
@@ -132,13 +132,13 @@ def _polygon_bytes(shell: Ring, holes: tuple[Ring, ...]) -> bytes:
 
 
 def polygons_to_wkb(polygons: Polygons) -> bytes:
-    """Little-endian WKB of a polygon, or of a multipolygon for several."""
+    """Return the little-endian WKB of a polygon, or of a multipolygon for several."""
     texts = [_polygon_bytes(shell, holes) for shell, holes in polygons]
     return texts[0] if len(texts) == 1 else struct.pack("<BII", 1, 6, len(texts)) + b"".join(texts)
 
 
 def polygons_to_geojson(polygons: Polygons) -> dict[str, Any]:
-    """A GeoJSON geometry."""
+    """Return a GeoJSON geometry."""
     coordinates = [[ring.tolist() for ring in (shell, *holes)] for shell, holes in polygons]
     if len(coordinates) == 1:
         return {"type": "Polygon", "coordinates": coordinates[0]}

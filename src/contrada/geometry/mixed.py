@@ -1,4 +1,4 @@
-"""Arrow columns that hold regions, points or both."""
+"""Read Arrow columns that hold regions, points or both."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ValueRows(NamedTuple):
 
 
 def storage_type(kind: Any) -> Any:
-    """The type that values are stored as: of an extension type its storage."""
+    """Return the type that values are stored as: the storage type of an extension type."""
     import pyarrow as pa
 
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def is_vertex(kind: Any) -> bool:
-    """True for the types in which GeoArrow keeps one vertex or point: a struct of x, y or a short list of doubles.
+    """Return True for types in which GeoArrow keeps one vertex or point: a struct of x, y or a short list of doubles.
 
     >>> import pyarrow as pa
     >>> is_vertex(pa.list_(pa.float64(), 2)), is_vertex(pa.struct({"x": pa.float64(), "name": pa.string()}))
@@ -49,7 +49,7 @@ def is_vertex(kind: Any) -> bool:
 
 
 def is_binary(values: Any) -> bool:
-    """True for columns of bytes."""
+    """Return True for columns of bytes."""
     import pyarrow as pa
 
     kind = storage_type(values.type)
@@ -57,7 +57,7 @@ def is_binary(values: Any) -> bool:
 
 
 def is_geometry(values: Any) -> bool:
-    """True for columns that may hold regions or points: binary ones, and those that are nested as GeoArrow has it."""
+    """Return True for columns that may hold regions or points: binary columns, and columns nested as in GeoArrow."""
     import pyarrow as pa
 
     kind = storage_type(values.type)
@@ -70,7 +70,7 @@ def is_geometry(values: Any) -> bool:
 
 
 class Mixed(NamedTuple):
-    """A geometry column as columns of regions and of points; the rest with reasons; the rows that were mended."""
+    """Geometry column as columns of regions and of points; rejected rows with reasons; rows that were repaired."""
 
     parts: list[ValueRows]
     rejected: list[Rejection]
@@ -78,9 +78,9 @@ class Mixed(NamedTuple):
 
 
 def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
-    """A geometry column as columns of regions and of points with their rows; the rest with reasons.
+    """Return a geometry column as columns of regions and of points with their rows, and the rejected rows.
 
-    Any column that is no geometry has no spatial values, and nothing in it is bad.
+    A column that is no geometry has no spatial values and no rejected rows.
     """
     mixed = sift_mixed(values)
     for bad in mixed.rejected:
@@ -90,9 +90,9 @@ def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
 
 
 def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
-    """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form parts of their own.
+    """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form their own parts.
 
-    `crs` is what rows are in that name no system, and with repair, regions that can be mended are mended.
+    `crs` is the system of rows that name none; `repair` repairs regions that can be repaired.
     """
     from contrada.geometry.arrow import crs_of_type
 
@@ -141,5 +141,5 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
 
 
 def is_null(rejected: Rejection) -> bool:
-    """True if there was nothing to read: an absent value, which is no fault."""
+    """Return True if the value was absent, which is no fault."""
     return rejected.fault is FaultCode.NULL

@@ -1,4 +1,4 @@
-"""Rows that name their own coordinate reference system: the SRIDs of EWKB and EWKT, the member `crs` of GeoJSON."""
+"""Coordinate reference systems named by rows: SRIDs of EWKB and EWKT, the member `crs` of GeoJSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from contrada.errors import CrsError
 from contrada.geometry.crs import Crs, differing, is_same_crs
 from contrada.geometry.faults import FaultCode, Rejection
 
-LARGEST_SRID = (1 << 32) - 1
+MAX_SRID = (1 << 32) - 1
 _SRID_FLAG = 0x20  # in the highest byte of a geometry's type
 
 
 class Named(NamedTuple):
-    """The systems that rows name: row i names systems[codes[i]], or none where codes[i] is -1.
+    """Systems that rows name: row i names systems[codes[i]], or none if codes[i] is -1.
 
-    A name that means no system is in `systems` as the error that says so.
+    A name that means no system is in `systems` as a CrsError.
     """
 
     codes: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Named(NamedTuple):
 
 
 def named_by_srids(srids: NDArray[np.int64]) -> Named | None:
-    """The systems of rows with these SRIDs (0 and less: none); None if no row names one.
+    """Return the systems of rows with these SRIDs (0 and less: none); None if no row names a system.
 
     >>> named_by_srids(np.array([-1, 4326]))
     Named(codes=array([-1,  0]), systems=('EPSG:4326',))
@@ -50,7 +50,7 @@ def _of_srid(srid: int) -> Crs | CrsError:
 
 
 def named_by_values(values: Sequence[Any]) -> Named | None:
-    """The systems that values name, one for each row; None names none."""
+    """Return the systems that `values` name, one per row; None if no row names a system."""
     if all(value is None for value in values):
         return None
     codes = np.full(len(values), -1, np.int64)
@@ -68,12 +68,12 @@ def named_by_values(values: Sequence[Any]) -> Named | None:
 
 
 def crs_member(value: Any) -> Any:
-    """What the member `crs` of GeoJSON 2008 names; the member itself if that is no name."""
+    """Return the name in the member `crs` of GeoJSON 2008, or the member itself if it has no name."""
     if isinstance(value, (str, bytes)):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return None  # as a geometry it is malformed
+            return None  # malformed as a geometry, too
     member = value.get("crs") if isinstance(value, dict) else None
     properties = member.get("properties") if isinstance(member, dict) else None
     return properties["name"] if isinstance(properties, dict) and "name" in properties else member
@@ -89,14 +89,14 @@ def _tried(value: Any) -> Crs | CrsError:
 
 
 class Resolved(NamedTuple):
-    """The one CRS of a column, and the rows that name another system, or none that exists."""
+    """The CRS of a column, and the rows that name another system or one that does not exist."""
 
     crs: Crs | None
     rejected: dict[int, Rejection]
 
 
 def resolved(named: Named | None, crs: Crs | None) -> Resolved:
-    """The CRS of a column: the one that is given, or else that of the first row that names one."""
+    """Return the CRS of a column: the given `crs`, or else that of the first row that names one."""
     if named is None:
         return Resolved(crs, {})
     is_good = np.array([isinstance(system, Crs) for system in named.systems])
@@ -124,7 +124,7 @@ def _reason(system: Crs | CrsError, crs: Crs | None) -> str | None:
 
 
 def wkb_srids(values: Any) -> NDArray[np.int64]:
-    """The SRIDs of an Arrow array of WKB by row, 0 where there is none."""
+    """Return the SRIDs of an Arrow array of WKB by row, 0 where there is none."""
     from contrada.geometry.sources import arrow_buffers
 
     data, positions, missing = arrow_buffers(values)

@@ -1,6 +1,6 @@
-"""Regions and points for pictures: simplified so that few vertices are left, and written as paths of SVG.
+"""Simplify regions and points for drawing, and write them as SVG paths.
 
-For the eye only. Nothing here is exact, and no relation is ever taken from it.
+For display only. Nothing here is exact, and no relation is ever computed from it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
 
-ROUNDS = 16  # the tolerance doubles in each: from a four-thousandth of the size to sixteen times of it
+MAX_SIMPLIFY_ROUNDS = 16  # each doubles the tolerance: from 1/4000 of the size to 16 times the size
 
 
 def simplified(wkb: Any, vertices: int = 120) -> Any:
-    """WKB (Arrow) with at most about `vertices` vertices in each geometry; null where there is nothing to draw.
+    """Return WKB (Arrow) with at most about `vertices` vertices per geometry; null where there is nothing to draw.
 
-    What cannot be read, is empty, holds a NaN or an infinity, or is neither region nor point becomes null. A region
-    that would vanish becomes its bounding box.
+    A value that cannot be read, is empty, holds a NaN or an infinity, or is neither region nor point becomes null. A
+    region that would vanish becomes its bounding box.
 
     >>> import pyarrow as pa, shapely
     >>> round_one = shapely.Point(0, 0).buffer(1.0, quad_segs=500)
@@ -32,7 +32,7 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
 
     shapes = _drawable(wkb)
     tolerance = _extents(shapes) / 4000
-    for _ in range(ROUNDS):
+    for _ in range(MAX_SIMPLIFY_ROUNDS):
         large = np.flatnonzero(shapely.get_num_coordinates(shapes) > vertices)
         if not len(large):
             break
@@ -50,7 +50,7 @@ def _drawable(wkb: Any) -> NDArray[np.object_]:
     from contrada.geometry.wellknown import shapes_from_wkb
 
     shapes = shapes_from_wkb(wkb).geometries
-    with np.errstate(invalid="ignore"):  # of a NaN Shapely warns as NumPy does
+    with np.errstate(invalid="ignore"):  # Shapely warns about NaN as NumPy does
         coordinates, rows = shapely.get_coordinates(shapes, return_index=True)
     is_bad = ~np.isin(shapely.get_type_id(shapes), (0, 3, 6)) | shapely.is_empty(shapes)
     is_bad[rows[~np.isfinite(coordinates).all(axis=1)]] = True
@@ -59,7 +59,7 @@ def _drawable(wkb: Any) -> NDArray[np.object_]:
 
 
 def extents(wkb: Any) -> NDArray[np.float64]:
-    """The longer side of the bounding box of each geometry (Arrow WKB); 0 where there is nothing to draw.
+    """Return the longer side of the bounding box of each geometry (Arrow WKB); 0 where there is nothing to draw.
 
     >>> import pyarrow as pa, shapely
     >>> extents(pa.array([shapely.to_wkb(shapely.box(0, 0, 1, 2)), None])).tolist()
@@ -77,7 +77,7 @@ def _extents(shapes: NDArray[np.object_]) -> NDArray[np.float64]:
 
 
 def common_box(wkb: Any) -> Box | None:
-    """The bounding box of all geometries (Arrow WKB) together; None if there is none.
+    """Return the bounding box of all geometries (Arrow WKB) together; None if there is none.
 
     >>> import pyarrow as pa, shapely
     >>> common_box(pa.array([shapely.to_wkb(shapely.box(0, 0, 1, 2)), None, shapely.to_wkb(shapely.Point(5, 1))]))
@@ -90,9 +90,9 @@ def common_box(wkb: Any) -> Box | None:
 
 
 def svg_paths(wkb: Any, box: Box, width: int) -> list[str]:
-    """Path data of SVG, in whole numbers: `box` is drawn `width` wide, north up. Empty where there is nothing.
+    """Return SVG path data in whole numbers: `box` is drawn `width` wide, north up. Empty if there is nothing to draw.
 
-    A point becomes a line of no length, which a round cap shows as a dot.
+    A point becomes a line of length 0, which a round cap shows as a dot.
 
     >>> import pyarrow as pa, shapely
     >>> shapes = [shapely.box(0, 0, 10, 10), shapely.Point(5, 5), None]
@@ -120,7 +120,7 @@ def _placed(xy: NDArray[np.float64], box: Box, scale: float) -> NDArray[np.int64
 
 def _ring(xy: NDArray[np.int64]) -> str:
     steps = np.diff(xy, axis=0)
-    steps = steps[steps.any(axis=1)][:-1]  # the last one is what z draws
+    steps = steps[steps.any(axis=1)][:-1]  # z draws the last step
     if not len(steps):
         return f"M{xy[0, 0]} {xy[0, 1]}h0"
     words = [f"M{xy[0, 0]} {xy[0, 1]}"]

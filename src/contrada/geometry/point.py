@@ -1,4 +1,4 @@
-"""Points and columns of points."""
+"""Point and PointArray: one point, and a column of points."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from contrada.geometry.named import crs_member, named_by_srids, named_by_values,
 if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
 
-SMALLEST, LARGEST = 1e-120, 1e120
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-120, 1e120
 
 
 class SiftedPoints(NamedTuple):
-    """The good rows of a batch as a column of points, and the rest with reasons; rows[k] is the input row."""
+    """Good rows of a batch as a column of points, and the rejected rows with reasons; rows[k] is the input row."""
 
     points: PointArray
     rows: NDArray[np.int64]
@@ -31,18 +31,18 @@ class SiftedPoints(NamedTuple):
 
 
 def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which points have finite coordinates that are zero or within 1e-120..1e120 in magnitude."""
+    """Return whether each point has finite coordinates that are zero or within 1e-120..1e120 in magnitude."""
     size = np.abs(xy)
-    if size.size and size.min() >= SMALLEST and size.max() <= LARGEST:  # false with NaN
+    if size.size and size.min() >= MIN_MAGNITUDE and size.max() <= MAX_MAGNITUDE:  # False if there is a NaN
         return np.ones(len(xy), bool)
     with np.errstate(invalid="ignore"):
-        is_good = (size == 0) | ((size >= SMALLEST) & (size <= LARGEST))
+        is_good = (size == 0) | ((size >= MIN_MAGNITUDE) & (size <= MAX_MAGNITUDE))
     good: NDArray[np.bool_] = is_good[:, 0] & is_good[:, 1]
     return good
 
 
 def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
-    """Points that can be kept, the others with reasons; a row of NaN alone is an empty point."""
+    """Split coordinates into valid points and rejected rows; a row of NaN only is an empty point."""
     good = in_range(xy)
     if good.all():
         return SiftedPoints(PointArray.of_checked(xy + 0.0, crs), np.arange(len(xy)), ())
@@ -56,9 +56,9 @@ def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
 
 
 def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs | None) -> SiftedPoints:
-    """Points from Shapely geometries; None is missing, or has the fault of its row.
+    """Read points from Shapely geometries; None is missing, or has the fault of its row.
 
-    A point whose SRID names another system than the column is in is rejected.
+    A point whose SRID names another system than the column's is rejected.
     """
     import shapely
 
@@ -85,7 +85,7 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
 
 
 def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
-    """SRIDs, 0 where there is none; Shapely has those above 2^31 as negative numbers."""
+    """Return SRIDs, 0 where there is none; Shapely represents SRIDs above 2^31 as negative numbers."""
     import shapely
 
     srids = np.where(shapely.is_missing(array), 0, shapely.get_srid(array)).astype(np.int64)
@@ -93,7 +93,7 @@ def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[np.object_]:
-    """The points, with a point of NaN for every other row and every empty point."""
+    """Return the points, with a point of NaN for every other row and every empty point."""
     import shapely
 
     usable = is_point & ~shapely.is_empty(array)
@@ -105,7 +105,7 @@ PLAIN_SIZE = 21
 
 
 def plain_points(values: Any) -> NDArray[np.float64] | None:
-    """The coordinates of an Arrow array of plain WKB points without nulls, read in place; None for anything else."""
+    """Return the coordinates of an Arrow array of plain WKB points without nulls, read in place; otherwise None."""
     if not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__arrow_c_stream__"):
         return None
     from contrada.geometry.sources import arrow_buffers
@@ -124,7 +124,7 @@ def plain_points(values: Any) -> NDArray[np.float64] | None:
 
 
 def _read(kind: SourceKind, values: Any, crs: Any) -> PointArray:
-    """The column of points that values of one kind are; the first bad row raises."""
+    """Return the column of points that `values` of one kind hold; the first bad row raises."""
     from contrada.geometry.reading import sift_point_rows
 
     sifted = sift_point_rows(kind, values, crs)
@@ -135,7 +135,7 @@ def _read(kind: SourceKind, values: Any, crs: Any) -> PointArray:
 
 @checks_methods("__init__", "from_shapely", "from_wkb", "from_arrow", "to_wkb")
 class PointArray:
-    """An immutable column of points: xy (n, 2), finite and within 1e-120..1e120 in magnitude (or zero).
+    """Immutable column of points: xy (n, 2), finite and within 1e-120..1e120 in magnitude (or zero).
 
     >>> PointArray([(1, 2), (3, 4)])[1]
     Point(3.0, 4.0)
@@ -173,15 +173,16 @@ class PointArray:
 
     @classmethod
     def from_shapely(cls, values: Any, *, crs: Any = None) -> PointArray:
-        """Points from Shapely points; the first bad row raises, and `read_points` sets bad rows aside instead.
+        """Read points from Shapely points; the first bad row raises, `read_points` sets bad rows aside instead.
 
-        The CRS of a GeoSeries or another array that has one is read; another `crs` than that is a CrsError.
+        The CRS of a GeoSeries, or of another array that has one, is read; if `crs` differs from it, a CrsError is
+        raised.
         """
         return _read("shapely", values, crs)
 
     @classmethod
     def from_wkb(cls, values: Any, *, crs: Any = None) -> PointArray:
-        """Points from WKB or EWKB, an Arrow array or a sequence of bytes.
+        """Read points from WKB or EWKB, an Arrow array or a sequence of bytes.
 
         >>> PointArray.from_wkb(PointArray([(1, 2)]).to_wkb())[0]
         Point(1.0, 2.0)
@@ -190,11 +191,11 @@ class PointArray:
 
     @classmethod
     def from_arrow(cls, values: Any, *, crs: Any = None) -> PointArray:
-        """Points from an Arrow array of GeoArrow points or WKB; the CRS of an extension type is read."""
+        """Read points from an Arrow array of GeoArrow points or WKB; the CRS of an extension type is read."""
         return _read("arrow", values, crs)
 
     def to_shapely(self) -> NDArray[np.object_]:
-        """Shapely points; an EPSG code of the CRS becomes their SRID."""
+        """Return Shapely points; the EPSG code of the CRS, if it has one, becomes their SRID."""
         import shapely
 
         points = np.asarray(shapely.points(self._xy), dtype=object)
@@ -202,9 +203,9 @@ class PointArray:
         return points if code is None else np.asarray(shapely.set_srid(points, code), dtype=object)
 
     def to_wkb(self, srid: bool = False) -> Any:
-        """An Arrow array of WKB; with `srid` EWKB, which names the EPSG code of the CRS.
+        """Return an Arrow array of WKB; `srid` makes it EWKB, which names the EPSG code of the CRS.
 
-        A CRS without an EPSG code is then a CrsError.
+        With `srid`, a CRS without an EPSG code raises a CrsError.
         """
         import pyarrow as pa
         import shapely
@@ -215,7 +216,7 @@ class PointArray:
         return pa.array(shapely.to_wkb(points, include_srid=srid), type=pa.binary())
 
     def to_arrow(self) -> Any:
-        """A GeoArrow array of points (interleaved coordinates) that carries the CRS."""
+        """Return a GeoArrow array of points (interleaved coordinates) with the CRS."""
         from contrada.geometry.arrow import points_to_arrow
 
         return points_to_arrow(self._xy, self._crs)
@@ -235,7 +236,7 @@ class PointArray:
     @overload
     def __getitem__(self, item: slice | ArrayLike) -> PointArray: ...
     def __getitem__(self, item: int | slice | ArrayLike) -> Point | PointArray:
-        """One point, or the points of a slice, of chosen rows or of a boolean mask."""
+        """Return one point, or the points of a slice, of chosen rows or of a boolean mask."""
         if isinstance(item, (int, np.integer)):
             x, y = self._xy[item].tolist()
             return Point(x, y, crs=self._crs)
@@ -290,8 +291,11 @@ class Point:
         except (TypeError, ValueError) as error:
             given = f"{type(x).__name__} and {type(y).__name__}"
             raise ArgumentError(f"a point has two numbers, not {given}: {error}") from error
-        if not ((x == 0.0 or SMALLEST <= abs(x) <= LARGEST) and (y == 0.0 or SMALLEST <= abs(y) <= LARGEST)):
-            PointArray([(x, y)])  # says what is wrong; NaN is, too
+        if not (
+            (x == 0.0 or MIN_MAGNITUDE <= abs(x) <= MAX_MAGNITUDE)
+            and (y == 0.0 or MIN_MAGNITUDE <= abs(y) <= MAX_MAGNITUDE)
+        ):
+            PointArray([(x, y)])  # raises and says what is wrong, also for NaN
         _set_x(self, x)
         _set_y(self, y)
         _set_crs(self, Crs.of(crs))
@@ -307,12 +311,12 @@ class Point:
 
     @classmethod
     def from_shapely(cls, point: Any, *, crs: Any = None) -> Point:
-        """The point of a Shapely Point."""
+        """Return the point of a Shapely Point."""
         return PointArray.from_shapely([point], crs=crs)[0]
 
     @classmethod
     def from_wkb(cls, data: bytes, *, crs: Any = None) -> Point:
-        """The point of a WKB or EWKB Point; an SRID becomes the CRS."""
+        """Return the point of a WKB or EWKB Point; an SRID becomes the CRS."""
         if len(data) == PLAIN_SIZE and data[:5] == PLAIN_HEADER:
             x, y = _unpack(data, 5)
             return cls(x, y, crs=crs)
@@ -320,7 +324,7 @@ class Point:
 
     @classmethod
     def from_wkt(cls, text: str, *, crs: Any = None) -> Point:
-        """The point of a WKT or EWKT Point; an SRID becomes the CRS.
+        """Return the point of a WKT or EWKT Point; an SRID becomes the CRS.
 
         >>> Point.from_wkt("POINT (1 2)")
         Point(1.0, 2.0)
@@ -339,7 +343,7 @@ class Point:
 
     @classmethod
     def from_geojson(cls, value: Any, *, crs: Any = None) -> Point:
-        """The point of a GeoJSON Point."""
+        """Return the point of a GeoJSON Point."""
         kind = value.get("type") if isinstance(value, Mapping) else type(value).__name__
         if kind != "Point":
             raise RegionError(f"not a GeoJSON Point but {kind if isinstance(kind, str) else type(kind).__name__}")
@@ -355,11 +359,11 @@ class Point:
             raise RegionError(f"the coordinates of a GeoJSON Point: {error}") from error
 
     def to_shapely(self) -> Any:
-        """A Shapely Point; the EPSG code of the CRS is its SRID."""
+        """Return a Shapely Point; the EPSG code of the CRS is its SRID."""
         return self.column.to_shapely()[0]
 
     def to_wkb(self, srid: bool = False) -> bytes:
-        """Little-endian WKB; with `srid` EWKB, which names the EPSG code of the CRS.
+        """Return little-endian WKB; `srid` makes it EWKB, which names the EPSG code of the CRS.
 
         >>> Point.from_wkb(Point(1, 2, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
@@ -368,11 +372,11 @@ class Point:
         return with_srid(data, srid_of(self.crs)) if srid else data
 
     def to_wkt(self) -> str:
-        """WKT whose numbers read back to the same coordinates."""
+        """Return WKT whose numbers read back to the same coordinates."""
         return f"POINT ({number_text(self.x)} {number_text(self.y)})"
 
     def to_geojson(self) -> dict[str, Any]:
-        """A GeoJSON Point."""
+        """Return a GeoJSON Point."""
         return {"type": "Point", "coordinates": [self.x, self.y]}
 
     @property
@@ -396,7 +400,7 @@ class Point:
 
 
 _unpack = struct.Struct("<dd").unpack_from
-# The slots' own setters: points are made one at a time, by the thousand, and cannot be changed otherwise.
+# The setters of the slots, since __setattr__ raises: points are made one at a time, by the thousand.
 _set_x, _set_y, _set_crs, _set_column = (getattr(Point, name).__set__ for name in ("x", "y", "crs", "_column"))
 
 

@@ -1,4 +1,4 @@
-"""Columns of geometry as people have them, read row by row: the good rows as a column, the bad ones with reasons."""
+"""Read columns of geometry row by row: good rows become a column, bad rows are rejected with reasons."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SourceKind = Literal["wkb", "wkt", "geojson", "shapely", "arrow"]
 
 @checks_arguments
 def read_regions(source: Any, *, crs: Any = None, repair: bool = False) -> Sifted:
-    """The good regions of a column, and the rest with reasons: nothing is lost, and nothing raises for a bad row.
+    """Return the good regions of a column and the rejected rows with reasons: no row is lost, and no bad row raises.
 
     `source` holds WKB or EWKB (bytes or hex), WKT or EWKT, GeoJSON (dicts or text), Shapely geometries, or is an Arrow
-    array of WKB, WKT or GeoArrow, a GeoSeries included. `crs` is the coordinate reference system of rows that name
-    none; a row that names another one is rejected. With `repair` regions that can be mended are mended.
+    array of WKB, WKT or GeoArrow, including a GeoSeries. `crs` is the coordinate reference system of rows that name
+    none; a row that names another system is rejected. `repair` repairs regions that can be repaired.
 
     >>> read = read_regions(["POLYGON((0 0, 2 0, 2 2, 0 0))", "POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))", None])
     >>> read.rows.tolist(), [(bad.row, bad.fault.value) for bad in read.rejected]
@@ -40,7 +40,7 @@ def read_regions(source: Any, *, crs: Any = None, repair: bool = False) -> Sifte
 
 @checks_arguments
 def read_points(source: Any, *, crs: Any = None) -> SiftedPoints:
-    """The good points of a column, and the rest with reasons, as `read_regions` has it; WKT and GeoJSON are not read.
+    """Return the good points of a column and the rejected rows, like `read_regions`; WKT and GeoJSON are not read.
 
     >>> read = read_points([b"rubbish", PointArray([(1, 2)]).to_wkb()[0].as_py()])
     >>> read.points[0], read.rejected[0].fault.value
@@ -54,7 +54,7 @@ def read_points(source: Any, *, crs: Any = None) -> SiftedPoints:
 
 
 def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifted:
-    """The good regions of a column of one kind, and the rest with reasons."""
+    """Return the good regions of a column of one kind, and the rejected rows with reasons."""
     if kind == "arrow":
         from contrada.geometry.arrow import raw_from_arrow
 
@@ -67,7 +67,7 @@ def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifte
 
 
 def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
-    """The good points of a column of one kind, and the rest with reasons."""
+    """Return the good points of a column of one kind, and the rejected rows with reasons."""
     if kind == "shapely":
         array = np.atleast_1d(np.asarray(values, dtype=object))
         return sift_points(array, np.zeros(len(array), np.int64), common_crs(getattr(values, "crs", None), crs))
@@ -90,7 +90,7 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
 
 
 def _told(source: Any) -> tuple[Any, SourceKind]:
-    """The values of a source, and what they are: the first that is there tells."""
+    """Return the values of a source and their kind, judged by the first value that is not None."""
     if isinstance(source, str | bytes | Mapping | Region):
         raise ArgumentError(f"need a column, such as a list, not a single {type(source).__name__}")
     if _is_shapely(source):
@@ -108,8 +108,8 @@ def _told(source: Any) -> tuple[Any, SourceKind]:
 
 
 def _is_shapely(values: Any) -> bool:
-    """True for arrays that hold Shapely geometries, a GeoSeries included, by the first that is there."""
-    if hasattr(values, "geom_type"):  # of GeoPandas
+    """Return True for arrays of Shapely geometries (or a GeoSeries), judged by the first value that is not None."""
+    if hasattr(values, "geom_type"):  # GeoPandas
         return True
     if not isinstance(values, list | tuple | np.ndarray):
         return False

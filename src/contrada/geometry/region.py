@@ -1,4 +1,4 @@
-"""Region: one valid polygon or multipolygon, holes included. An immutable value."""
+"""Region: one valid polygon or multipolygon, with or without holes. An immutable value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from contrada.errors import CrsError, RegionError
 from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of
-from contrada.geometry.faults import OF_CRS
+from contrada.geometry.faults import CRS_FAULTS
 from contrada.geometry.sources import (
     RawRegions,
     raw_from_coordinates,
@@ -34,12 +34,12 @@ _BOX_WKB = struct.Struct("<BIII10d")
 
 @checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb")
 class Region:
-    """A non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
+    """Non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 
     Made from the coordinates of one polygon, or by `from_wkt`, `from_wkb`, `from_geojson`, `from_shapely`. Input is
-    validated once; a RegionError names the place of the fault, `repair=True` mends what can be mended. Rings may start
-    anywhere, run either way and be left open; two regions are equal, and hash alike, iff they have the same rings,
-    wherever these start, whichever way they run and in whatever order (the CRS does not count).
+    validated once; a RegionError names the place of the fault, `repair=True` repairs faults that can be repaired. Rings
+    may start anywhere, run either way and be left open. Two regions are equal, and hash alike, iff they have the same
+    rings: start, direction and order of rings do not count, nor does the CRS.
 
     >>> a = Region([(0, 0), (4, 0), (4, 4), (0, 4)])
     >>> a == Region.from_wkt("POLYGON((4 4, 4 0, 0 0, 0 4, 4 4))")
@@ -65,7 +65,7 @@ class Region:
 
     @cached_property
     def kernel_arrays(self) -> KernelArrays:
-        """The arrays of that column as kernels take them; a small region that was read alone has these first."""
+        """Arrays of `column` as kernels take them; a small region that was read alone has these before its column."""
         return self.column.kernel_arrays()
 
     @cached_property
@@ -75,7 +75,7 @@ class Region:
 
     @classmethod
     def from_column(cls, column: RegionArray) -> Region:
-        """The only region of a column of one; nothing is copied or checked."""
+        """Return the only region of a column of one; nothing is copied or checked."""
         made = cls.__new__(cls)
         made.__dict__["column"] = column
         return made
@@ -86,7 +86,7 @@ class Region:
 
     @classmethod
     def from_wkt(cls, text: str, *, crs: Any = None, repair: bool = False) -> Region:
-        """The region of a WKT (or EWKT) Polygon or MultiPolygon.
+        """Return the region of a WKT (or EWKT) Polygon or MultiPolygon.
 
         >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
         0.5
@@ -95,7 +95,7 @@ class Region:
 
     @classmethod
     def from_wkb(cls, data: bytes | str, *, crs: Any = None, repair: bool = False) -> Region:
-        """The region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
+        """Return the region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
         if isinstance(data, bytes):
             arrays, crs = read_one(data), Crs.of(crs)
             if arrays is not None and (crs is None or is_on_the_globe(arrays[4], crs)):
@@ -107,7 +107,7 @@ class Region:
 
     @classmethod
     def from_geojson(cls, value: Any, *, crs: Any = None, repair: bool = False) -> Region:
-        """The region of a GeoJSON geometry or feature, a dict or text.
+        """Return the region of a GeoJSON geometry or feature, a dict or text.
 
         >>> Region.from_geojson({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}).area
         0.5
@@ -116,12 +116,12 @@ class Region:
 
     @classmethod
     def from_shapely(cls, geometry: Any, *, crs: Any = None, repair: bool = False) -> Region:
-        """The region of a Shapely Polygon or MultiPolygon."""
+        """Return the region of a Shapely Polygon or MultiPolygon."""
         return cls._from_raw(raw_from_shapely([geometry]), crs, repair)
 
     @classmethod
     def box(cls, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: Any = None) -> Region:
-        """An axis-parallel rectangle.
+        """Return an axis-parallel rectangle.
 
         >>> Region.box(0, 0, 2, 1).area
         2.0
@@ -130,13 +130,13 @@ class Region:
             raise RegionError(f"box is {[xmin, ymin, xmax, ymax]}; need xmin < xmax and ymin < ymax")
         corners = [(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax), (xmin, ymin)]
         try:
-            wkb = _BOX_WKB.pack(1, 3, 1, 5, *chain.from_iterable(corners))  # five times as quick as from coordinates
+            wkb = _BOX_WKB.pack(1, 3, 1, 5, *chain.from_iterable(corners))  # five times as fast as from coordinates
         except (struct.error, OverflowError):
-            return cls(corners, crs=crs)  # which says what is wrong with them
+            return cls(corners, crs=crs)  # raises and says what is wrong
         return cls.from_wkb(wkb, crs=crs)
 
     def to_wkt(self) -> str:
-        """WKT whose numbers read back to the same coordinates.
+        """Return WKT whose numbers read back to the same coordinates.
 
         >>> Region.box(0, 0, 0.1, 1).to_wkt()
         'POLYGON ((0 0, 0.1 0, 0.1 1, 0 1, 0 0))'
@@ -144,9 +144,9 @@ class Region:
         return interchange.polygons_to_wkt(self.parts)
 
     def to_wkb(self, srid: bool = False) -> bytes:
-        """Little-endian WKB; no coordinate changes.
+        """Return little-endian WKB; no coordinate changes.
 
-        With `srid` it is EWKB, which names the EPSG code of the CRS; a CRS without one is a CrsError.
+        `srid` makes it EWKB, which names the EPSG code of the CRS; a CRS without an EPSG code raises a CrsError.
 
         >>> Region.from_wkb(Region.box(0, 0, 1, 1, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
@@ -155,7 +155,7 @@ class Region:
         return interchange.with_srid(data, srid_of(self.crs)) if srid else data
 
     def to_geojson(self) -> dict[str, Any]:
-        """A GeoJSON geometry, right-handed as RFC 7946 asks.
+        """Return a GeoJSON geometry, right-handed as RFC 7946 asks.
 
         >>> Region.box(0, 0, 1, 1).to_geojson()["type"]
         'Polygon'
@@ -163,7 +163,7 @@ class Region:
         return interchange.polygons_to_geojson(self.parts)
 
     def to_shapely(self) -> Any:
-        """A Shapely Polygon, or a MultiPolygon for several parts; no coordinate changes, the EPSG code is its SRID."""
+        """Return a Shapely Polygon or MultiPolygon; no coordinate changes, the EPSG code is its SRID."""
         return self.column.to_shapely()[0]
 
     @property
@@ -172,7 +172,7 @@ class Region:
 
     @cached_property
     def parts(self) -> tuple[tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]], ...]:
-        """The polygons: for each its shell and its holes, as closed rings of vertices."""
+        """The polygons: shell and holes of each, as closed rings of vertices."""
         return interchange.column_parts(self.column)
 
     @property
@@ -198,7 +198,7 @@ class Region:
 
     @cached_property
     def _canonical(self) -> tuple[bytes, ...]:
-        """The rings, each from its least vertex on, in sorted order; the direction is fixed by the interior."""
+        """Rings in sorted order, each starting at its least vertex; the interior fixes their direction."""
         arrays = self.column.arrays
         first, last = arrays.region_offsets.tolist()
         ends = arrays.ring_offsets[first : last + 1].tolist()
@@ -220,7 +220,7 @@ class Region:
         return Region.from_column, (self.column,)
 
     def __repr__(self) -> str:
-        # What is shown of a long region must not take the time of all its vertices: 4,000 of them take 8 ms.
+        # Format only the first vertices, as formatting 4,000 vertices takes 8 ms.
         some = [(shell[:40], tuple(hole[:40] for hole in holes[:8])) for shell, holes in self.parts[:8]]
         text = interchange.polygons_to_wkt(some)
         return f"<Region {text if len(text) <= 80 else text[:77] + '...'}>"
@@ -228,7 +228,7 @@ class Region:
 
 def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
     vertices = ring[:-1]
-    if len(vertices) <= 8:  # where Python is quicker
+    if len(vertices) <= 8:  # Python is faster for these
         points = vertices.tolist()
         start = points.index(min(points))
     else:
@@ -237,10 +237,10 @@ def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
 
 
 def _only(sifted: Sifted) -> RegionArray:
-    """The column of one region, or the error that says what is wrong with it."""
+    """Return the column of one region, or raise an error that says what is wrong with it."""
     if sifted.rejected:
         bad = sifted.rejected[0]
-        if bad.fault in OF_CRS:
+        if bad.fault in CRS_FAULTS:
             raise CrsError(bad.reason)
         raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
     return sifted.regions

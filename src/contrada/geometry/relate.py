@@ -1,4 +1,4 @@
-"""relate: the exact relation between regions and points, one by one or in columns."""
+"""Compute the exact relation between regions and points, for single values or columns."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Codes = NDArray[np.uint8]
 
 INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
 
-# Table 2 of [SPATIAL], corrected: for each relation of two regions, the mask of the relations their boxes can be in.
-# `covers` needs `contains` and `covered-by` needs `inside` too; with several parts `disjoint` needs `equals` too.
+# Table 2 of [SPATIAL], corrected: for each relation of two regions, the mask of the relations their boxes can have.
+# `covers` also needs `contains`, `covered-by` also needs `inside`; with several parts `disjoint` also needs `equals`.
 BOX_RELATIONS: Codes = np.array(
     [
         0b11111111,  # disjoint: any; `equals` only with several parts
@@ -38,7 +38,7 @@ BOX_RELATIONS: Codes = np.array(
     np.uint8,
 )
 
-# The same for every mask of relations of regions: the mask of the relations their boxes can be in.
+# For each mask of relations of two regions, the mask of the relations their boxes can have.
 BOX_MASKS: Codes = np.zeros(256, np.uint8)
 for _relation in Relation:
     BOX_MASKS[np.arange(256) >> _relation & 1 == 1] |= BOX_RELATIONS[_relation]
@@ -53,12 +53,12 @@ def relate(a: One, b: Many, *, threads: int | None = None) -> Codes: ...
 @overload
 def relate(a: Any, b: Any, *, threads: int | None = None) -> Any: ...
 def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
-    """The relation of a to b, exact: exactly one of the eight holds.
+    """Return the exact relation of `a` to `b`: exactly one of the eight holds.
 
     Two single values give a Relation; columns broadcast like NumPy arrays and give an array of relation codes. A point
     is inside, meets or is disjoint from a region; two points are equal or disjoint. Columns run on all cores unless
-    `threads` says otherwise. Two regions with n vertices together take O(n log n), whatever their shape. Geometry of
-    Shapely, GeoPandas and GeoArrow, and objects with `__geo_interface__`, are taken as they are.
+    `threads` says otherwise. Two regions with n vertices together take O(n log n) time, whatever their shape. Geometry
+    of Shapely, GeoPandas and GeoArrow, and objects with `__geo_interface__`, are accepted too.
 
     >>> relate(Region.box(0, 0, 4, 4), Region.box(2, 2, 6, 6))
     <Relation.OVERLAPS: 2>
@@ -78,7 +78,7 @@ def _column(value: One | Many) -> Many:
 
 
 def broadcast_length(a: Many, b: Many) -> int:
-    """The length of the result; a column of one stands for every row."""
+    """Return the length of the result; a column of one row is used for every row."""
     if len(a) != len(b) and len(a) != 1 and len(b) != 1:
         raise ArgumentError(f"columns of {len(a)} and {len(b)} rows do not go together")
     return len(b) if len(a) == 1 else len(a)
@@ -98,7 +98,7 @@ def _relate_columns(a: Many, b: Many, threads: int | None) -> Codes:
         _relate_points(b, a, out, threads)
         out = INVERSE_CODES[out]
     elif len(b) == 1 and len(a) > 1:
-        _relate_regions(b, a, out, threads)  # the kernel prepares the first of two when it stands for all rows
+        _relate_regions(b, a, out, threads)  # the kernel prepares its first region if that is used for all rows
         out = INVERSE_CODES[out]
     else:
         _relate_regions(a, b, out, threads)
@@ -122,7 +122,7 @@ def _relate_points(points: PointArray, regions: RegionArray, out: Codes, threads
 
 
 def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
-    """Relation codes of boxes (n, 4) of positive area; a single row stands for every row.
+    """Return relation codes of boxes (n, 4) of positive area; a single box is used for every row.
 
     >>> relate_boxes(np.array([[0.0, 0, 4, 4]]), np.array([[1.0, 1, 2, 2], [0, 0, 4, 4]])).tolist()
     [5, 3]

@@ -1,4 +1,4 @@
-"""The eight relations of two regions, and sets of them: the spatial operators."""
+"""The eight relations of two regions, and sets of them, which are the spatial operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contrada.errors import ArgumentError
 
 
 class Relation(IntEnum):
-    """Exactly one of these holds between any two regions; read "message region RELATION subscription region".
+    """The eight relations; exactly one holds between two regions. Read "message region RELATION subscription region".
 
     >>> Relation.INSIDE.inverse
     <Relation.CONTAINS: 5>
@@ -31,19 +31,19 @@ class Relation(IntEnum):
 
     @property
     def inverse(self) -> Relation:
-        """The relation of b to a when this is the relation of a to b."""
+        """The relation of b to a if this is the relation of a to b."""
         return _INVERSE[self]
 
     def __str__(self) -> str:
-        """The name as the papers write it."""
+        """Return the name as the papers write it."""
         return self.name.lower().replace("_", "-")
 
     def __or__(self, other: int) -> RelationSet:  # type: ignore[override]
-        """The set of this relation and another relation or set."""
+        """Return the set of this relation and another relation or set."""
         return RelationSet(self) | other
 
     def __invert__(self) -> RelationSet:  # type: ignore[override]
-        """All relations but this one."""
+        """Return all relations but this one."""
         return ~RelationSet(self)
 
 
@@ -61,7 +61,7 @@ _INVERSE = {
 
 @checks_methods("__init__", "from_mask")
 class RelationSet:
-    """Any subset of the eight relations, kept as an 8-bit mask: one spatial operator. Immutable.
+    """Any subset of the eight relations, stored as an 8-bit mask: one spatial operator. Immutable.
 
     >>> Relation.OVERLAPS | Relation.MEETS
     RelationSet(MEETS, OVERLAPS)
@@ -92,7 +92,7 @@ class RelationSet:
 
     @classmethod
     def from_mask(cls, mask: int) -> RelationSet:
-        """The set whose relation k is a member iff bit k of the mask is set.
+        """Return the set that has relation k as a member iff bit k of `mask` is set.
 
         >>> RelationSet.from_mask(0b110)
         RelationSet(MEETS, OVERLAPS)
@@ -110,7 +110,7 @@ class RelationSet:
 
     @property
     def word(self) -> str | None:
-        """The one word for this set in CQL2: OGC's if there is one, else the name of its only member.
+        """Name of this set in CQL2: the OGC name if there is one, else the name of its only member.
 
         >>> RelationSet.S_WITHIN.word, RelationSet(Relation.INSIDE).word, RelationSet(Relation.MEETS).word
         ('S_WITHIN', 'inside', 'S_TOUCHES')
@@ -122,7 +122,7 @@ class RelationSet:
 
     @property
     def inverse(self) -> RelationSet:
-        """The inverses of the members: what holds of b to a when a member holds of a to b.
+        """The inverses of the members: relations of b to a if a member holds of a to b.
 
         >>> RelationSet.S_WITHIN.inverse == RelationSet.S_CONTAINS
         True
@@ -149,7 +149,7 @@ class RelationSet:
         return RelationSet.from_mask(~self._mask & 255)
 
     def __le__(self, other: object) -> bool:
-        """True if every member is a member of other."""
+        """Return True if every member is a member of `other`."""
         mask = _try_mask(other)
         return NotImplemented if mask is None else self._mask & ~mask == 0
 
@@ -199,7 +199,7 @@ def _as_mask(value: Relation | RelationSet) -> int:
 
 
 def relation_set(relations: Relation | RelationSet | Iterable[Relation]) -> RelationSet:
-    """The set that a relation, a set or an iterable of relations names.
+    """Return the set that a relation, a set or an iterable of relations names.
 
     >>> relation_set([Relation.MEETS, Relation.EQUALS])
     RelationSet(MEETS, EQUALS)

@@ -1,4 +1,4 @@
-"""Arrays from files before kernels index with them: offsets that ascend, numbers within range, coordinates in range."""
+"""Check arrays from files before kernels index with them: ascending offsets, numbers and coordinates in range."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.arrays import Arrays
-from contrada.geometry.point import LARGEST
+from contrada.geometry.point import MAX_MAGNITUDE
 
-HOLE = 1  # of ring_flags, as in kernels/read/validate.py
+HOLE = 1  # bit in ring_flags, as in kernels/read/validate.py
 
 
 def require(holds: bool | np.bool_, what: str) -> None:
@@ -20,7 +20,7 @@ def require(holds: bool | np.bool_, what: str) -> None:
 
 
 def check_offsets(name: str, offsets: NDArray[Any], runs: int, end: int, least: int = 0) -> None:
-    """Raise ValueError unless offsets cut 0..end into so many runs, each of `least` or more.
+    """Raise ValueError unless `offsets` cut 0..end into `runs` runs, each of `least` or more.
 
     >>> check_offsets("ring_offsets", np.array([0, 4, 2]), 2, 2)
     Traceback (most recent call last):
@@ -35,7 +35,7 @@ def check_offsets(name: str, offsets: NDArray[Any], runs: int, end: int, least: 
 
 
 def check_numbers(name: str, numbers: NDArray[Any], low: int, stop: int) -> None:
-    """Raise ValueError if a number is less than `low`, or `stop` or more.
+    """Raise ValueError unless every number is at least `low` and less than `stop`.
 
     >>> check_numbers("rows", np.array([0, 7]), 0, 7)
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ def check_numbers(name: str, numbers: NDArray[Any], low: int, stop: int) -> None
 
 
 def check_regions(arrays: Arrays, regions: int) -> None:
-    """Raise ValueError unless the arrays of a column of so many regions fit each other."""
+    """Raise ValueError unless the arrays of a column of `regions` regions are consistent."""
     rings, vertices = len(arrays.ring_flags), len(arrays.xy)
     require(arrays.xy.shape == (vertices, 2) and arrays.bounds.shape == (regions, 4), "coordinates in other shapes")
     check_offsets("ring_offsets", arrays.ring_offsets, rings, vertices, least=4)
@@ -58,4 +58,4 @@ def check_regions(arrays: Arrays, regions: int) -> None:
 def check_coordinates(name: str, xy: NDArray[np.float64]) -> None:
     """Raise ValueError if a coordinate is not finite or too large: kernels turn coordinates into cells of grids."""
     if xy.size:
-        require(bool(max(-float(xy.min()), float(xy.max())) <= LARGEST), f"{name}: a coordinate is not finite")
+        require(bool(max(-float(xy.min()), float(xy.max())) <= MAX_MAGNITUDE), f"{name}: a coordinate is not finite")

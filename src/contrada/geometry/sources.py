@@ -1,4 +1,4 @@
-"""From what users have to raw arrays: WKB, WKT, GeoJSON, Shapely. Nothing is judged here but whether it can be read."""
+"""Convert WKB, WKT, GeoJSON and Shapely input to raw arrays; only unreadable input is a fault here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets
 from contrada.geometry.arrow_checks import whole_array
 from contrada.geometry.crs import Crs
-from contrada.geometry.named import LARGEST_SRID, Named, crs_member, named_by_srids, named_by_values
+from contrada.geometry.named import MAX_SRID, Named, crs_member, named_by_srids, named_by_values
 
 GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/read/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
@@ -29,12 +29,12 @@ class RawRegions(NamedTuple):
     region_offsets: NDArray[np.int64]
     faults: NDArray[np.int64]
     kinds: NDArray[np.int64]
-    crs: Crs | None  # of the whole column
-    named: Named | None = None  # what rows name
+    crs: Crs | None  # CRS of the whole column
+    named: Named | None = None  # systems that rows name
 
 
 def raw_from_wkb(values: Any) -> RawRegions:
-    """Raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
+    """Return raw arrays from WKB: an Arrow array or a sequence of bytes or hex text."""
     data, positions, missing = wkb_buffers(values)
     n = len(missing)
     faults, kinds, srids = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -47,7 +47,7 @@ def raw_from_wkb(values: Any) -> RawRegions:
 
 
 def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Bytes, row offsets and missing marks; Arrow's own buffers where possible."""
+    """Return bytes, row offsets and missing marks; uses Arrow's own buffers where possible."""
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return arrow_buffers(values)
     rows = [_as_bytes(value, row) for row, value in enumerate(values)]
@@ -71,7 +71,7 @@ def _as_bytes(value: Any, row: int) -> bytes | None:
 
 
 def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Bytes, row offsets and missing marks of an Arrow array of binary values."""
+    """Return bytes, row offsets and missing marks of an Arrow array of binary values."""
     import pyarrow as pa
 
     array = whole_array(values)
@@ -93,7 +93,7 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
 
 
 def raw_from_shapely(values: Any) -> RawRegions:
-    """Raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
+    """Return raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
     import shapely
 
     array = np.atleast_1d(np.asarray(values, dtype=object))
@@ -105,7 +105,7 @@ def raw_from_shapely(values: Any) -> RawRegions:
 
 
 def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
-    """Raw arrays from WKT or EWKT texts."""
+    """Return raw arrays from WKT or EWKT texts."""
     from contrada.geometry.wellknown import shapes_from_wkt
 
     texts: list[str | None] = []
@@ -116,14 +116,14 @@ def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
         if value is not None:
             srids[row], value = split_ewkt(value)
         texts.append(value)
-    geometries, faults = shapes_from_wkt(texts, on_invalid="fix")  # which closes rings that are open
+    geometries, faults = shapes_from_wkt(texts, on_invalid="fix")  # "fix" closes open rings
     raw = raw_from_shapely(geometries)
     raw.faults[faults != GOOD] = faults[faults != GOOD]
     return raw._replace(named=named_by_srids(srids))
 
 
 def split_ewkt(text: str) -> tuple[int, str]:
-    """The SRID of EWKT, 0 if it names none, and the WKT after it; empty text if the SRID is no number.
+    """Return the SRID of EWKT, 0 if it has none, and the WKT after it; empty text if the SRID is no number.
 
     >>> split_ewkt("SRID=4326;POINT (1 2)")
     (4326, 'POINT (1 2)')
@@ -134,11 +134,11 @@ def split_ewkt(text: str) -> tuple[int, str]:
     digits = number.strip()
     if not (digits.isascii() and digits.isdigit()):
         return 0, ""
-    return min(int(digits[:12]), LARGEST_SRID), wkt
+    return min(int(digits[:12]), MAX_SRID), wkt
 
 
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> RawRegions:
-    """Raw arrays of one region from the coordinates of its parts: (shell, hole, hole, ...)."""
+    """Return raw arrays of one region from the coordinates of its parts: (shell, hole, hole, ...)."""
     rings = [_as_vertices(ring, part, k) for part, polygon in enumerate(polygons) for k, ring in enumerate(polygon)]
     return RawRegions(
         np.concatenate([*rings, np.empty((0, 2))]),
@@ -152,7 +152,7 @@ def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> RawRegions:
 
 
 def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
-    """The vertices of one ring; a third coordinate is dropped."""
+    """Return the vertices of one ring; a third coordinate is dropped."""
     where = "the shell" if k == 0 else f"hole {k}"
     where += f" of part {part}" if part else ""
     try:
@@ -167,7 +167,7 @@ def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
 
 
 def raw_from_geojson(values: Sequence[Any]) -> RawRegions:
-    """Raw arrays from GeoJSON geometries or features, as dicts or text."""
+    """Return raw arrays from GeoJSON geometries or features, as dicts or text."""
     raws = [_raw_from_geojson_row(value) for value in values]
     joined = raws[0] if len(raws) == 1 else join_raws(raws)
     return joined._replace(named=named_by_values([crs_member(value) for value in values]))
@@ -193,13 +193,13 @@ def _raw_from_geojson_row(value: Any) -> RawRegions:
 
 
 def faulty_row(fault: int, kind: int) -> RawRegions:
-    """One row that cannot be read."""
+    """Return one row that cannot be read."""
     none = np.zeros(1, np.int64)
     return RawRegions(np.empty((0, 2)), none, none, np.zeros(2, np.int64), np.array([fault]), np.array([kind]), None)
 
 
 def join_raws(raws: Iterable[RawRegions]) -> RawRegions:
-    """The rows of several raw arrays, one after another."""
+    """Return the rows of several raw arrays, one after another."""
     raws = list(raws)
     if not raws:
         none = np.zeros(1, np.int64)

@@ -1,4 +1,4 @@
-"""A column of regions as a directory of plain NumPy files, memory-mapped when opened."""
+"""Save a column of regions as a directory of plain NumPy files that are memory-mapped when opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save_column(arrays: Arrays, crs: Crs | None, directory: str | os.PathLike[st
 
 
 def open_column(directory: str | os.PathLike[str], verify: bool = True) -> tuple[Arrays, Crs | None]:
-    """The arrays, mapped, and the CRS; a foreign or damaged directory is a RegionError."""
+    """Return the mapped arrays and the CRS; a foreign or damaged directory raises a RegionError."""
     source = Path(directory)
     header, found = read_directory(KIND, source, verify)
     try:

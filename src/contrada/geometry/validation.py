@@ -1,4 +1,4 @@
-"""From raw arrays to a column of valid regions, the rest set aside with reasons."""
+"""Turn raw arrays into a column of valid regions; invalid rows are rejected with reasons."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
-from contrada.geometry.column import LARGE, NO_CHAINS, KernelArrays, RegionArray, Sifted
+from contrada.geometry.column import MAX_SCANNED_VERTICES, NO_CHAINS, KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode, Rejection, is_mendable, rejection
 from contrada.geometry.named import resolved
 from contrada.geometry.sources import GOOD, RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
-USUAL_PAIRS, EDGES_AT_ONCE = 8, 64  # see _is_tangled
+USUAL_PAIRS_PER_EDGE, EDGES_PER_QUERY = 8, 64  # see _is_tangled
 
 
 def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
-    """The valid rows as a column, the others as rejections; with repair, what can be mended is mended."""
+    """Return the valid rows as a column, the others as rejections; `repair` repairs rows that can be repaired."""
     crs, foreign = resolved(raw.named, common_crs(raw.crs, crs))
     arrays, reports, places = _validate(raw)
     rows = np.flatnonzero(reports[:, 0] == GOOD)
@@ -48,7 +48,7 @@ def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
 
 
 def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.float64]]:
-    """Arrays of the good rows, and for every row (fault, part, ring) and the place of the fault."""
+    """Return arrays of the good rows, and for every row (fault, part, ring) and the place of the fault."""
     n, n_rings = len(raw.faults), len(raw.ring_offsets) - 1
     xy = np.empty((len(raw.xy) + n_rings, 2))  # room to close every ring
     rings = np.empty(n_rings + 1, np.int64)
@@ -82,26 +82,26 @@ def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.fl
 
 
 class _Scratch(threading.local):
-    """Room for one small ring, one per thread: its coordinates as bits, the same as numbers, the boxes of its edges."""
+    """Room for one small ring, one per thread: its coordinates as bits and as doubles, the boxes of its edges."""
 
     def __init__(self) -> None:
-        bits = np.empty((LARGE, 2), np.uint64)
-        self.room = bits, frozen(bits.view(np.float64)), np.empty((4, LARGE))
+        bits = np.empty((MAX_SCANNED_VERTICES, 2), np.uint64)
+        self.room = bits, frozen(bits.view(np.float64)), np.empty((4, MAX_SCANNED_VERTICES))
 
 
 _scratch = _Scratch()
 _ONE_REGION, _ONE_SHELL = frozen(np.array([0, 1], np.int32)), frozen(np.zeros(1, np.uint8))
-_ONE_RING = [frozen(np.array([0, end])) for end in range(LARGE + 1)]  # by its number of vertices
+_ONE_RING = [frozen(np.array([0, end])) for end in range(MAX_SCANNED_VERTICES + 1)]  # indexed by the number of vertices
 _HEAD = 13  # bytes before the first vertex of a polygon of one ring
 
 
 def read_one(data: bytes) -> KernelArrays | None:
-    """The arrays of the region of one WKB value, if it is a small simple polygon; None if it needs a closer look.
+    """Return the arrays of one WKB value if it is a valid small simple polygon, otherwise None.
 
-    Messages come one at a time, and most are small: this does with little more than the time of the kernel.
+    Messages come one at a time, and most are small: this takes little more time than the kernel.
     """
     vertices = (len(data) - _HEAD) >> 4
-    if not 4 <= vertices <= LARGE:
+    if not 4 <= vertices <= MAX_SCANNED_VERTICES:
         return None
     xy, bounds = np.empty((vertices, 2)), np.empty((1, 4))
     if not kernels.read_polygon(np.frombuffer(data, np.uint8), *_scratch.room, xy, bounds):
@@ -112,22 +112,22 @@ def read_one(data: bytes) -> KernelArrays | None:
 
 
 def is_on_the_globe(bounds: NDArray[np.float64], crs: Crs) -> bool:
-    """True if the one region of these bounds stays within longitude and latitude, or the CRS has none."""
+    """Return True if the region with these bounds is within longitude and latitude, or `crs` is not geographic."""
     xmin, ymin, xmax, ymax = bounds[0].tolist()
     return (xmin >= -180 and ymin >= -90 and xmax <= 180 and ymax <= 90) or not is_geographic(crs)
 
 
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """The first rows, without keeping the memory of the others."""
+    """Return the first `rows` rows without keeping the memory of the others."""
     return array if len(array) == rows else array[:rows].copy()
 
 
 def _is_tangled(raw: RawRegions, row: int) -> bool:
-    """True if more pairs of edges of a row have meeting boxes than make_valid can handle in seconds.
+    """Return True if more pairs of edges of a row have meeting boxes than make_valid can handle in seconds.
 
-    A ring of 800 random vertices, 13 KB, has 280,000 such pairs and takes make_valid 3 s; its time grows with the
-    square of the vertices. Pairs are counted in both orders, each edge with itself too; boundaries that do not cross
-    have about 6 for each edge.
+    A ring of 800 random vertices (13 KB) has 280,000 such pairs and takes make_valid 3 s; its time grows with the
+    square of the vertices. Pairs are counted in both orders, and each edge with itself too; boundaries that do not
+    cross have about 6 pairs per edge.
     """
     import shapely
 
@@ -138,16 +138,16 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
         stops.append(np.roll(ring, -1, axis=0))
     edges = shapely.linestrings(np.stack([np.concatenate(starts), np.concatenate(stops)], axis=1))
     tree = shapely.STRtree(edges)
-    left = limit("repair_pairs") + USUAL_PAIRS * len(edges)
-    for first in range(0, len(edges), EDGES_AT_ONCE):
-        left -= tree.query(edges[first : first + EDGES_AT_ONCE]).shape[1]
+    left = limit("repair_pairs") + USUAL_PAIRS_PER_EDGE * len(edges)
+    for first in range(0, len(edges), EDGES_PER_QUERY):
+        left -= tree.query(edges[first : first + EDGES_PER_QUERY]).shape[1]
         if left < 0:
             return True
     return False
 
 
 def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
-    """The rejection, which says so if the row was too tangled to repair."""
+    """Return the rejection, with a note if the row was too tangled to repair."""
     if not is_tangled:
         return rejected
     why = f"not repaired: too many edges cross ({variable('repair_pairs')}={limit('repair_pairs')})"
@@ -155,14 +155,14 @@ def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
 
 
 def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
-    """The rows that make_valid turns into regions: arrays and rows."""
+    """Return the arrays and row numbers of the rows that make_valid turns into regions."""
     import shapely
 
     made = np.empty(len(rows), dtype=object)
     for k, row in enumerate(rows):
         try:
             mended = shapely.make_valid(_as_shapely(raw, row), method="structure", keep_collapsed=False)
-        except shapely.errors.ShapelyError:  # GEOS gives up on some
+        except shapely.errors.ShapelyError:  # GEOS fails on some
             continue
         polygons = [part for part in shapely.get_parts(mended) if part.geom_type == "Polygon" and not part.is_empty]
         made[k] = shapely.MultiPolygon(polygons) if polygons else None
@@ -171,7 +171,7 @@ def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]
 
 
 def _as_shapely(raw: RawRegions, row: int) -> Any:
-    """One raw row as a Shapely multipolygon; rings are closed."""
+    """Return one raw row as a Shapely multipolygon; rings are closed."""
     import shapely
 
     polygons = []

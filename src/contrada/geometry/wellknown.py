@@ -1,7 +1,8 @@
-"""WKB and WKT from outside on their way to Shapely: scanned first, so that no C library gets what ends the process.
+"""Read WKB and WKT from outside with Shapely, after a scan for input that would crash the C library.
 
-GEOS reads collections recursively. One nested 20,000 deep overflows the stack, and a count in a header may ask for
-any memory. Every call of `shapely.from_wkb` and `shapely.from_wkt` on data from outside is in this module.
+GEOS reads collections recursively. A collection nested 20,000 deep overflows the stack, and a count in a header may ask
+for any amount of memory. Every call of `shapely.from_wkb` and `shapely.from_wkt` on data from outside is in this
+module.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Shapes(NamedTuple):
 
 
 def shapes_from_wkb(values: Any) -> Shapes:
-    """Shapely geometries of WKB, EWKB or hex text, in an Arrow array or a sequence; None is missing.
+    """Return Shapely geometries of WKB, EWKB or hex text, in an Arrow array or a sequence; None is missing.
 
     >>> point = bytes.fromhex("0101000000") + bytes(16)
     >>> found = shapes_from_wkb([point, point[:9], None])
@@ -50,7 +51,7 @@ def shapes_from_wkb(values: Any) -> Shapes:
 
 
 def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> Shapes:
-    """Shapely geometries of WKT; with `on_invalid="fix"` rings that are open are closed.
+    """Return Shapely geometries of WKT; `on_invalid="fix"` closes open rings.
 
     >>> found = shapes_from_wkt(["POINT(1 2)", "GEOMETRYCOLLECTION(" * 20_000, None])
     >>> found.geometries[0].wkt, found.faults.tolist()
@@ -64,8 +65,8 @@ def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> 
 
 
 def _scan_text(text: str) -> int:
-    """The fault of one text of WKT, as far as it shows without reading the numbers."""
-    if not text.isascii() or "\0" in text:  # WKT has letters, digits and signs alone
+    """Return the fault of one WKT text that shows without reading the numbers."""
+    if not text.isascii() or "\0" in text:  # WKT has only letters, digits and signs
         return MALFORMED
     if _CURVED.search(text):
         return WRONG_TYPE
@@ -76,7 +77,7 @@ def _scan_text(text: str) -> int:
 
 
 def fault_text(fault: int) -> str:
-    """What a fault of a row is called, for people.
+    """Return the description of a row's fault.
 
     >>> fault_text(NESTED)
     'nested too deeply (more than 64 levels; CONTRADA_MAX_NESTING)'
@@ -85,20 +86,20 @@ def fault_text(fault: int) -> str:
 
 
 def fault_code(fault: int) -> FaultCode:
-    """What kind of fault a fault of a row is."""
+    """Return the kind of a row's fault."""
     return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).fault
 
 
 def _read(
     name: str, given: NDArray[np.object_], rows: NDArray[np.int64], faults: NDArray[np.int64], on_invalid: str
 ) -> Shapes:
-    """Geometries by row from values that stand in these rows; what Shapely cannot read is malformed."""
+    """Return geometries by row from the values of `rows`; values that Shapely cannot read are malformed."""
     import shapely
 
     made = np.full(len(faults), None, dtype=object)
     read = getattr(shapely, name)
     if len(rows):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are refused later
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are rejected later
             try:
                 made[rows] = read(given, on_invalid=on_invalid)
             except (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError):

@@ -1,1 +1,1 @@
-"""One index per kind of constraint."""
+"""Indexes of constraints, one per kind."""

@@ -1,4 +1,4 @@
-"""Space cut into cells that hold about as many boxes each, and few boxes that cover many."""
+"""Cut space into cells with about equal numbers of boxes, and cover many boxes by few."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Boxes = NDArray[np.float64]
-LARGEST = 1e120  # of a coordinate
-LEAST_SHARE, LEAST_WIDTH = 2.0**-40, 1e-100  # by how much a box without width grows
+MAX_COORDINATE = 1e120  # magnitude
+MIN_GROWTH_RATIO, MIN_GROWTH = 2.0**-40, 1e-100  # growth of a box without width: relative, and at least
 
 
 class Cells(NamedTuple):
-    """A k-d tree over the middles of boxes whose leaves are cells, numbered from left to right.
+    """K-d tree over the centres of boxes whose leaves are cells, numbered from left to right.
 
-    A node has an axis, a cut and two children; a leaf has the axis -1, its first cell and how many cells share it:
-    where all middles are one point, nothing but turns can part them.
+    A node has an axis, a cut and two children. A leaf has the axis -1, its first cell and the number of cells that
+    share it: if all centres are one point, only `turns` can distribute the boxes over the cells.
     """
 
     axes: NDArray[np.int8]
@@ -25,7 +25,7 @@ class Cells(NamedTuple):
     second: NDArray[np.int32]
 
     def find(self, boxes: Boxes, turns: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The cell of each box; a number of its own chooses among cells that share a leaf.
+        """Return the cell of each box; turns[k] chooses the cell of box k among cells that share a leaf.
 
         >>> boxes = np.array([[0.0, 0, 1, 1], [9.0, 0, 9, 1]])
         >>> cut_cells(boxes, 2).find(boxes, np.arange(2)).tolist()
@@ -43,12 +43,12 @@ class Cells(NamedTuple):
 
 
 def middles_of(boxes: Boxes) -> NDArray[np.float64]:
-    """The middles of boxes."""
+    """Return the centres of boxes."""
     return 0.5 * boxes[:, :2] + 0.5 * boxes[:, 2:]
 
 
 def cut_cells(boxes: Boxes, count: int, weights: NDArray[np.float64] | None = None) -> Cells:
-    """So many cells that have about the same weight each, which is the number of boxes unless weights are given."""
+    """Return `count` cells of about equal weight; every box weighs 1 unless `weights` are given."""
     middles = middles_of(boxes)
     given = np.ones(len(boxes)) if weights is None else weights
     nodes: list[tuple[int, float, int, int]] = []
@@ -60,7 +60,7 @@ def cut_cells(boxes: Boxes, count: int, weights: NDArray[np.float64] | None = No
         if cut is not None:
             axis, value = cut
             is_low = middles[rows, axis] < value
-            share = given[rows[is_low]].sum() / given[rows].sum()  # far from a half where many middles are one point
+            share = given[rows[is_low]].sum() / given[rows].sum()  # far from a half if many centres are one point
             low = min(max(round(cells * float(share)), 1), cells - 1)
             left = grow(rows[is_low], first, low)
             nodes[place] = (axis, value, left, grow(rows[~is_low], first + low, cells - low))
@@ -74,7 +74,7 @@ def cut_cells(boxes: Boxes, count: int, weights: NDArray[np.float64] | None = No
 
 
 def _cut(middles: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> tuple[int, float] | None:
-    """The axis along which points spread most, and where a share of their weight lies below; None for one point."""
+    """Return the axis of the largest spread, and a value with `share` of the weight below it; None for one point."""
     if not len(middles):
         return None
     spread = middles.max(axis=0) - middles.min(axis=0)
@@ -85,15 +85,15 @@ def _cut(middles: NDArray[np.float64], weights: NDArray[np.float64], share: floa
     values, sums = middles[order, axis], np.cumsum(weights[order])
     at = int(np.searchsorted(sums, share * sums[-1]))
     value = values[min(at + 1, len(values) - 1)]
-    if value == values[0]:  # a cut leaves something on both sides
+    if value == values[0]:  # a cut must leave points on both sides
         value = values[np.searchsorted(values, values[0], side="right")]
     return axis, float(value)
 
 
 def covering_boxes(boxes: Boxes, count: int) -> Boxes:
-    """At most so many boxes that cover all, small in sum: the one that wastes most is halved, again and again.
+    """Return at most `count` boxes that cover all and are small in sum; repeatedly halves the box that wastes most.
 
-    Boxes are parted by their middles or by their sizes, so that a few large ones do not spoil the others' cover.
+    Boxes are divided by their centres or by their sizes, so that a few large ones do not spoil the cover of the others.
 
     >>> covering_boxes(np.array([[0.0, 0, 1, 1], [9.0, 0, 9, 1], [8.0, 0, 9, 1]]), 2).tolist()
     [[0.0, 0.0, 1.0, 1.0], [8.0, 0.0, 9.0, 1.0]]
@@ -115,13 +115,13 @@ def _hull(boxes: Boxes) -> Boxes:
 
 
 def _size(box: Boxes) -> float:
-    """How likely a message meets a box, in no unit: its area, and a little for its length."""
+    """Return how likely a message meets a box, in no unit: its area, and a little for its length."""
     width, height = box[2:] - box[:2]
     return float(width * height + 1e-6 * (width + height) ** 2)
 
 
 def _halved(boxes: Boxes) -> tuple[float, list[Boxes]]:
-    """What is won by parting boxes at the best of four medians, and the two parts."""
+    """Return the gain of dividing boxes at the best of several quantiles, and the two parts."""
     whole = _size(_hull(boxes))
     best: tuple[float, list[Boxes]] = (0.0, [])
     sizes = boxes[:, 2:] - boxes[:, :2]
@@ -139,7 +139,7 @@ def _halved(boxes: Boxes) -> tuple[float, list[Boxes]]:
 
 
 def widened(boxes: Boxes) -> Boxes:
-    """The boxes with an area each: those of points and lines grow by next to nothing.
+    """Return the boxes with a positive area each: boxes of points and lines grow by a tiny amount.
 
     >>> made = widened(np.array([[0.0, 0, 0, 1]]))
     >>> bool(made[0, 0] < 0 < made[0, 2]), made[0, 1::2].tolist()
@@ -148,7 +148,7 @@ def widened(boxes: Boxes) -> Boxes:
     made = boxes.copy()
     for axis in (0, 1):
         flat = np.flatnonzero(made[:, axis] == made[:, axis + 2])
-        grown = np.maximum(np.abs(made[flat, axis]) * LEAST_SHARE, LEAST_WIDTH)
-        made[flat, axis] = np.maximum(made[flat, axis] - grown, -LARGEST)
-        made[flat, axis + 2] = np.minimum(made[flat, axis + 2] + grown, LARGEST)
+        grown = np.maximum(np.abs(made[flat, axis]) * MIN_GROWTH_RATIO, MIN_GROWTH)
+        made[flat, axis] = np.maximum(made[flat, axis] - grown, -MAX_COORDINATE)
+        made[flat, axis + 2] = np.minimum(made[flat, axis + 2] + grown, MAX_COORDINATE)
     return made

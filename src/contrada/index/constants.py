@@ -1,4 +1,4 @@
-"""Constants of a place in order, each once: what ranks are counted in."""
+"""Sort and deduplicate the constants of each slot; ranks count positions among them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-GRAM = 4  # bytes of a gram, at most, as in kernels/match/ranks.py
-CODE_BITS = 8 * GRAM + 3  # of a gram: its bytes, and how many they are
-RUN, ONE = 0xFF, 0xFE  # of any code points, and of one, in the code of a pattern (model/text.py)
+MAX_GRAM_BYTES = 4  # as in kernels/match/ranks.py
+CODE_BITS = 8 * MAX_GRAM_BYTES + 3  # code of a gram: its bytes and their number
+RUN_BYTE, ONE_BYTE = 0xFF, 0xFE  # wildcards in encoded patterns: any code points, one code point (model/text.py)
 
 
 class Scalars(NamedTuple):
-    """Distinct scalars, their slots, and for each operand that was given which it is."""
+    """Distinct scalars, their slots, and for each given operand the number of its scalar."""
 
     keys: NDArray[np.int64]
     rests: NDArray[np.int64]
@@ -22,7 +22,7 @@ class Scalars(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """The distinct constants of text, slot by slot, and for each operand the number of its constant."""
+    """Distinct text constants, slot by slot, and for each operand the number of its constant."""
 
     offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]
@@ -33,7 +33,7 @@ class Texts(NamedTuple):
 def distinct_scalars(
     keys: NDArray[np.int64], rests: NDArray[np.int64], slots: NDArray[np.int64] | None = None
 ) -> Scalars:
-    """The distinct pairs of every slot in order, slot by slot; all in slot 0 if no slots are given.
+    """Return the distinct pairs of every slot in order, slot by slot; all in slot 0 if `slots` is None.
 
     >>> distinct_scalars(np.array([7, 5, 7]), np.array([0, 0, 0])).keys.tolist()
     [5, 7]
@@ -53,7 +53,7 @@ def distinct_texts(
     blob: NDArray[np.uint8],
     slots: NDArray[np.int64] | None = None,
 ) -> Texts:
-    """The distinct texts of every slot in order of their bytes, slot by slot; all in slot 0 if no slots are given."""
+    """Return the distinct texts of every slot in byte order, slot by slot; all in slot 0 if `slots` is None."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -81,7 +81,7 @@ def distinct_texts(
 
 
 def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
+    """Return the numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
     lengths = stops - starts
     ends = np.cumsum(lengths)
     listed: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
@@ -91,12 +91,12 @@ def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
 def gathered(
     starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Pieces of a blob, one after another, and where each begins."""
+    """Return where each piece begins, and the pieces blob[starts[k]:stops[k]] one after another."""
     return np.concatenate([[0], np.cumsum(stops - starts)]), blob[runs(starts, stops)]
 
 
 class Grams(NamedTuple):
-    """Patterns by one gram that each needs: codes in order, their slots, and the patterns under each."""
+    """Patterns by one gram that each needs: codes in order, their slots, and the patterns under each code."""
 
     codes: NDArray[np.int64]
     slots: NDArray[np.int64]
@@ -105,11 +105,11 @@ class Grams(NamedTuple):
 
 
 def grams_of(offsets: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray[np.int64]) -> Grams:
-    """List every pattern under the gram that is rarest in its slot, of the longest that it has; else under code 0."""
+    """List every pattern under its rarest gram in its slot, among its longest grams; under code 0 if it has none."""
     patterns, codes = _grams(offsets, blob)
     _, kind, counts = np.unique(slots[patterns] << CODE_BITS | codes, return_inverse=True, return_counts=True)
     order = np.lexsort((codes, counts[kind.ravel()], patterns))
-    firsts = order[np.append(True, np.diff(patterns[order]) > 0)] if len(order) else order  # the rarest of each
+    firsts = order[np.append(True, np.diff(patterns[order]) > 0)] if len(order) else order  # rarest of each pattern
     chosen = np.zeros(len(offsets) - 1, np.int64)
     chosen[patterns[firsts]] = codes[firsts]
     keys = slots << CODE_BITS | chosen
@@ -120,23 +120,23 @@ def grams_of(offsets: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray
 
 
 def _grams(offsets: NDArray[np.int64], blob: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Patterns and the codes of their grams of the longest kind each has: bytes, and above them how many; each once."""
+    """Return patterns and the codes of their longest grams, each once: the bytes, and above them their number."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    lengths = np.zeros(len(offsets) - 1, np.int64)  # of the grams of each pattern
+    lengths = np.zeros(len(offsets) - 1, np.int64)  # length of the grams of each pattern
     found = [np.empty(0, np.int64)]
-    for length in range(min(GRAM, len(blob)), 0, -1):
+    for length in range(min(MAX_GRAM_BYTES, len(blob)), 0, -1):
         count = len(blob) - length + 1
         good = (owners[:count] == owners[length - 1 :]) & (lengths[owners[:count]] == 0)
         keys = owners[:count].copy()
         for k in range(length):
             letters = blob[k : count + k]
-            good &= letters < ONE
+            good &= letters < ONE_BYTE
             keys = keys << 8 | letters
-        keys = keys[good] << 8 * (GRAM - length)
+        keys = keys[good] << 8 * (MAX_GRAM_BYTES - length)
         found.append(keys)
-        lengths[keys >> 8 * GRAM] = length
+        lengths[keys >> 8 * MAX_GRAM_BYTES] = length
     keys = np.sort(np.concatenate(found))
     keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    patterns, tails = keys >> 8 * GRAM, keys & (1 << 8 * GRAM) - 1
+    patterns, tails = keys >> 8 * MAX_GRAM_BYTES, keys & (1 << 8 * MAX_GRAM_BYTES) - 1
     of = lengths[patterns]
-    return patterns, tails >> 8 * (GRAM - of) | of << 8 * GRAM
+    return patterns, tails >> 8 * (MAX_GRAM_BYTES - of) | of << 8 * MAX_GRAM_BYTES

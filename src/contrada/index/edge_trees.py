@@ -1,4 +1,4 @@
-"""EdgeTrees: trees of edges for the large regions of a packed tree, built where matching asks for them."""
+"""EdgeTrees: edge trees for the large regions of a packed tree, built when matching requests them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.forking import BUILDING, make_lock
 
-_LOCK = make_lock(BUILDING)  # one for all: building is rare
+_LOCK = make_lock(BUILDING)  # one lock for all, as building is rare
 
 
 class EdgeTrees:
-    """Counts what matching spends on each large region, and holds the trees of those on which it spends much.
+    """Counts the comparisons that matching spends on each large region, and holds the trees of the expensive regions.
 
-    A tree (kernels/relate/edge_tree.py) makes a message look at the edges near it, however thin the parts of a region
-    are. It takes 40 to 72 bytes per edge, so that only regions that need it have one. Kernels know trees by addresses:
-    they are kept for as long as this object.
+    A tree (kernels/relate/edge_tree.py) limits a message to the edges near it, however thin the parts of a region are.
+    A tree takes 40 to 72 bytes per edge, so only regions that need one have one. Kernels know trees by addresses, so
+    the trees are kept as long as this object.
     """
 
     __slots__ = ("_items", "_kept", "places", "spent")
 
     def __init__(self, items: tuple[Any, ...]) -> None:
-        """Nothing is spent yet on the large ones of the items (`item_arrays` in packed.py)."""
+        """Start with no comparisons counted for the large items of `items` (`item_arrays` in packed.py)."""
         self._items = items
         self._kept: dict[int, tuple[NDArray[Any], ...]] = {}
         large = len(items[6])
@@ -37,7 +37,7 @@ class EdgeTrees:
         return sum(array.nbytes for arrays in list(self._kept.values()) for array in arrays)
 
     def build_wanted(self) -> None:
-        """Build the trees that kernels ask for; the last count is 1 while they ask for any."""
+        """Build the trees that kernels requested; the last count is 1 while there are requests."""
         xy, rings, regions, _, bounds, _, large, *_ = self._items
         with _LOCK:
             self.spent[-1] = 0

@@ -1,8 +1,8 @@
 """PackedTree: the constraint R-tree (CR-tree) in its production form, immutable and packed.
 
-Constraints on equal regions share one item. Items stand in Hilbert order under a tree of boxes; the rows of constraints
+Constraints on equal regions share one item. Items are in Hilbert order under a tree of boxes. The rows of constraints
 that hold of everything apart from the message (`disjoint`) or within it (`contains`) are listed in the same order, so
-that whole subtrees are answered by copying a run of a list.
+whole subtrees are answered by copying a run of a list.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from contrada.index.hugepages import room, settled
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 FAN = 16  # children of a node, as in kernels/match/packed_tree.py
-STACK = 256  # nodes that wait to be visited, at most: 16 children on each of 16 levels
-# Writers set the first to 1 while they hold the interpreter; kernels count themselves in another: see
+MAX_STACK_NODES = 256  # nodes waiting to be visited: 16 children on each of 16 levels
+# Writers set the first number to 1 while they hold the interpreter; kernels count themselves in another number: see
 # kernels/runtime/gil_gate.py.
 GATE = np.zeros(16, np.int64)
 GATE_VIEW = frozen(GATE)
-WORTH_A_MAP = 64  # so many rows, and one in so many: then answers are marked in a bit map rather than listed
+BITMAP_MIN_ROWS = 64  # with at least 64 rows, and 1/64 of all rows, answers are marked in a bit map instead of listed
 
 
 class PackedTree:
-    """Constraints on one attribute against regions, or against points; answers which a message satisfies."""
+    """Constraints on one attribute against regions, or against points; finds those that a message satisfies."""
 
     __slots__ = (
         "_edge_trees", "_items", "_local", "_table", "column", "disjoint_map", "first_row", "is_points", "lists",
@@ -39,7 +39,7 @@ class PackedTree:
     )  # fmt: skip
 
     def __init__(self, column: RegionArray | PointArray, masks: NDArray[np.uint8], rows: NDArray[np.int32]) -> None:
-        """Pack constraints: masks[k] against value k of the column; rows[k] is reported when it holds."""
+        """Pack constraints: masks[k] applies to value k of `column`; rows[k] is reported if it holds."""
         self.is_points = isinstance(column, PointArray)
         keys = np.empty(len(column), np.int64)
         kernels.hilbert_keys(frozen(boxes_of(column)), keys)
@@ -62,7 +62,7 @@ class PackedTree:
         self._finish(item_arrays(self.column))
 
     def _finish(self, items: tuple[Any, ...]) -> None:
-        """Put together what every call of a kernel takes."""
+        """Prepare the arguments that every kernel call takes."""
         self._items = items
         self.first_row = int(self.rows.min(initial=0)) if len(self.disjoint_map) else 0
         self._table: NDArray[np.int64] | None = None
@@ -70,13 +70,13 @@ class PackedTree:
         self._edge_trees = EdgeTrees(items)
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays but the bit map, in the order in which kernels take them (kernels/match/search.py)."""
+        """Return all arrays but the bit map, in the order in which kernels take them (kernels/match/search.py)."""
         return (
             *self._items[:8], self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows, *self.lists
         )  # fmt: skip
 
     def _addresses(self) -> NDArray[np.int64]:
-        """The table of addresses by which kernels know this tree."""
+        """Return the table of addresses by which kernels know this tree."""
         numbers = [number for array in self._arrays() for number in (array.ctypes.data, len(array))]
         trees = self._edge_trees.places.ctypes.data, self._edge_trees.spent.ctypes.data
         self._table = table = frozen(np.array([*numbers, self._items[8], self.is_points, *trees], np.int64))
@@ -87,13 +87,13 @@ class PackedTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays but the coordinates; arrays that serve twice count once."""
+        """Bytes of all arrays but the coordinates; shared arrays count once."""
         arrays = [*self._arrays()[1:], self.disjoint_map]
         own = sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
         return own + self._edge_trees.nbytes
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
-        """Rows of the constraints that a message's value satisfies, sorted."""
+        """Return the rows of the constraints that a message's value satisfies, sorted."""
         scratch = self._scratch()
         if isinstance(value, Point):
             scratch.point[0] = value.x, value.y
@@ -103,7 +103,7 @@ class PackedTree:
     def _match_one(
         self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: TreeScratch
     ) -> NDArray[np.int64]:
-        """Call a kernel for one of the messages, and sort what it finds."""
+        """Call a kernel for one of the messages, and sort the rows it finds."""
         table = self._addresses() if self._table is None else self._table
         match(*message, table, which, 0, *scratch.room)
         if self._edge_trees.spent.item(-1):
@@ -123,9 +123,9 @@ class PackedTree:
     def match_many(
         self, column: RegionArray | PointArray, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64]]:
-        """Match chosen rows of a column: how many items each satisfies, and the items one message after another.
+        """Match rows `order` of a column; return the number of rows per message, and the rows message by message.
 
-        They are sorted within each message if there is a disjoint_map, and otherwise in no order.
+        Rows are sorted within each message if there is a disjoint_map, otherwise in no order.
         """
         scratch = TreeScratch(self, max(4 * len(self), 1 << 18), len(order))
         message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
@@ -150,7 +150,7 @@ class PackedTree:
         assert (np.diff(self.offsets) > 0).all(), "an item without an entry"
         assert np.array_equal(self.union, np.bitwise_or.reduceat(self.masks, self.offsets[:-1])), "a wrong union"
         if len(self.nodes) == 0:
-            return  # all items are scanned, and the lists are not used
+            return  # all items are scanned; the lists are not used
         boxes, masks, first = boxes_of(self.column), self.union, 0
         while len(boxes) > FAN:
             starts = np.arange(0, len(boxes), FAN)
@@ -171,7 +171,7 @@ class PackedTree:
             assert np.array_equal(marked, np.sort(self.lists[1])), "the map shows other rows than the list"
 
     def _scratch(self) -> TreeScratch:
-        """Scratch space for one message, one per thread."""
+        """Return scratch space for one message, one per thread."""
         try:
             return self._local.scratch  # type: ignore[no-any-return]
         except AttributeError:
@@ -179,19 +179,19 @@ class PackedTree:
             return made
 
     def values(self) -> RegionArray | PointArray:
-        """The value of every entry, for packing again together with others."""
+        """Return the value of every entry, for packing again together with others."""
         if len(self.column) == len(self):
             return self.column
         return reordered(self.column, np.repeat(np.arange(len(self.column)), np.diff(self.offsets)))
 
 
 class TreeScratch:
-    """What one thread writes to while it matches; read-only views are for kernels that read only."""
+    """Arrays that one thread writes to while it matches; kernels that only read get read-only views."""
 
     __slots__ = ("bitmap", "ends", "marked", "marks", "out", "point", "point_view", "room")
 
     def __init__(self, tree: PackedTree, rows: int, messages: int) -> None:
-        """Room for so many rows and messages; with 0 it serves one message, whose rows stay in a bit map if any."""
+        """Allocate room for `rows` and `messages`; 0 means one message, whose rows stay in a bit map if any."""
         has_map = len(tree.disjoint_map) > 0
         self.bitmap = np.empty(len(tree.disjoint_map), np.uint8)
         self.marks = frozen(self.bitmap), frozen(self.bitmap.view(np.uint64))
@@ -200,7 +200,7 @@ class TreeScratch:
         self.point_view = frozen(self.point)
         self.ends = np.empty(max(1, messages), np.int64)
         self.out = np.empty(0 if has_map else rows, np.int32)
-        candidates, stack = np.empty(len(tree.column), np.int32), np.empty((STACK, 2), np.int64)
+        candidates, stack = np.empty(len(tree.column), np.int32), np.empty((MAX_STACK_NODES, 2), np.int64)
         self.room = (
             stack, candidates, self.out, self.bitmap, self.marks[1], tree.disjoint_map, tree.first_row, self.marked,
             self.ends, GATE_VIEW,
@@ -208,11 +208,11 @@ class TreeScratch:
 
 
 def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """A bit for every row from the least of `rows` on, set for the chosen; empty if these are too few for one."""
+    """Return a bit for every row from the least of `rows` on, set for `chosen`; empty if these are too few."""
     first, last = int(rows.min(initial=0)), int(rows.max(initial=0))
-    if len(chosen) < WORTH_A_MAP or len(chosen) * WORTH_A_MAP < last - first:
+    if len(chosen) < BITMAP_MIN_ROWS or len(chosen) * BITMAP_MIN_ROWS < last - first:
         return np.empty(0, np.uint8)
-    marks = np.zeros((last - first) // 64 * 64 + 64, bool)  # whole words of bits
+    marks = np.zeros((last - first) // 64 * 64 + 64, bool)  # rounded up to whole 64-bit words
     marks[chosen - first] = True
     return np.packbits(marks, bitorder="little")
 
@@ -225,7 +225,7 @@ _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 
 def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
-    """The rows of a column so that neighbours come near each other; roughly, and quickly made."""
+    """Return the rows of a column in an order that puts neighbours roughly together; fast."""
     corners = column.xy if isinstance(column, PointArray) else column.bounds[:, :2]
     if not len(corners):
         return np.empty(0, np.int64)
@@ -238,18 +238,18 @@ def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
         for shift, mask in ((4, 0x0F0F), (2, 0x3333), (1, 0x5555)):
             cells = (cells | cells << shift) & mask
         keys |= cells << axis
-    return np.argsort(keys, kind="stable")  # of 16 bits: a radix sort
+    return np.argsort(keys, kind="stable")  # 16-bit keys: a radix sort
 
 
 def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
-    """The boxes of regions or points."""
+    """Return the boxes of regions or points."""
     if isinstance(column, RegionArray):
         return column.bounds
     return np.ascontiguousarray(np.concatenate([column.xy, column.xy], axis=1))
 
 
 def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
-    """The rows of a column in another order."""
+    """Return the rows of a column in another order."""
     if isinstance(column, PointArray):
         return column[order]
     arrays, chosen = column.arrays, np.ascontiguousarray(order, np.int64)
@@ -268,14 +268,14 @@ def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> Reg
 
 
 def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:
-    """The rows of several columns of one kind."""
+    """Return the rows of several columns of one kind."""
     if isinstance(columns[0], PointArray):
         return PointArray(np.concatenate([c.xy for c in columns if isinstance(c, PointArray)]), crs=columns[0].crs)
     return RegionArray(concatenate([c.arrays for c in columns if isinstance(c, RegionArray)]), columns[0].crs)
 
 
 def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows differ from the row before them; equal values have equal Hilbert keys, so most differ there."""
+    """Return whether each row differs from the row before it; equal values have equal Hilbert keys."""
     firsts = np.ones(len(column), bool)
     if isinstance(column, PointArray):
         same_key = np.flatnonzero(keys[1:] == keys[:-1]) + 1
@@ -286,7 +286,7 @@ def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -
 
 
 def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
-    """The seven arrays that match kernels take for a column; points have boxes without rings."""
+    """Return the seven arrays that match kernels take for a column; points have boxes without rings."""
     if isinstance(column, RegionArray):
         return column.kernel_arrays()
     boxes = np.concatenate([column.xy, column.xy], axis=1)
@@ -295,9 +295,9 @@ def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
 
 
 def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
-    """The arrays of the items as match kernels take them: edge indexes by a list of the items that have one."""
+    """Return the arrays of the items for match kernels; edge indexes come as a list of the items that have one."""
     *arrays, chains = kernel_arrays(column)
-    large = np.flatnonzero(chains >= 0)  # points have none
+    large = np.flatnonzero(chains >= 0)  # empty for points
     most = 1 if isinstance(column, PointArray) else int(np.diff(column.arrays.region_offsets).max(initial=1))
     return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)
 
@@ -307,7 +307,7 @@ LIST_PARTS = ("disjoint_before", "disjoint_rows", "contains_before", "contains_r
 
 
 def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
-    """All arrays of a tree by name, the edge indexes of its large items included."""
+    """Return all arrays of a tree by name, including the edge indexes of its large items."""
     made = {name: getattr(tree, name) for name in TREE_PARTS} | dict(zip(LIST_PARTS, tree.lists, strict=True))
     if isinstance(tree.column, PointArray):
         return made | {"xy": tree.column.xy}
@@ -315,7 +315,7 @@ def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
     return made | dict(tree.column.arrays._asdict()) | {"boxes": boxes, "large": large, "bases": bases}
 
 
-# What each array of a tree is; kernels know arrays by their addresses alone, so those from a file are held against it.
+# Type and number of columns of each array; kernels know arrays only by address, so arrays from a file are checked.
 KINDS = {
     "xy": (np.float64, 2), "ring_offsets": (np.int64, 0), "region_offsets": (np.int32, 0), "ring_flags": (np.uint8, 0),
     "bounds": (np.float64, 4), "boxes": (np.float64, 4), "large": (np.int32, 0), "bases": (np.int64, 0),
@@ -326,7 +326,7 @@ KINDS = {
 
 
 def check_kinds(arrays: dict[str, NDArray[Any]], kinds: Mapping[str, tuple[Any, int]]) -> None:
-    """Raise ValueError if an array is not of the type and number of columns that its name says."""
+    """Raise ValueError if an array does not have the type and number of columns that `kinds` gives for its name."""
     for name, array in arrays.items():
         scalar, columns = kinds[name]
         shape = (len(array), columns) if columns else (len(array),)
@@ -335,7 +335,7 @@ def check_kinds(arrays: dict[str, NDArray[Any]], kinds: Mapping[str, tuple[Any, 
 
 
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
-    """A tree over arrays that `tree_arrays` gave, wherever they are now; nothing is computed anew."""
+    """Return a tree over arrays that `tree_arrays` returned, wherever they are now; nothing is recomputed."""
     check_kinds(arrays, KINDS)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
@@ -349,7 +349,7 @@ def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> Packed
     own = Arrays(*(arrays[name] for name in Arrays._fields))
     tree.column = RegionArray(own)
     most = int(np.diff(own.region_offsets).max(initial=1))
-    # Kernels take the boxes as an array that could be written to; these are few, so they are copied.
+    # Kernels take the boxes as a writable array; there are few, so they are copied.
     tree._finish((*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most))
     return tree
 
@@ -361,9 +361,9 @@ def flat_tree(
     masks: NDArray[np.uint8],
     rows: NDArray[np.int32],
 ) -> PackedTree:
-    """A tree without nodes over items in any order, each with one entry: a match looks at all of them.
+    """Return a tree without nodes over items in any order, each with one entry: a match tests all of them.
 
-    `items` are what `item_arrays` gives for the column, `offsets` 0, 1, 2, ...; nothing is computed or copied.
+    `items` is the result of `item_arrays` for the column, `offsets` is 0, 1, 2, ...; nothing is computed or copied.
     """
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = isinstance(column, PointArray)

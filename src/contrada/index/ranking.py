@@ -1,7 +1,7 @@
-"""Ranking: raw records with their constants put in order, slot by slot, and counted in ranks (kernels/match/ranks.py).
+"""Rank the constants of raw records, slot by slot (kernels/match/ranks.py).
 
-All slots are ranked together: a table may have as many slots as constraints, and steps in Python for each slot took
-54 s for 16,000 attributes.
+All slots are ranked together: a table may have as many slots as constraints, and a Python loop over the slots took 54 s
+for 16,000 attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 
 
 class Slots(NamedTuple):
-    """Records with their constants ranked, and these by slot."""
+    """Records with ranked constants, and the constants by slot."""
 
     slot_of: NDArray[np.int32]
     forms: NDArray[np.uint8]
@@ -52,18 +52,18 @@ class Slots(NamedTuple):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The number of constants of each slot, of either sort."""
+        """Number of constants of each slot, scalars or texts."""
         counts: NDArray[np.int64] = np.diff(self.const_base) + np.diff(self.text_base)
         return counts
 
 
 def based(counts: list[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where runs of such lengths begin, and the last one ends."""
+    """Return where runs of the given lengths begin, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 class RecordOperands(NamedTuple):
-    """The operands of records in one row: of lower ends, of upper ends, of sets, and patterns."""
+    """Operands of records in one row: lower ends, upper ends, members of sets, patterns."""
 
     slots: NDArray[np.int64]
     values: NDArray[np.int64]
@@ -71,7 +71,7 @@ class RecordOperands(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """The distinct constants of all slots, in order within each, and for each operand its number in its slot."""
+    """Distinct constants of all slots, in order within each slot, and for each operand its number in its slot."""
 
     const_base: NDArray[np.int64]
     keys: NDArray[np.int64]
@@ -83,7 +83,7 @@ class Constants(NamedTuple):
 
 
 def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
-    """Rank the constants of raw records slot by slot; `forms` is by place. O(n log n) for n operands."""
+    """Rank the constants of raw records slot by slot; `forms` is indexed by place. O(n log n) for n operands."""
     places, slots = np.unique(raw.records[:, PLACE], return_inverse=True)
     slot_of = np.full(int(places.max(initial=-1)) + 1, -1, np.int32)
     slot_of[places] = np.arange(len(places))
@@ -122,7 +122,7 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
 
 
 def _constants(operands: RecordOperands, forms: NDArray[np.uint8], blob: NDArray[np.uint8]) -> Constants:
-    """Put the distinct constants of every slot in order."""
+    """Sort the distinct constants of every slot."""
     is_text = forms[operands.slots] >= TEXT
     numbers = np.empty(len(is_text), np.int64)
     slots, values = operands.slots[~is_text], operands.values[~is_text]
@@ -139,7 +139,7 @@ def _constants(operands: RecordOperands, forms: NDArray[np.uint8], blob: NDArray
 def _grams(
     found: Constants, forms: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Patterns by a gram that each needs: base by slot, codes, offsets and patterns, as `Slots` has them."""
+    """Return patterns by a gram that each needs: base by slot, codes, offsets and patterns, as in `Slots`."""
     slots = np.repeat(np.arange(len(forms)), np.diff(found.text_base))
     patterns = np.flatnonzero(forms[slots] >= PATTERN)
     offsets, blob = gathered(found.text_offsets[patterns], found.text_offsets[patterns + 1], found.blob)

@@ -1,8 +1,8 @@
-"""Raw records: constraints on scalars and text as they come in, in arrays, before constants are ranked.
+"""Raw records: constraints on scalars and text as arrays, before their constants are ranked.
 
-A record is a row of seven integers: filter, place, what is asked (with how the ends of an interval are), and the
-operands: two for the lower end, two for the upper one. An operand is (key, rest) of a scalar, or where its text begins
-and ends in the blob; of a set the first two say which members are its own, of a pattern where its code stands.
+A record is a row of seven integers: filter, place, the question (with the kinds of interval ends), two integers for the
+lower operand and two for the upper one. An operand is (key, rest) of a scalar, or the begin and end of its text in the
+blob. For a set, the first two give the range of its members; for a pattern, the range of its code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from contrada.model.forms import LIKE, SET, Operand, Test
 
 FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)
-UNBOUNDED, CLOSED, OPEN = range(3)  # the ends of an interval
+UNBOUNDED, CLOSED, OPEN = range(3)  # kinds of interval ends
 LOW_SHIFT, HIGH_SHIFT = 8, 16
 
 
@@ -29,7 +29,7 @@ class RawRecords(NamedTuple):
 
 
 def raw_of_tests(tests: Iterable[Test]) -> RawRecords:
-    """The records of many tests at once, numbered as they come; the place is to be filled in."""
+    """Return the records of many tests, numbered in order; the caller fills in the place."""
     records: list[tuple[int, ...]] = []
     members: list[tuple[int, int]] = []
     texts: list[bytes] = []
@@ -66,7 +66,7 @@ def raw_of_tests(tests: Iterable[Test]) -> RawRecords:
 
 
 class RawBuffer:
-    """Raw records that grow at the end; a view of them stays what it was."""
+    """Raw records that grow at the end; views of them do not change."""
 
     def __init__(self, room: int = 256) -> None:
         self._records = np.empty((room, 7), np.int64)
@@ -97,7 +97,7 @@ class RawBuffer:
         self._counts[0] = count + 1
 
     def _kept(self, operand: Operand) -> tuple[int, int]:
-        """An operand as two integers; text goes to the blob."""
+        """Return an operand as two integers; text goes to the blob."""
         if not isinstance(operand, bytes):
             return operand
         start = self._counts[2]
@@ -107,7 +107,7 @@ class RawBuffer:
         return start, self._counts[2]
 
     def raw(self) -> RawRecords:
-        """A read-only view of what is there."""
+        """Return a read-only view of the records so far."""
         views = (array[:count] for array, count in zip(self._arrays(), self._counts, strict=True))
         return RawRecords(*(_frozen(view) for view in views))
 
@@ -121,7 +121,7 @@ def _frozen(view: NDArray[Any]) -> NDArray[Any]:
 
 
 def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
-    """An array that starts with the entries in use and has room for more: the same if it has, else a larger one."""
+    """Return an array with the first `used` entries and room for `more`; the same array if it has room."""
     if used + more <= len(array):
         return array
     grown = np.empty((max(2 * len(array), used + more), *array.shape[1:]), array.dtype)
@@ -130,7 +130,7 @@ def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
 
 
 def joined_raw(parts: list[RawRecords], is_text: NDArray[np.bool_]) -> RawRecords:
-    """The records of several, with their operands moved to where text and members now stand; is_text is by place."""
+    """Concatenate records; operands point to the new positions of text and members. `is_text` is indexed by place."""
     if len(parts) == 1:
         return parts[0]
     records, members, text, member_count = [], [], 0, 0

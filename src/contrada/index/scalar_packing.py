@@ -1,7 +1,7 @@
-"""Packing: raw records to a ScalarIndex, and back.
+"""Pack raw records into a ScalarIndex, and unpack them again.
 
 Each filter is reached through the constraint that the fewest messages satisfy, estimated from messages that were seen
-and, for want of these, from the constants.
+or, without any, from the constants.
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ from contrada.index.scalars import EncodedMessages, ScalarArrays, ScalarIndex
 from contrada.model.forms import LIKE, NOT, SET, TEXT
 
 BLOCK = 16
-BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # how an entry is found
-NEIGHBOURS = 8  # filters that are reached by their boxes stand side by side: so many of them cost as much as one
-PRIOR = 2.0  # so many messages are the constants worth, next to those that were seen
-ANY_PATTERN, ANY_VALUE = 0.1, 1.0  # the share of messages that is taken to match a pattern, or to have a value
+BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # ways to find an entry
+FILTERS_PER_BOX_VISIT = 8  # filters reached by their boxes are adjacent: 8 of them cost as much as one
+PRIOR_MESSAGES = 2.0  # messages that the estimate from constants weighs, next to the messages seen
+PATTERN_SHARE, VALUE_SHARE = 0.1, 1.0  # assumed share of messages that match a pattern, or have a value
 
 
 class Regions(NamedTuple):
-    """What is known of the regions of filters: the share of messages that reach each so, and boxes around them."""
+    """Regions of filters: the share of messages that reach each filter by its region, and boxes around the regions."""
 
-    shares: NDArray[np.float64]  # infinite without a region
-    boxes: NDArray[np.float64] | None  # at one place, all of the plane without a region there; None if there is none
+    shares: NDArray[np.float64]  # by filter; infinite without a region
+    boxes: NDArray[np.float64] | None  # at one place; the whole plane without a region there; None if there is no place
 
 
 def pack_scalars(
     raw: RawRecords, forms: NDArray[np.uint8], first: int, stop: int, regions: Regions, seen: EncodedMessages | None,
     place: tuple[str, str] | None,
 ) -> ScalarIndex:  # fmt: skip
-    """Pack the records of filters first..stop; the boxes of their regions are at a place.
+    """Pack the records of filters first..stop; `place` is where the boxes of their regions are.
 
-    A filter that is reached through a constant is found by this and its region together. One that fewer messages reach
-    through its region than through any scalar is found by its box if that is known here, and else has no entry.
+    A filter that is reached through a constant is found by the constant and its region together. If fewer messages
+    reach a filter through its region than through any scalar, it is found by its box if that is known here, else it has
+    no entry.
     """
     slots = rank_records(raw, forms)
-    # Filters get places in the order of their regions: those that a message reaches together stand together.
+    # Filters get places in the order of their regions, so that filters that a message reaches together are adjacent.
     numbers = np.arange(stop - first) if regions.boxes is None else np.argsort(hilbert_of(regions.boxes), kind="stable")
     local_of = np.empty(len(numbers), np.int32)
     local_of[numbers] = np.arange(len(numbers))
@@ -73,7 +74,7 @@ def pack_scalars(
     has_box = np.zeros(len(heads), bool)
     if boxes is not None and place is not None and place[1] == "region":
         has_box = np.isfinite(boxes[filters[heads], 0])
-    spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, NEIGHBOURS, 1)
+    spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, FILTERS_PER_BOX_VISIT, 1)
     is_here = (share[heads] < spatial) | by_constant
     here, nearby = heads[is_here], heads[~is_here & has_box]
     made = make_entries(slots._replace(records=records), filters, here, nearby, boxes)
@@ -94,14 +95,14 @@ class Entries(NamedTuple):
 
 
 def is_equality(records: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which records ask for one constant."""
+    """Return whether each record asks for one constant."""
     code, low, high = records.T
     found: NDArray[np.bool_] = (code >> ASKS_SHIFT == 0) & (low == high) & (low & 1 == 1)
     return found
 
 
 def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which records ask for one constant, one of several, or a pattern."""
+    """Return whether each record asks for one constant, one of several, or a pattern."""
     asks = records[:, 0] >> ASKS_SHIFT
     found: NDArray[np.bool_] = is_equality(records) | (asks == SET) | (asks == LIKE)
     return found
@@ -111,7 +112,7 @@ def arrays_of(
     slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries,
     numbers: NDArray[np.int32], local_of: NDArray[np.int32],
 ) -> ScalarArrays:  # fmt: skip
-    """What kernels take."""
+    """Return the arrays that kernels take."""
     return ScalarArrays(
         slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
         slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
@@ -120,7 +121,7 @@ def arrays_of(
 
 
 def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
-    """The share of messages that is estimated to satisfy each record."""
+    """Return the estimated share of messages that satisfy each record."""
     records, counts = slots.records, slots.counts
     slot, asks = records[:, 0] & SLOT_MASK, records[:, 0] >> ASKS_SHIFT
     width = 2.0 * counts[slot] + 1
@@ -137,17 +138,18 @@ def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
     members = named[np.repeat(bases[slot[sets]], sizes) + (slots.set_ranks[runs(starts, stops)] >> 1)]
     share[sets] = np.bincount(np.repeat(np.arange(len(sets)), sizes), members, len(sets))
     if seen is not None and seen.size:
-        share = (share * PRIOR + seen_counts(slots, seen)) / (PRIOR + seen.size)
-    share[asks >= LIKE] = ANY_PATTERN
-    share[asks & NOT != 0] = ANY_VALUE
+        share = (share * PRIOR_MESSAGES + seen_counts(slots, seen)) / (PRIOR_MESSAGES + seen.size)
+    share[asks >= LIKE] = PATTERN_SHARE
+    share[asks & NOT != 0] = VALUE_SHARE
     return share
 
 
 def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDArray[np.float64]:
-    """For every constant of every slot, the share of messages that is taken to have it.
+    """Return, for every constant of every slot, the assumed share of messages that have it.
 
-    What many constraints name is what many messages have: of those of the slot that name one constant, given here, the
-    share that names it; half of one for a constant that none names alone.
+    Assumes that constants named by many constraints are common in messages: the share of a constant is its share among
+    the constraints of the slot that name one constant (`slot`, `number`); a constant named by none counts as half a
+    constraint.
     """
     counts = slots.counts
     bases = np.cumsum(counts) - counts
@@ -158,7 +160,7 @@ def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDAr
 
 
 def seen_counts(slots: Slots, seen: EncodedMessages) -> NDArray[np.float64]:
-    """How many of the messages that were seen satisfy each interval or set."""
+    """Return how many of the messages seen satisfy each interval or set."""
     empty = Entries(
         np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
         np.zeros(5 * len(slots.forms) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32),
@@ -191,9 +193,9 @@ def make_entries(
     slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], nearby: NDArray[np.int64],
     boxes: NDArray[np.float64] | None,
 ) -> Entries:  # fmt: skip
-    """Entries for the filters whose first records are `here`; records stand filter by filter.
+    """Return entries for the filters whose first records are `here`; records are grouped by filter.
 
-    After them come those of the filters that are reached by their boxes, whose first records are `nearby`.
+    The entries of filters that are reached by their boxes, whose first records are `nearby`, come after them.
     """
     code, low, high = slots.records[here].T
     slot, asks = (code & SLOT_MASK).astype(np.int64), code >> ASKS_SHIFT
@@ -202,7 +204,7 @@ def make_entries(
     kind[asks & NOT != 0] = BY_VALUE
     number = np.where(asks == LIKE, low - slots.text_base[slot], low >> 1).astype(np.int64)
     sizes = np.where(asks == SET, np.diff(slots.set_offsets, append=0)[np.where(asks == SET, low, 0)], 1)
-    whose = np.repeat(np.arange(len(here)), sizes)  # a filter with a set stands under every member
+    whose = np.repeat(np.arange(len(here)), sizes)  # a filter with a set has an entry under every member
     number = number[whose]
     sets = np.flatnonzero(asks == SET)
     number[asks[whose] == SET] = (
@@ -211,7 +213,7 @@ def make_entries(
     spans = np.stack([low, high], axis=1)[whose]
     by_interval = kind[whose] == BY_INTERVAL
     number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
-    order = np.lexsort((filters[here[whose]], number, kind[whose], slot[whose]))  # places follow the regions
+    order = np.lexsort((filters[here[whose]], number, kind[whose], slot[whose]))  # filters are ordered by region
     whose, number, spans = whose[order], number[order], spans[order]
     entries = entries_of(slots, filters, here[whose], kind[whose] != BY_VALUE)
     found = _found(slots, entries, slot[whose], kind[whose], number, spans)
@@ -221,7 +223,7 @@ def make_entries(
 
 
 def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Boxes around those of 16 entries each, then of 16 blocks each."""
+    """Return boxes around 16 entries each, then around 16 such blocks each."""
     made = []
     for _ in range(2):
         starts = np.arange(0, len(boxes), BLOCK)
@@ -232,13 +234,13 @@ def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def span_order(spans: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keys that put intervals of ranks with like ends together, each among so many constants."""
-    ends = np.minimum(spans / (2.0 * counts[:, None] + 1), 1.0)  # the same scale for all slots, and open ends cut
+    """Return keys that put intervals of ranks with similar ends together; interval k is among counts[k] constants."""
+    ends = np.minimum(spans / (2.0 * counts[:, None] + 1), 1.0)  # one scale for all slots; unbounded ends are cut
     return hilbert_of(np.tile(ends, 2))
 
 
 def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Keys that put boxes that lie near each other together; those without an end stand anywhere."""
+    """Return keys that put boxes near each other together; unbounded boxes may be anywhere."""
     keys = np.empty(len(boxes), np.int64)
     finite = np.where(np.isfinite(boxes), boxes, 0.0)
     kernels.hilbert_keys(frozen(np.ascontiguousarray(finite)), keys)
@@ -249,13 +251,13 @@ def _found(
     slots: Slots, entries: NDArray[np.uint64], slot: NDArray[np.int64], kind: NDArray[np.int64],
     number: NDArray[np.int64], spans: NDArray[np.int32],
 ) -> Entries:  # fmt: skip
-    """How entries, in order, are found; boxes are still to come."""
+    """Return how ordered entries are found; boxes are added later."""
     counts = slots.counts
     equal_base = based(counts + 1)
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
     by_constant = kind == BY_CONSTANT
     times = np.bincount(equal_base[slot[by_constant]] + number[by_constant], minlength=int(equal_base[-1]))
-    before = np.cumsum(times) - times  # entries by constants of all slots that come before
+    before = np.cumsum(times) - times  # entries of earlier constants, over all slots
     shift = limits[:-1:3] - before[equal_base[:-1]] if len(counts) else counts
     equal_offsets = (before + np.repeat(shift, counts + 1)).astype(np.int32)
     middle, last, end = limits[1::3], limits[2::3], limits[3::3]
@@ -271,7 +273,7 @@ def _found(
 
 
 def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Least and largest lower ends, least and largest upper ends: of 16 intervals each, then of 16 blocks each."""
+    """Return least and largest lower ends, then upper ends: of 16 intervals each, then of 16 blocks each."""
     if not len(spans):
         return np.empty((0, 4), np.int32)
     ends = spans[:, [0, 0, 1, 1]].astype(np.int32)
@@ -286,7 +288,7 @@ def _blocks_of(ends: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def raw_of(index: ScalarIndex) -> RawRecords:
-    """The raw records of an index, to be packed together with others."""
+    """Return the raw records of an index, to be packed together with others."""
     a = index.arrays
     slot, asks = a.records[:, 0] & SLOT_MASK, a.records[:, 0] >> ASKS_SHIFT
     low, high = a.records[:, 1].astype(np.int64), a.records[:, 2].astype(np.int64)
@@ -320,7 +322,7 @@ def _put_operands(
     slot: NDArray[Any],
     number: NDArray[np.int64],
 ) -> None:
-    """Write the constants of given numbers to two columns: (key, rest), or where text begins and ends."""
+    """Write the constants number[k] of slot[k] to two columns: (key, rest), or where text begins and ends."""
     texts = a.forms[slot] >= TEXT
     rows = np.flatnonzero(chosen & ~texts)
     at = a.const_base[slot[rows]] + number[rows]

@@ -1,9 +1,9 @@
-"""ScalarIndex: the constraints of many filters on numbers, times, booleans and text, immutable and packed.
+"""ScalarIndex: immutable, packed constraints of many filters on numbers, times, booleans and text.
 
-Constraints are records of three integers: the slot of a place with what is asked, and an interval of ranks among the
-constants of the slot (kernels/match/ranks.py), or the number of a set or pattern. They stand filter by filter; the
-first of a filter is the one that it is reached through, if it is not reached through a region. Entries lead there: by
-the constant that a value equals, by the pattern that it matches, by the interval that holds it, or by its being there.
+A constraint is a record of three integers: the slot of a place with the question, and an interval of ranks among the
+constants of the slot (kernels/match/ranks.py), or the number of a set or pattern. Records are grouped by filter; a
+filter is reached through its first record, unless it is reached through a region. Entries lead to filters: by the
+constant that a value equals, by the pattern that it matches, by the interval that contains it, or by its presence.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.geometry.arrays import frozen
-from contrada.index.entries import MOST, filters_of
+from contrada.index.entries import MAX_LANE, filters_of
 from contrada.index.packed import GATE_VIEW, check_kinds
 
 ABSENT = -1
-NO_VALUE = 0x80008000 | MOST << 16  # ABSENT as entries are compared with it
+NO_VALUE = 0x80008000 | MAX_LANE << 16  # ABSENT in the form that entries are compared with
 EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
 NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
 
 
 class ScalarArrays(NamedTuple):
-    """What kernels take of an index, in their order."""
+    """Arrays of an index that kernels take, in their order."""
 
     slot_of: NDArray[np.int32]  # by place, -1 for places that no constraint is about
     forms: NDArray[np.uint8]  # by slot
     const_base: NDArray[np.int64]  # where the constants of each slot begin
     keys: NDArray[np.int64]
     rests: NDArray[np.int64]  # empty if all are 0
-    text_base: NDArray[np.int64]  # the same for constants that are text, and patterns
+    text_base: NDArray[np.int64]  # where the text constants and patterns of each slot begin
     text_offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]
-    offsets: NDArray[np.int32]  # where the records of each filter begin
+    offsets: NDArray[np.int32]  # start of the records of each filter
     records: NDArray[np.int32]
     set_offsets: NDArray[np.int32]
     set_ranks: NDArray[np.int32]
-    entries: NDArray[np.uint64]  # of each: the filter, and bounds of two more records (index/entries.py)
-    equal_base: NDArray[np.int64]  # by slot, into what follows
-    equal_offsets: NDArray[np.int32]  # where the entries of each constant or pattern begin
-    others: NDArray[np.int64]  # by slot: entries by interval, by being there, their end; first block, first span
-    # ... and at the end the first of the entries that lead to filters by their regions alone
-    spans: NDArray[np.int32]  # the intervals of those entries
-    blocks: NDArray[np.int32]  # least and largest ends, lower and upper, of 16 of them, and of 16 blocks
+    entries: NDArray[np.uint64]  # the filter, and bounds of two more records (index/entries.py)
+    equal_base: NDArray[np.int64]  # by slot: first position in equal_offsets
+    equal_offsets: NDArray[np.int32]  # start of the entries of each constant or pattern
+    others: NDArray[np.int64]  # by slot: start of entries by interval, by presence, their end; first block, first span
+    # ... and at the end the first entry that leads to a filter by its region alone
+    spans: NDArray[np.int32]  # intervals of the entries by interval
+    blocks: NDArray[np.int32]  # least and largest lower and upper ends of 16 spans each, and of 16 blocks each
     gram_base: NDArray[np.int64]  # by slot
     gram_codes: NDArray[np.int64]
     gram_offsets: NDArray[np.int32]
     gram_patterns: NDArray[np.int32]
-    boxes: NDArray[np.float64]  # around the regions of 16 entries, and of 16 such blocks; none if no filter has one
-    numbers: NDArray[np.int32]  # filters have places of their own, in the order of their regions: which is at each
-    local_of: NDArray[np.int32]  # and the place of each
+    boxes: NDArray[np.float64]  # around the regions of 16 entries, and of 16 blocks; empty if no filter has a region
+    numbers: NDArray[np.int32]  # filter at each place; places are in the order of the filters' regions
+    local_of: NDArray[np.int32]  # place of each filter
 
 
 class EncodedMessages(NamedTuple):
@@ -69,7 +69,7 @@ class EncodedMessages(NamedTuple):
         return len(self.offsets) - 1
 
 
-A_POINT, NOTHING = -2, -1  # in place of the number of a region
+A_POINT, NOTHING = -2, -1  # instead of a region number
 NO_TABLE = frozen(np.empty(0, np.int64))
 NO_REGIONS = (
     frozen(np.empty((0, 2))), frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int32)),
@@ -78,10 +78,10 @@ NO_REGIONS = (
 
 
 class Beside(NamedTuple):
-    """What messages have beside scalars: boxes that entries are left out by, regions, and constraints on these.
+    """Spatial values of messages: boxes to exclude entries by, regions, and constraints on the regions.
 
-    Message k has region region_of[k], A_POINT, which is its box, or NOTHING. The constraints are looked at after the
-    scalars, if there is a table of them (matching/residual.py).
+    Message k has region region_of[k], or A_POINT, which is its box, or NOTHING. If there is a table of constraints
+    (matching/residual.py), they are checked after the scalars.
     """
 
     boxes: NDArray[np.float64]
@@ -95,7 +95,7 @@ NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
 
 
 class ScalarIndex:
-    """The scalar constraints of filters first, first + 1, ...; answers which filters messages satisfy."""
+    """Scalar constraints of filters first, first + 1, ...; finds the filters that messages satisfy."""
 
     __slots__ = ("_local", "_table", "arrays", "expected", "first", "place")
 
@@ -103,15 +103,15 @@ class ScalarIndex:
         self, first: int, arrays: ScalarArrays, place: tuple[str, str] | None = None, expected: float = np.inf
     ) -> None:
         self.first = first
-        self.expected = expected  # filters that a message was estimated to reach through scalars
-        self.place = place  # an attribute and a type: where the regions are that entries are ordered by
+        self.expected = expected  # estimated number of filters that a message reaches through scalars
+        self.place = place  # attribute and type of the regions that entries are ordered by
         self.arrays = ScalarArrays(*(frozen(array) for array in arrays))
         numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
         self._table = frozen(np.array(numbers, np.int64))
         self._local = threading.local()
 
     def __len__(self) -> int:
-        """The number of constraints."""
+        """Return the number of constraints."""
         return len(self.arrays.records)
 
     @property
@@ -126,11 +126,11 @@ class ScalarIndex:
 
     @property
     def filters(self) -> int:
-        """Their number."""
+        """Number of filters that are reached here."""
         return int(np.count_nonzero(self._is_reached()))
 
     def _is_reached(self) -> NDArray[np.bool_]:
-        """Which places have an entry; sorting the entries takes many times as long."""
+        """Return whether each place has an entry; sorting the entries would take many times as long."""
         marks = np.zeros(len(self.arrays.numbers), bool)
         marks[filters_of(self.arrays.entries)] = True
         return marks
@@ -144,12 +144,12 @@ class ScalarIndex:
         return ScalarIndex(first, self.arrays._replace(numbers=numbers, local_of=local_of), self.place, self.expected)
 
     def filters_at(self, places: NDArray[Any]) -> NDArray[np.int64]:
-        """The filters at places of records and entries."""
+        """Return the filters at places of records and entries."""
         filters: NDArray[np.int64] = self.arrays.numbers[places] + np.int64(self.first)
         return filters
 
     def owners(self) -> NDArray[np.int64]:
-        """The filter of every record."""
+        """Return the filter of every record."""
         offsets = self.arrays.offsets
         return self.filters_at(np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)))
 
@@ -160,10 +160,10 @@ class ScalarIndex:
         beside: Beside = NOTHING_BESIDE,
         by_place: bool = False,
     ) -> NDArray[np.int64]:
-        """Of the filters that one message reached elsewhere, and of those reached here, the ones it satisfies, sorted.
+        """Return, sorted, the filters that one message satisfies, of those in `reached` and those reached here.
 
-        Entries whose regions lie apart from the box are left out, if the index knows their regions. Filters are called
-        by their numbers, or by their places here.
+        Entries whose regions lie apart from the box are skipped if the index knows their regions. Filters are given by
+        their numbers, or by their places here if `by_place`.
         """
         scratch = self._scratch()
         room = len(reached) + len(self.arrays.entries)
@@ -184,8 +184,8 @@ class ScalarIndex:
     def match_many(
         self, messages: EncodedMessages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Match many messages: how many filters each satisfies, and the filters message by message, unordered."""
-        scratch = self._scratch()  # of this thread
+        """Match many messages; return the number of filters of each, and the filters message by message, unordered."""
+        scratch = self._scratch()  # one per thread
         most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
         start, counts, answers = 0, [], []
@@ -201,13 +201,13 @@ class ScalarIndex:
         return np.concatenate([*counts, np.empty(0, np.int64)]), np.concatenate([*answers, np.empty(0, np.int64)])
 
     def ranks(self, messages: EncodedMessages) -> NDArray[np.int32]:
-        """The rank of each message's value in every slot, ABSENT without one."""
+        """Return the rank of each message's value in every slot, ABSENT without a value."""
         out = np.empty((messages.size, len(self.arrays.forms)), np.int32)
         kernels.rank_messages(self._table, *messages, EVERYWHERE, *ScalarScratch(self.arrays).room, out)
         return out
 
     def reach(self, messages: EncodedMessages) -> float:
-        """How many filters a message reaches through scalars, regions and patterns left aside: the mean of several."""
+        """Return how many filters a message reaches through scalars (no regions or patterns), on average."""
         a, total = self.arrays, 0
         for slot, ranks in enumerate(self.ranks(messages).T):
             ranks = ranks[ranks >= 0].astype(np.int64)
@@ -240,13 +240,13 @@ KINDS = {
 def scalars_from_arrays(
     first: int, arrays: dict[str, NDArray[Any]], place: tuple[str, str] | None, expected: float
 ) -> ScalarIndex:
-    """An index over arrays that were saved; ValueError if one is not what its name says."""
+    """Return an index over saved arrays; raise ValueError if an array does not have the type of its name."""
     check_kinds(arrays, KINDS)
     return ScalarIndex(first, ScalarArrays(**arrays), place, expected)
 
 
 class ScalarScratch:
-    """What one thread writes to while it matches."""
+    """Arrays that one thread writes to while it matches."""
 
     __slots__ = ("ends", "limits", "limits_view", "out", "room", "words")
 

@@ -1,4 +1,4 @@
-"""Scanned: scalar constraints that are not packed yet, asked one after another."""
+"""RecordView: scalar constraints that are not packed yet, tested one after another."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from contrada.index.scalars import EncodedMessages
 
 
 class RecordView:
-    """A view of raw records of so many filters; forms are those of the places they name."""
+    """View of the raw records of `filters` filters; `forms` is indexed by place."""
 
     __slots__ = ("_forms", "_local", "_raw", "filters")
 
     def __init__(self, raw: RawRecords, forms: NDArray[np.uint8], filters: int, local: threading.local) -> None:
         self._raw = raw
         self._forms = forms
-        self._local = local  # of the buffer, whose views share their scratch space
+        self._local = local  # the buffer's: its views share their scratch space
         self.filters = filters
 
     @property
@@ -35,11 +35,11 @@ class RecordView:
         return np.unique(self._raw.records[:, FILTER])
 
     def raw(self) -> RawRecords:
-        """The records."""
+        """Return the records."""
         return self._raw
 
     def match(self, messages: EncodedMessages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The filters that were reached elsewhere, which have no records here, and those that a message satisfies."""
+        """Return `reached`, filters without records here, and the filters here that a message satisfies."""
         value_of = getattr(self._local, "value_of", None)
         if value_of is None or len(value_of) < len(self._forms):
             self._local.value_of = value_of = np.full(len(self._forms), -1, np.int32)

@@ -1,7 +1,7 @@
-"""Arrays of a saved table before kernels index with them: every offset, number and count must be within its array.
+"""Check the arrays of a saved table before kernels index with them: offsets, numbers and counts must be in range.
 
 Kernels know arrays by their addresses and check nothing. These checks are vectorised passes over the arrays, and run
-whenever a table is opened, checksums or not. A ValueError names the array and what is wrong with it.
+whenever a table is opened, with or without checksums. A ValueError names the array and the fault.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.geometry.arrays import Arrays as Regions
-from contrada.geometry.column import LARGE
+from contrada.geometry.column import MAX_SCANNED_VERTICES
 from contrada.geometry.soundness import check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import FAN, LIST_PARTS, PackedTree
 from contrada.index.scalars import ScalarArrays
 from contrada.model.forms import LIKE, SET, TEXT
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1  # as in index/ranking.py
-FANOUT = 8  # of edge indexes, as in kernels/relate/chains.py
+FANOUT = 8  # fanout of edge indexes, as in kernels/relate/chains.py
 BLOCK = 16  # entries that share a box or a block, as in kernels/match/scalars.py
 
 
 def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:
-    """Raise ValueError unless the arrays of a tree fit each other; its entries are numbered below `rows`."""
+    """Raise ValueError unless the arrays of a tree are consistent; its entries are numbered below `rows`."""
     if is_points:
         items = len(arrays["xy"])
     else:
@@ -54,7 +54,7 @@ def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows:
 
 
 def check_tree(tree: PackedTree) -> None:
-    """Raise ValueError unless lists, nodes and maps of a tree say what its entries say."""
+    """Raise ValueError unless lists, nodes and maps of a tree agree with its entries."""
     try:
         tree.check()
     except AssertionError as error:
@@ -62,9 +62,9 @@ def check_tree(tree: PackedTree) -> None:
 
 
 def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """The edge indexes of large items stand one after another, each as long as its vertices ask for."""
+    """Check that the edge indexes of large items follow each other, each as long as its vertices need."""
     vertices = np.diff(arrays["ring_offsets"][arrays["region_offsets"]])
-    large = np.flatnonzero(vertices > LARGE)
+    large = np.flatnonzero(vertices > MAX_SCANNED_VERTICES)
     require(np.array_equal(arrays["large"], large), "large lists other items than those with many vertices")
     sizes, count = np.zeros(len(large), np.int64), vertices[large] - 1
     is_open = np.ones(len(large), bool)
@@ -78,7 +78,7 @@ def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def check_scalar_arrays(a: ScalarArrays, forms: NDArray[np.uint8]) -> None:
-    """Raise ValueError unless the arrays of a scalar index fit each other; values at place p have the form forms[p]."""
+    """Raise ValueError unless the arrays of a scalar index are consistent; values at place p have the form forms[p]."""
     slots, texts, places = len(a.forms), len(a.text_offsets) - 1, len(a.numbers)
     check_numbers("slot_of", a.slot_of, -1, slots)
     used = np.flatnonzero(a.slot_of >= 0)
@@ -101,7 +101,7 @@ def check_scalar_arrays(a: ScalarArrays, forms: NDArray[np.uint8]) -> None:
 
 
 def _check_records(a: ScalarArrays, slots: int, texts: int) -> None:
-    """What records ask: slots, and the numbers of sets and patterns."""
+    """Check the slots of records, and their numbers of sets and patterns."""
     code, low = a.records[:, 0], a.records[:, 1]
     check_numbers("records", code, 0, 1 << 31)
     check_numbers("slots of records", code & SLOT_MASK, 0, slots)
@@ -111,9 +111,9 @@ def _check_records(a: ScalarArrays, slots: int, texts: int) -> None:
 
 
 def _check_entries(a: ScalarArrays, slots: int, places: int) -> None:
-    """Entries stand once each: by constant, by interval, by being there, slot by slot, and then by their boxes.
+    """Check that entries occur once each: by constant, interval, presence, slot by slot, and then by their boxes.
 
-    Kernels have room for every entry once, so ranges that overlap would be written beyond it.
+    Kernels have room for every entry once, so overlapping ranges would write beyond that room.
     """
     entries = len(a.entries)
     words = a.entries[:, 0]

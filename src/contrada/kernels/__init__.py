@@ -1,7 +1,7 @@
-"""Compiled kernels: arrays in, arrays out.
+"""Compiled kernels: functions from arrays to arrays.
 
-Importing this package imports no Numba. The first use of a name, as in `kernels.relate_pairs(...)`, imports the
-module that holds it and compiles the kernel or loads it from the cache.
+Importing this package imports no Numba. The first use of a name, as in `kernels.relate_pairs(...)`, imports the module
+that holds it and compiles the kernel or loads it from the cache.
 """
 
 from importlib import import_module

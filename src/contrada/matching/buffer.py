@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
-from contrada.geometry.column import LARGE
+from contrada.geometry.column import MAX_SCANNED_VERTICES
 from contrada.index.packed import PackedTree, flat_tree, item_arrays
 from contrada.index.raw import RawBuffer, with_room
 from contrada.index.scanned import RecordView
@@ -223,7 +223,7 @@ class GrowingRegions(Growing):
         self._region_offsets[n + 1] = r + rings
         self._flags[r : r + rings] = a.ring_flags
         self._bounds[n] = a.bounds[0]
-        if vertices > LARGE:
+        if vertices > MAX_SCANNED_VERTICES:
             self._append_chain(n, RegionArray(a))
         self._rings, self._vertices = r + rings, v + vertices
         self._most_rings = max(self._most_rings, rings)

@@ -1,4 +1,4 @@
-"""What subscriptions ask: constraints, filters and predicates."""
+"""What subscriptions ask for: constraints, filters and predicates."""
 
 from contrada.model.constraint import Constraint
 from contrada.model.filter import Filter, Predicate

@@ -30,12 +30,11 @@ from contrada.model.values import NUMBER, scalar_of
 
 @checks_methods("__init__")
 class Constraint:
-    """A test of one attribute of a message, immutable.
+    """Test of one attribute of a message, immutable.
 
-    The operator is a Relation or RelationSet, read "attribute RELATION value", and the value a Region or Point; or it
-    is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`, `suffix`, `contains`, `like`, their negations
-    with `not`, `is null`, `is not null`. Text is compared without regard to case with `casei`, to accents with
-    `accenti`.
+    The operator is a Relation or RelationSet, read "attribute RELATION value", and the value a Region or Point. Or the
+    operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`, `suffix`, `contains`, `like`, their
+    negations with `not`, `is null`, `is not null`. `casei` ignores the case of text, `accenti` its accents.
 
     >>> str(Constraint("area", RelationSet.S_WITHIN, Region.box(0, 0, 1, 1)))
     'S_WITHIN(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)))'
@@ -75,7 +74,7 @@ class Constraint:
 
     @cached_property
     def kind(self) -> str | None:
-        """The type of values that this asks about, region, point or one that was added; None for scalars and text."""
+        """Type of the values that this tests: region, point or a registered type; None for scalars and text."""
         if isinstance(self.operator, RelationSet):
             return "point" if isinstance(self.value, Point) else "region"
         own = type_taking(self.operator, self.value)
@@ -83,36 +82,36 @@ class Constraint:
 
     @property
     def relations(self) -> RelationSet:
-        """The relations that a spatial constraint asks for."""
+        """Relations that a spatial constraint asks for."""
         if not isinstance(self.operator, RelationSet):
             raise AttributeError(f"`{self}` is not spatial")
         return self.operator
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a template that stand in place of values."""
+        """Columns of a template that are in the place of values."""
         items = self.value if type(self.value) is tuple else (self.value,)
         return tuple(item for item in items if isinstance(item, Column))
 
     @cached_property
     def test(self) -> Test:
-        """What a constraint on scalars or text comes down to."""
+        """Test that a constraint on scalars or text is reduced to."""
         assert isinstance(self.operator, str)
         return test_of(self.operator, self.value, self.casei, self.accenti)
 
     @cached_property
     def long_numbers(self) -> frozenset[Fraction]:
-        """The numbers among operands that are too long for tests to tell them apart."""
+        """Numbers among the operands that are too long for tests to distinguish."""
         return exact_operands(self.value) if self.test.form == NUMBER else frozenset()
 
     @property
     def place(self) -> Place:
-        """The attribute and the form of its value that a constraint on scalars or text asks about."""
+        """Attribute, and the form of its value, that a constraint on scalars or text tests."""
         return self.attribute, self.test.form
 
     @property
     def negated(self) -> Constraint:
-        """The constraint that is true where this is false, and unknown where this is unknown.
+        """Constraint that is true where this is false, and unknown where this is unknown.
 
         >>> print(Constraint("severity", ">=", 3).negated, "|", Constraint("open", "=", True).negated)
         severity < 3 | open = FALSE
@@ -137,17 +136,17 @@ class Constraint:
             return self.attribute, self.operator.mask, self.value
         if self.columns:
             items = self.value if type(self.value) is tuple else (self.value,)
-            alike = tuple((scalar_of(item) or item, exact_operands(item)) for item in items)  # a date is its midnight
+            alike = tuple((scalar_of(item) or item, exact_operands(item)) for item in items)  # date = midnight
             return self.attribute, self.operator, alike, self.casei, self.accenti
         if self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
-        return self.attribute, self.test, self.long_numbers  # the test has only so many bits of numbers
+        return self.attribute, self.test, self.long_numbers  # the test does not distinguish numbers that are too long
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return _made, (self.attribute, self.operator, self.value, self.casei, self.accenti)
 
     def __str__(self) -> str:
-        """The constraint as CQL2 text."""
+        """Return the constraint as CQL2 text."""
         name = printed_name(self.attribute)
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
@@ -165,7 +164,7 @@ class Constraint:
 
 
 def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | RelationSet, Any]:
-    """The operator and the operand that are kept."""
+    """Return the operator and the operand to keep."""
     if isinstance(operator, Relation | RelationSet):
         if not isinstance(value, Region | Point | Column):
             value = one_geometry_of(value)

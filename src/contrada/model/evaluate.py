@@ -1,4 +1,4 @@
-"""One constraint against one value: true, false or unknown. For people who ask why; tables do not come by here."""
+"""Evaluate one constraint for one value: true, false or unknown. For explanations; tables do not use it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contrada.model.text import fold, plain_text
 from contrada.model.types import type_named
 from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
 
-Comparable = tuple[int, Any]  # a kind, and what compares within it
+Comparable = tuple[int, Any]  # a kind, and a key that compares within the kind
 
 
 def truth(constraint: Constraint, value: Any) -> bool | None:
-    """Whether a constraint is true of a value, None if that is unknown: absent (None too), or of another kind.
+    """Return whether a constraint is true of a value; None (unknown) if the value is absent, None or of another kind.
 
     >>> asked = Constraint("size", "!=", 1)
     >>> [truth(asked, value) for value in (2, 1.0, "1", float("nan"), None)]
@@ -39,7 +39,7 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
 
 
 def relation_to(constraint: Constraint, value: Any) -> Relation | None:
-    """How a value relates to the region or point of a spatial constraint; None unless both are spatial.
+    """Return the relation of a value to the region or point of a spatial constraint; None unless both are spatial.
 
     >>> relation_to(Constraint("at", Relation.INSIDE, Region.box(0, 0, 2, 2)), Point(2, 1))
     <Relation.MEETS: 1>
@@ -51,14 +51,14 @@ def relation_to(constraint: Constraint, value: Any) -> Relation | None:
 
 
 def asked_kind(constraint: Constraint) -> int | None:
-    """The kind of value that a constraint is about; None for regions, points and the mere being there."""
+    """Return the kind of value that a constraint is about; None for regions, points and null tests."""
     value = constraint.value
     some = comparable(value[0] if isinstance(value, tuple) else value)
     return None if some is None else some[0]
 
 
 def comparable(value: Any, casei: bool = False, accenti: bool = False) -> Comparable | None:
-    """A value's kind and what compares within it; None for what no comparison is true or false of.
+    """Return a value's kind and a key that compares within it; None for values that cannot be compared.
 
     >>> comparable(2**53 + 1) > comparable(2.0**53), comparable("É", casei=True), comparable([1])
     (True, (3, 'é'), None)
@@ -68,12 +68,12 @@ def comparable(value: Any, casei: bool = False, accenti: bool = False) -> Compar
     scalar = scalar_of(value)
     if scalar is None:
         return None
-    is_long = scalar.kind == NUMBER and scalar.rest & 7 == INEXACT  # others may have the same bits
+    is_long = scalar.kind == NUMBER and scalar.rest & 7 == INEXACT  # other numbers may have the same bits
     return scalar.kind, (scalar.key, scalar.rest, exact_number(value) if is_long else Fraction(0))
 
 
 def _passes(constraint: Constraint, operator: str, found: Comparable) -> bool:
-    """Whether a value of the right kind passes the test, without its negation if it has one."""
+    """Return whether a value of the right kind passes the test, ignoring a negation."""
     casei, accenti = constraint.casei, constraint.accenti
     if operator in TEXTUAL:
         return like_of(operator, constraint.value).folded(casei, accenti).matches(found[1])

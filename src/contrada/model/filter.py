@@ -1,4 +1,4 @@
-"""Filters (all constraints hold) and predicates (any filter holds)."""
+"""Filter (all its constraints hold) and Predicate (any of its filters holds)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contrada.model.constraint import Constraint
 
 @checks_methods("__init__")
 class Filter:
-    """A conjunction of constraints, immutable; several may name one attribute.
+    """Conjunction of constraints, immutable; several may name the same attribute.
 
     >>> from contrada import Region, Relation
     >>> len(Filter([Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 1, 1))]))
@@ -52,7 +52,7 @@ class Filter:
         return Filter, (self.constraints,)
 
     def __str__(self) -> str:
-        """The filter as CQL2 text."""
+        """Return the filter as CQL2 text."""
         return " AND ".join(map(str, self.constraints))
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Filter:
 
 @checks_methods("__init__")
 class Predicate:
-    """A disjunction of filters, immutable: what one subscription asks."""
+    """Disjunction of filters, immutable: the condition of one subscription."""
 
     __slots__ = ("filters",)
     filters: tuple[Filter, ...]
@@ -94,7 +94,7 @@ class Predicate:
         return Predicate, (self.filters,)
 
     def __str__(self) -> str:
-        """The predicate as CQL2 text."""
+        """Return the predicate as CQL2 text."""
         return " OR ".join(f"({part})" if len(part) > 1 and len(self) > 1 else str(part) for part in self.filters)
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Predicate:
 
 
 def as_predicate(what: object) -> Predicate:
-    """The predicate that a constraint, filter or predicate stands for."""
+    """Return the predicate that is equivalent to a constraint, filter or predicate."""
     if isinstance(what, Predicate):
         return what
     if isinstance(what, Filter):

@@ -1,7 +1,7 @@
-"""Tests: what constraints on scalars and text come down to, each on one form of an attribute's value.
+"""Tests that constraints on scalars and text are reduced to, each on one form of an attribute's value.
 
-A form is what a value is turned into before it is looked up: itself, its text folded, its text read backwards, or the
-mere fact that it is there. On every form but patterns a test asks whether the value lies in an interval or a set.
+A form is what a value is converted to before look-up: itself, its text folded, its text reversed, or only the fact that
+it is present. On every form but patterns, a test asks whether the value lies in an interval or a set.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from typing import NamedTuple
 
 from contrada.model.values import BOOLEAN, NUMBER, TIME
 
-# Forms: a kind of scalar; whether there is a value; text, text backwards and patterns, each with its folding added.
+# Forms: a kind of scalar; presence of a value; text, reversed text and patterns, each plus its folding.
 PRESENT = 3
 TEXT, BACKWARDS, PATTERN = 8, 16, 24
 CASEI, ACCENTI = 1, 2
-INTERVAL, SET, LIKE = 0, 2, 4  # what a test asks
-NOT = 1  # or the contrary, added to it; unknown if the value is
+INTERVAL, SET, LIKE = 0, 2, 4  # kinds of tests
+NOT = 1  # added to a kind for its negation; unknown if the value is unknown
 SCALARS = (NUMBER, TIME, BOOLEAN, PRESENT)
 
 Operand = tuple[int, int] | bytes  # (key, rest) of a scalar, or UTF-8
-Place = tuple[str, int]  # an attribute and a form of it: where constraints are looked up
+Place = tuple[str, int]  # an attribute and a form: the key by which constraints are looked up
 
 
 class Bound(NamedTuple):
-    """An end of an interval, which may not belong to it."""
+    """End of an interval; an open end does not belong to it."""
 
     operand: Operand
     is_open: bool
 
 
 class Test(NamedTuple):
-    """One question about one form of an attribute's value: `asks` is INTERVAL, SET or LIKE, and NOT may be added."""
+    """One test of one form of an attribute's value: `asks` is INTERVAL, SET or LIKE, plus NOT for the negation."""
 
     form: int
     asks: int
@@ -41,10 +41,10 @@ class Test(NamedTuple):
 
 
 def is_text(form: int) -> bool:
-    """True if the operands of a form are text, in any direction."""
+    """Return True if the operands of a form are text, in either direction."""
     return form >= TEXT
 
 
 def folding(form: int) -> int:
-    """CASEI and ACCENTI of a form of text."""
+    """Return CASEI and ACCENTI of a form of text."""
     return form & 3

@@ -1,13 +1,13 @@
-"""When one constraint covers another, and when two conflict: sound always, as complete as it says.
+"""Decide whether one constraint covers another, and whether two conflict: always sound, complete as stated below.
 
 `covers(a, b)`: every message that satisfies b satisfies a. `conflicts(a, b)`: no message satisfies both. Unknown does
-not satisfy. A True is always right; a False may mean that we cannot tell, but only where this module says so:
+not satisfy. True is always right; False may mean "not known", but only in these cases:
 
-- regions and points: what the composition table can tell, which is all there is without holes and several parts;
-- numbers, times, booleans, and text compared as a whole or by prefix: all there is, but numbers of more than 103 bits
-  are only known to equal themselves, and that times come in nanoseconds is not made use of;
+- regions and points: limited to the composition table, which is complete without holes and several parts;
+- numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
+  bits are only known to equal themselves, and that times have nanosecond resolution is not used;
 - suffixes, contains and LIKE: see model/text_implication.py; text of different foldings only if one names its values;
-- types that were added: equal constraints only.
+- registered types: equal constraints only.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from contrada.model.forms import PATTERN, TEXT
 from contrada.model.pieces import have_common, lie_in, pieces_of
 from contrada.model.text_implication import text_conflicts, text_covers
 
-MOST_PAIRS = 4096  # constraints of two filters that are compared each with each; beyond, equal ones alone count
+MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
 
 
 def covers(first: Constraint, second: Constraint) -> bool:
-    """True if every message that satisfies the second satisfies the first.
+    """Return True if every message that satisfies `second` satisfies `first`.
 
     >>> covers(Constraint("size", ">", 1), Constraint("size", "in", (2, 3)))
     True
@@ -51,7 +51,7 @@ def covers(first: Constraint, second: Constraint) -> bool:
 
 
 def conflicts(first: Constraint, second: Constraint) -> bool:
-    """True if no message satisfies both.
+    """Return True if no message satisfies both.
 
     >>> conflicts(Constraint("size", ">", 1), Constraint("size", "<=", 1))
     True
@@ -69,7 +69,7 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
     relations = _composed(first, second)
     if relations is not None:
         return not relations & first.relations
-    if isinstance(first.operator, RelationSet):  # of different coordinate systems
+    if isinstance(first.operator, RelationSet):  # in different coordinate systems
         return False
     if _kind(first.test.form) != _kind(second.test.form):
         return True
@@ -85,17 +85,17 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
 
 
 def _asks_nothing_of_value(constraint: Constraint) -> bool:
-    """True for the mere being there, or not."""
+    """Return True for null tests, which ask only whether there is a value."""
     return constraint.operator in ("is null", "is not null")
 
 
 def _is_own(constraint: Constraint) -> bool:
-    """True for a type that was added, whose values may be of any other type too."""
+    """Return True for a registered type, whose values may be of any other type too."""
     return constraint.kind is not None and not isinstance(constraint.operator, RelationSet)
 
 
 def _composed(first: Constraint, second: Constraint) -> RelationSet | None:
-    """The relations to the first's region that a value has which satisfies the second; None unless both have one."""
+    """Return the relations to `first`'s region of values that satisfy `second`; None unless both are spatial."""
     if not isinstance(first.operator, RelationSet) or not isinstance(second.operator, RelationSet):
         return None
     try:
@@ -106,7 +106,7 @@ def _composed(first: Constraint, second: Constraint) -> RelationSet | None:
 
 
 def are_comparable(first: Constraint, second: Constraint) -> bool:
-    """True for scalars and text of one kind that their tests tell apart."""
+    """Return True for scalars and text of one kind that their tests distinguish."""
     for one in (first, second):
         if one.kind is not None or one.long_numbers:
             return False
@@ -114,12 +114,12 @@ def are_comparable(first: Constraint, second: Constraint) -> bool:
 
 
 def _kind(form: int) -> int:
-    """What values a form is of: a kind of scalar, or text."""
+    """Return the kind of values that a form belongs to: a kind of scalar, or text."""
     return TEXT if form >= TEXT else form
 
 
 def _listed(constraint: Constraint) -> tuple[str, ...] | None:
-    """All texts that satisfy a constraint, if it names them."""
+    """Return all texts that satisfy a constraint, if it names them."""
     if constraint.casei or constraint.accenti or constraint.operator not in ("=", "in"):
         return None
     return constraint.value if constraint.operator == "in" else (constraint.value,)

@@ -1,4 +1,4 @@
-"""Two constraints on scalars or text as one: both of them, or either of them."""
+"""Merge constraints on scalars or text into one: intersection or union."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from contrada.model.values import BOOLEAN
 
 
 def is_mergeable(constraint: Constraint) -> bool:
-    """True for constraints that are pieces of the order of values: no patterns, prefixes, suffixes, numbers too long.
+    """Return True for intervals and sets of values: no patterns, prefixes or suffixes, no numbers too long for tests.
 
     >>> [is_mergeable(Constraint("x", *asked)) for asked in (("<", 5), ("in", ("a", "b")), ("prefix", "a"))]
     [True, True, False]
@@ -38,7 +38,7 @@ def is_mergeable(constraint: Constraint) -> bool:
 
 
 def intersected(first: Constraint, second: Constraint) -> Constraint | None:
-    """The constraint that both together come down to; None if no single one says it.
+    """Return the one constraint that is equivalent to both together; None if there is no such constraint.
 
     >>> print(intersected(Constraint("x", ">=", 3), Constraint("x", "<=", 5)))
     x BETWEEN 3 AND 5
@@ -53,9 +53,10 @@ def intersected(first: Constraint, second: Constraint) -> Constraint | None:
 
 
 def folded(constraints: Sequence[Constraint]) -> list[Constraint]:
-    """Few constraints that say together what many say: all can be merged, and are of one place.
+    """Return few constraints that are equivalent to all given ones, which are mergeable and of one place.
 
-    Sets become the smallest and what it leaves of others, `!=` and `not in` one, ranges the two with the closest ends.
+    Sets become the smallest set and what it leaves of the others, `!=` and `not in` become one constraint, ranges
+    become the two with the closest ends.
 
     >>> [str(one) for one in folded([Constraint("x", "!=", k) for k in (3, 1, 2)] + [Constraint("x", ">", 0)])]
     ['x > 0', 'x NOT IN (1, 2, 3)']
@@ -76,7 +77,7 @@ def folded(constraints: Sequence[Constraint]) -> list[Constraint]:
 
 
 def _folded_sets(sets: list[Constraint]) -> list[Constraint]:
-    """One set; or two that have nothing in common, and what comes after them."""
+    """Return one set; or two sets without common members, and the sets after them."""
     if not sets:
         return []
     one, *rest = sorted(sets, key=lambda constraint: len(constraint.test.members))
@@ -89,7 +90,7 @@ def _folded_sets(sets: list[Constraint]) -> list[Constraint]:
 
 
 def _folded_ranges(ranges: list[Constraint]) -> list[Constraint]:
-    """The range that begins last and the one that ends first."""
+    """Return the range that begins last and the range that ends first."""
     if not ranges:
         return []
     low = max(ranges, key=lambda constraint: pieces_of(constraint.test)[0][0])
@@ -98,7 +99,7 @@ def _folded_ranges(ranges: list[Constraint]) -> list[Constraint]:
 
 
 def _folded_gaps(left_out: list[Constraint]) -> list[Constraint]:
-    """All values that are left out in one constraint."""
+    """Return one constraint that leaves out all values that any of these leaves out."""
     if not left_out:
         return []
     points = {point for constraint in left_out for point in gaps_of(pieces_of(constraint.test)) or ()}
@@ -108,7 +109,7 @@ def _folded_gaps(left_out: list[Constraint]) -> list[Constraint]:
 
 
 def united(constraints: Sequence[Constraint]) -> Constraint | None:
-    """The constraint that any of several of one place comes down to; None if no single one says it.
+    """Return the one constraint that is equivalent to any of several of one place; None if there is no such constraint.
 
     >>> print(united([Constraint("x", "=", "a"), Constraint("x", "in", ("b", "c"))]))
     x IN ('a', 'b', 'c')
@@ -119,7 +120,7 @@ def united(constraints: Sequence[Constraint]) -> Constraint | None:
 
 
 def _made(like: Constraint, pieces: list[Piece]) -> Constraint | None:
-    """The constraint of these pieces on the place of another one."""
+    """Return the constraint of these pieces on the place of `like`."""
     test = test_of_pieces(like.test.form, pieces)
     if test is None or (test.form == BOOLEAN and len(pieces) > 1):
         return None

@@ -1,4 +1,4 @@
-"""The operators on scalars and text: what operands each takes, what test it comes down to, how it is printed."""
+"""Operators on scalars and text: the operands each takes, the test it is reduced to, and its CQL2 text."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _RESERVED = {
 
 
 def printed_name(name: str) -> str:
-    """A name as CQL2 text has it, quoted unless it is plain.
+    """Return a name as CQL2 text, quoted unless it is plain.
 
     >>> printed_name("area"), printed_name("sea.depth"), printed_name("my area"), printed_name("in")
     ('area', 'sea.depth', '"my area"', '"in"')
@@ -84,7 +84,7 @@ def printed_name(name: str) -> str:
 
 
 class Column(NamedTuple):
-    """In a template, the place of a value that comes from a column of the subscriptions' table.
+    """Placeholder in a template for a value from a column of the subscriptions' table.
 
     >>> from contrada import Constraint
     >>> str(Constraint("severity", ">=", Column("at_least")))
@@ -98,7 +98,7 @@ class Column(NamedTuple):
 
 
 def normalised(operator: str) -> str:
-    """The name of an operator as it is kept; others are a FilterError.
+    """Return the normalised name of an operator; unknown operators raise a FilterError.
 
     >>> normalised("NOT  IN"), normalised("<>")
     ('not in', '!=')
@@ -111,7 +111,7 @@ def normalised(operator: str) -> str:
 
 
 def checked_operand(operator: str, value: Any) -> Any:
-    """The operand that is kept: a value, a pair, a tuple of members, text, or None."""
+    """Return the operand to keep: a value, a pair, a tuple of members, text, or None."""
     if operator in NULLS:
         if value is not None:
             raise FilterError(f"`{operator}` takes no value, not {value!r}")
@@ -137,7 +137,7 @@ def checked_operand(operator: str, value: Any) -> Any:
 
 
 def kind_of(operator: str, value: Any) -> int:
-    """The kind of an operand that an operator can take."""
+    """Return the kind of an operand, or raise FilterError if the operator cannot take it."""
     if isinstance(value, str):
         return TEXT_KIND
     scalar = scalar_of(value)
@@ -146,7 +146,7 @@ def kind_of(operator: str, value: Any) -> int:
             raise FilterError(f"`{operator} {value}` holds of nothing: it compares with no value")
         hint = "; `is null` asks for absence" if value is None else ""
         raise FilterError(f"`{operator}` takes text, numbers, booleans or timestamps, not {type(value).__name__}{hint}")
-    if scalar.kind == NUMBER and scalar.rest and not _SMALLEST <= abs(exact_number(value)) < _BEYOND:  # never a double
+    if scalar.kind == NUMBER and scalar.rest and not _SMALLEST <= abs(exact_number(value)) < _BEYOND:  # no double
         raise FilterError(f"`{operator}`: decimal exponents are compared up to {LARGEST_EXPONENT}, of any number")
     if scalar.kind == BOOLEAN and operator not in ("=", "!=", *SETS):
         raise FilterError(f"`{operator}` does not apply to booleans")
@@ -154,7 +154,7 @@ def kind_of(operator: str, value: Any) -> int:
 
 
 def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
-    """The test that a constraint comes down to."""
+    """Return the test that a constraint is reduced to."""
     negated = NOT if operator == "!=" or operator.startswith("not ") else 0
     folded = casei * CASEI | accenti * ACCENTI
     if operator in NULLS:
@@ -182,10 +182,10 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
 
 
 def exact_operands(value: Any) -> frozenset[Fraction]:
-    """The numbers among operands that are too long for a test to tell them apart."""
+    """Return the numbers among operands that are too long for a test to distinguish."""
     found = set()
     for item in value if type(value) is tuple else (value,):
-        if type(item) is float or (type(item) is int and -EXACT_INTEGERS <= item <= EXACT_INTEGERS):  # as most are
+        if type(item) is float or (type(item) is int and -EXACT_INTEGERS <= item <= EXACT_INTEGERS):  # most operands
             continue
         scalar = None if isinstance(item, str) else scalar_of(item)
         if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:
@@ -194,7 +194,7 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
 
 
 def negation_of(operator: str) -> str:
-    """The operator that is true where another is false, and unknown where that is unknown.
+    """Return the operator that is true where `operator` is false, and unknown where it is unknown.
 
     >>> negation_of("<"), negation_of("not in"), negation_of("is null")
     ('>=', 'in', 'is not null')
@@ -211,13 +211,13 @@ def _scalar(value: Any) -> Scalar:
 
 
 def like_of(operator: str, value: str) -> Like:
-    """The pattern that an operator on text asks for."""
+    """Return the pattern that an operator on text asks for."""
     plain = operator.removeprefix("not ")
     return parse_like(value) if plain == "like" else BUILDERS[plain](value)
 
 
 def _text_test(operator: str, value: str, casei: bool, accenti: bool, negated: int) -> Test:
-    """What a pattern comes down to: a simple one is an interval of the text, read forwards or backwards."""
+    """Return the test of a text operator: a simple pattern becomes an interval of the text, forwards or reversed."""
     folded = casei * CASEI | accenti * ACCENTI
     shape, literal = operator.removeprefix("not "), None
     if shape == "like":
@@ -232,19 +232,19 @@ def _text_test(operator: str, value: str, casei: bool, accenti: bool, negated: i
     if shape == "contains":
         return Test(PATTERN + folded, LIKE + negated, pattern=_RUN + text + _RUN)
     text = text if shape == "prefix" else text[::-1]
-    # No byte of UTF-8 is the largest, so this is what follows all that begins with the text.
+    # No byte of UTF-8 is 255, so this is the least text above all that begin with the text.
     after = text[:-1] + bytes([text[-1] + 1])
     form = TEXT if shape == "prefix" else BACKWARDS
     return Test(form + folded, INTERVAL + negated, Bound(text, False), Bound(after, True))
 
 
 def _shape(value: str, casei: bool, accenti: bool) -> tuple[str, str | None, bytes]:
-    """What a LIKE pattern asks in simpler words, with its one literal; its code if it is not so simple."""
+    """Return the shape of a LIKE pattern with its one literal; its code if it has no simple shape."""
     if casei or accenti or _HARD_PATTERN.search(value):
         like = parse_like(value).folded(casei, accenti)
         shape, literal = like.shape()
         return shape, literal, encode_like(like)
-    # Without folding, escapes and wildcards side by side the text is in normal form already: quicker for templates.
+    # Without folding, escapes and adjacent wildcards the text is already in normal form: faster for templates.
     is_open, is_open_behind = value.startswith("%"), value.endswith("%")
     literal = value[is_open : len(value) - is_open_behind]
     if "%" not in literal and "_" not in literal:
@@ -253,7 +253,7 @@ def _shape(value: str, casei: bool, accenti: bool) -> tuple[str, str | None, byt
 
 
 def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) -> str:
-    """A constraint as CQL2 text."""
+    """Return a constraint as CQL2 text."""
     if operator in NULLS:
         return f"{name} {operator.upper()}"
 
@@ -276,7 +276,7 @@ def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) ->
 
 
 def printed_value(value: Any) -> str:
-    """A literal of CQL2. A number with a point is read as the nearest double, so decimals between two are marked.
+    """Return a literal of CQL2. Numbers with a point are read as the nearest double, so other decimals are marked.
 
     >>> printed_value("it's"), printed_value(True), printed_value(2.5), printed_value(date(2020, 1, 2))
     ("'it''s'", 'TRUE', '2.5', "TIMESTAMP('2020-01-02T00:00:00Z')")
@@ -293,11 +293,11 @@ def printed_value(value: Any) -> str:
     if isinstance(value, datetime | date | np.datetime64):
         seconds, micros = divmod(scalar.key, 10**6)
         days, seconds = divmod(seconds, 86400)
-        day = re.sub(r"^-(?=\d{3}-)", "-0", str(np.datetime64(days, "D")))  # years have four digits before Christ too
+        day = re.sub(r"^-(?=\d{3}-)", "-0", str(np.datetime64(days, "D")))  # years before Christ have four digits too
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
     if scalar.rest and not isinstance(value, int | np.integer):
         return f"DECIMAL('{value if isinstance(value, Decimal) else exact_decimal(exact_number(value))}')"
     text = str(value.item() if isinstance(value, np.generic) else value)
-    # CQL2 has no word for infinity; this literal is rounded to it.
+    # CQL2 has no literal for infinity; this one is rounded to it.
     return text.lower().replace("infinity", "inf").replace("inf", "1e999") if "inf" in text.lower() else text

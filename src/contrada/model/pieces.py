@@ -1,4 +1,4 @@
-"""Pieces: what tests that are no patterns hold of, as pieces of the order of values, and the way back from them."""
+"""Convert tests other than patterns to pieces (intervals) of the ordered values, and back."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import pairwise
 from contrada.model.forms import INTERVAL, NOT, SET, Bound, Operand, Test
 from contrada.model.values import BOOLEAN
 
-# A cut is a place between operands: below or above one of them, or at either end of all.
+# A cut is a position between operands: just below or above an operand, or at either end of all.
 Cut = tuple[int] | tuple[int, Operand, int]
-Piece = tuple[Cut, Cut]  # what lies between two cuts
+Piece = tuple[Cut, Cut]  # the values between two cuts
 BEGIN: Cut = (0,)
 END: Cut = (2,)
 
 
 def pieces_of(test: Test) -> list[Piece]:
-    """What a test that is no pattern holds of, in order: pieces with something between them."""
+    """Return the pieces that a test (no pattern) accepts, in order, with gaps between them."""
     low, high = _cut(test.low, 0, BEGIN), _cut(test.high, 1, END)
     pieces = [(low, high)] if low < high else []
     if test.asks & ~NOT == SET:
@@ -25,7 +25,7 @@ def pieces_of(test: Test) -> list[Piece]:
     if test.asks & NOT:
         edges = [BEGIN, *(cut for piece in pieces for cut in piece), END]
         pieces = [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high]
-    if test.form == BOOLEAN:  # there are two of them
+    if test.form == BOOLEAN:  # there are only two values
         pieces = [_point(value) for value in ((0, 0), (1, 0)) if lie_in([_point(value)], pieces)]
     return pieces
 
@@ -35,12 +35,12 @@ def _point(operand: Operand) -> Piece:
 
 
 def _cut(bound: Bound | None, closed_above: int, without: Cut) -> Cut:
-    """Where an interval begins (0) or ends (1): a closed one begins below its bound and ends above it."""
+    """Return where an interval begins (0) or ends (1): a closed one begins below its bound and ends above it."""
     return without if bound is None else (1, bound.operand, closed_above ^ bound.is_open)
 
 
 def lie_in(inner: list[Piece], outer: list[Piece]) -> bool:
-    """True if every piece of one lies in a piece of the other; both in order."""
+    """Return True if every piece of `inner` lies in a piece of `outer`; both in order."""
     lows = [low for low, _ in outer]
     for low, high in inner:
         k = bisect_right(lows, low) - 1
@@ -50,12 +50,12 @@ def lie_in(inner: list[Piece], outer: list[Piece]) -> bool:
 
 
 def have_common(first: list[Piece], second: list[Piece]) -> bool:
-    """True if something lies in both; both in order."""
+    """Return True if a value lies in both; both in order."""
     return next(_common(first, second), None) is not None
 
 
 def intersection(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """What lies in both, in order; both in order."""
+    """Return the pieces that lie in both, in order; both in order."""
     return list(_common(first, second))
 
 
@@ -72,7 +72,7 @@ def _common(first: list[Piece], second: list[Piece]) -> Iterator[Piece]:
 
 
 def union(pieces: list[Piece]) -> list[Piece]:
-    """Pieces in order, those that overlap or touch joined into one."""
+    """Return pieces in order; pieces that overlap or touch are joined into one."""
     united: list[Piece] = []
     for low, high in sorted(pieces):
         if united and low <= united[-1][1]:
@@ -83,9 +83,10 @@ def union(pieces: list[Piece]) -> list[Piece]:
 
 
 def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
-    """The one test that holds of these pieces; None if no operator says that.
+    """Return the one test that accepts exactly these pieces; None if no operator can express it.
 
-    A closed interval, one with one end, a set, or all but a set; there is none for two sides of which one is open.
+    That is a closed interval, an interval with one end, a set, or all but a set; an interval with two ends of which one
+    is open has no operator.
     """
     if pieces and all(map(is_point, pieces)):
         members = tuple(_operand(low) for low, _ in pieces)
@@ -108,7 +109,7 @@ def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
 
 
 def gaps_of(pieces: list[Piece]) -> list[Piece] | None:
-    """The values that pieces leave out, if they leave out values alone and at least one."""
+    """Return the values that the pieces leave out, if they leave out only single values and at least one."""
     gaps = [(before[1], after[0]) for before, after in pairwise(pieces)]
     if len(pieces) < 2 or (pieces[0][0], pieces[-1][1]) != (BEGIN, END) or not all(map(is_point, gaps)):
         return None
@@ -116,7 +117,7 @@ def gaps_of(pieces: list[Piece]) -> list[Piece] | None:
 
 
 def is_point(piece: Piece) -> bool:
-    """True for a piece that holds one value."""
+    """Return True for a piece that holds one value."""
     low, high = piece
     return len(low) == len(high) == 3 and low[1] == high[1]
 
@@ -127,5 +128,5 @@ def _operand(cut: Cut) -> Operand:
 
 
 def _bound(cut: Cut, open_above: int) -> Bound | None:
-    """The bound that a cut stands for: above an operand a low one is open, below it a high one."""
+    """Return the bound of a cut: a low bound is open above its operand, a high bound below it."""
     return None if len(cut) == 1 else Bound(cut[1], cut[2] == open_above)

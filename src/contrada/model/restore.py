@@ -1,7 +1,7 @@
-"""Tests back to constraints: what `contrada.model.operators.test_of` makes of a constraint, undone.
+"""Convert tests back to constraints: the inverse of `contrada.model.operators.test_of`.
 
-A test does not say how it was written: `like 'a%'` comes back as `prefix 'a'`, 1.0 as 1, and folded text stays folded.
-What comes back is equal to what was given, though.
+A test does not record how it was written: `like 'a%'` comes back as `prefix 'a'`, 1.0 as 1, and folded text stays
+folded. The restored constraint is equal to the original.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, LIKE, NOT, PRESENT, 
 from contrada.model.text import WILDCARD_BYTES, Like
 from contrada.model.values import BOOLEAN, INEXACT, TIME, exact_decimal, number_of_bits
 
-Exact = Callable[[int, int], Fraction]  # the number of a key and a rest that say only between which two it lies
-WHOLE = 2.0**64  # whole numbers up to here are shown as such, larger ones with an exponent
+Exact = Callable[[int, int], Fraction]  # from a key and a rest that do not determine the number
+MAX_SHOWN_WHOLE = 2.0**64  # larger whole numbers are shown with an exponent
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WILDCARDS = {code: wildcard for wildcard, code in WILDCARD_BYTES.items()}
 
 
 def constraint_of(attribute: str, test: Test, exact: Exact) -> Constraint:
-    """A constraint that comes down to the test; `exact` gives the numbers that are longer than what tests hold.
+    """Return a constraint that is reduced to `test`; `exact` returns numbers that are too long for tests.
 
     >>> long = Constraint("price", "<=", Decimal("0.1"))
     >>> constraint_of("price", long.test, lambda key, rest: Fraction(1, 10)) == long
@@ -46,7 +46,7 @@ def constraint_of(attribute: str, test: Test, exact: Exact) -> Constraint:
 
 
 def _asked(test: Test, exact: Exact) -> tuple[str, Any]:
-    """The operator and operand of a test, without its negation."""
+    """Return the operator and operand of a test, ignoring its negation."""
     asks, low, high = test.asks & ~NOT, test.low, test.high
     if asks == LIKE:
         like = decode_like(test.pattern)
@@ -62,13 +62,13 @@ def _asked(test: Test, exact: Exact) -> tuple[str, Any]:
         sign = "<" if low is None else ">"
         return sign if bound.is_open else f"{sign}=", value_of(test.form, bound.operand, exact)
     first = value_of(test.form, low.operand, exact)
-    if high.is_open:  # only what begins or ends with some text has one open end of two
+    if high.is_open:  # only prefix and suffix tests have two ends of which one is open
         return "suffix" if test.form & ~3 == BACKWARDS else "prefix", first
     return ("=", first) if low == high else ("between", (first, value_of(test.form, high.operand, exact)))
 
 
 def value_of(form: int, operand: Operand, exact: Exact) -> Any:
-    """The value that an operand stands for.
+    """Return the value of an operand.
 
     >>> value_of(TIME, (1, 0), Fraction), value_of(8, b"a", Fraction), value_of(BOOLEAN, (1, 0), Fraction)
     (datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc), 'a', True)
@@ -81,28 +81,28 @@ def value_of(form: int, operand: Operand, exact: Exact) -> Any:
 
 
 def number_of(key: int, rest: int, exact: Exact) -> int | float | Decimal:
-    """The number of a key and a rest: a float, an int if it is whole, a Decimal if it is neither.
+    """Return the number of a key and a rest: an int if it is whole, else a float, or a Decimal if it is no double.
 
     >>> number_of(0, 0, Fraction), number_of(1, 0, Fraction), number_of(0, INEXACT, lambda key, rest: Fraction(1, 8))
     (0, 5e-324, Decimal('0.125'))
     """
     nearest = number_of_bits(key)
     if rest == 0:
-        return int(nearest) if abs(nearest) <= WHOLE and nearest.is_integer() else nearest
+        return int(nearest) if abs(nearest) <= MAX_SHOWN_WHOLE and nearest.is_integer() else nearest
     whole = exact(key, rest) if rest & 7 == INEXACT else Fraction(nearest) + Fraction(number_of_bits(rest))
-    if whole.denominator == 1 and abs(whole) <= WHOLE:
+    if whole.denominator == 1 and abs(whole) <= MAX_SHOWN_WHOLE:
         return int(whole)
-    return exact_decimal(whole)  # every operand has finitely many digits
+    return exact_decimal(whole)  # all operands have finitely many digits
 
 
 def time_of(key: int, rest: int) -> datetime | np.datetime64:
-    """The instant of so many microseconds, and nanoseconds beyond: a datetime in UTC if that can say it.
+    """Return the instant of `key` microseconds and `rest` nanoseconds: a datetime in UTC if it fits, else a datetime64.
 
     >>> time_of(0, 5), time_of(2**60, 0)
     (np.datetime64('1970-01-01T00:00:00.000000005'), np.datetime64('38504-08-17T21:30:06.846976'))
     """
     nanoseconds = 1000 * key + rest
-    if rest and abs(nanoseconds) < 2**63:  # beyond, only a few odd types have any
+    if rest and abs(nanoseconds) < 2**63:  # beyond, only a few unusual types have nanoseconds
         return np.datetime64(nanoseconds, "ns")
     try:
         return _EPOCH + timedelta(microseconds=key)
@@ -111,12 +111,12 @@ def time_of(key: int, rest: int) -> datetime | np.datetime64:
 
 
 def decode_text(code: bytes) -> str:
-    """The text that `contrada.model.text.encode_text` encoded."""
+    """Return the text that `contrada.model.text.encode_text` encoded."""
     return code.decode("utf-8", "surrogatepass")
 
 
 def decode_like(code: bytes) -> Like:
-    """The pattern that `contrada.model.text.encode_like` encoded.
+    """Return the pattern that `contrada.model.text.encode_like` encoded.
 
     >>> decode_like(b"a\\xfe\\xff").to_text()
     'a_%'

@@ -1,11 +1,11 @@
-r"""Text: folding away case and accents, and LIKE patterns.
+r"""Fold case and accents of text, and parse and match LIKE patterns.
 
 Folding removes accents first and case second, and folding folded text changes nothing:
 
-- accents: canonical decomposition (NFD), without the nonspacing marks (category Mn), composed again (NFC). What
-  Unicode does not decompose stays: `ø` and `ł` are letters, not accented ones.
-- case: `str.casefold`, which may lengthen text: `ß` becomes `ss`. Alone it does not normalise, so that `é` as one code
-  point and as two stay different.
+- accents: canonical decomposition (NFD), without the nonspacing marks (category Mn), composed again (NFC). Characters
+  that Unicode does not decompose stay: `ø` and `ł` are letters without accents.
+- case: `str.casefold`, which may lengthen text: `ß` becomes `ss`. It does not normalise, so `é` as one code point and
+  as two stay different.
 
 In the other order the iota below a Greek vowel, a mark whose lower case is a letter, would survive as that letter.
 
@@ -24,9 +24,9 @@ from contrada.errors import FilterError
 
 
 class Wildcard(Enum):
-    """What stands for text that a pattern leaves open."""
+    """Wildcards of a pattern."""
 
-    ANY_RUN = "%"  # any text, the empty one too
+    ANY_RUN = "%"  # any text, including the empty text
     ANY_ONE = "_"  # exactly one code point
 
 
@@ -38,14 +38,14 @@ Token: TypeAlias = str | Wildcard  # a letter, or a wildcard
 Simple: TypeAlias = Literal["equals", "prefix", "suffix", "contains"]
 Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
-# In encoded patterns; neither byte occurs in UTF-8. kernels/match/like.py has the same two.
+# Wildcards in encoded patterns; neither byte occurs in UTF-8. kernels/match/like.py defines the same two.
 WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
 _WILDCARD = re.compile("([%_])")
 _WILDCARDS: dict[str, Part] = {wildcard.value: wildcard for wildcard in Wildcard}
 
 
 def plain_text(text: str) -> str:
-    r"""The text of any kind of str; `str` of NumPy's would lose zeros at the end.
+    r"""Return any kind of str as plain text; `str` of a NumPy string would lose trailing zeros.
 
     >>> import numpy as np
     >>> plain_text(np.str_("a\0"))
@@ -70,10 +70,10 @@ def fold(text: str, casei: bool, accenti: bool) -> str:
 
 
 class Like(NamedTuple):
-    r"""A LIKE pattern in normal form: literals, none empty and no two side by side, and wildcards between them.
+    r"""LIKE pattern in normal form: no literal is empty, no two literals are adjacent, wildcards are between them.
 
-    Side by side, every ANY_ONE comes before ANY_RUN, of which there is one at most: patterns that differ in nothing
-    else are equal. Make one with `parse_like`, `of` or the builders below.
+    Among adjacent wildcards, every ANY_ONE comes before ANY_RUN, which occurs at most once: so equivalent sequences of
+    wildcards are equal. Make a pattern with `parse_like`, `of` or the builders below.
 
     >>> parse_like("a%_b").parts
     ('a', <Wildcard.ANY_ONE: '_'>, <Wildcard.ANY_RUN: '%'>, 'b')
@@ -83,13 +83,13 @@ class Like(NamedTuple):
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> Like:
-        """The pattern of any literals and wildcards in a row, brought into normal form.
+        """Return the pattern of any sequence of literals and wildcards, in normal form.
 
         >>> Like.of(["a", "b", ANY_RUN, "", ANY_RUN]) == prefix_like("ab")
         True
         """
         normal: list[Part] = []
-        literal: list[str] = []  # what was met last is a literal, or wildcards, and not yet in the pattern
+        literal: list[str] = []  # literal or wildcards met last that are not yet in the pattern
         ones, runs = 0, False
         for part in parts:
             if isinstance(part, Wildcard):
@@ -106,7 +106,7 @@ class Like(NamedTuple):
         return cls((*normal, *last))
 
     def folded(self, casei: bool, accenti: bool) -> Like:
-        """The pattern for folded text: each literal is folded, and ANY_ONE takes one code point of the folded text.
+        """Return the pattern for folded text: literals are folded, and ANY_ONE takes one code point of the folded text.
 
         >>> parse_like("Stra_e %").folded(casei=True, accenti=False).to_text()
         'stra_e %'
@@ -116,7 +116,7 @@ class Like(NamedTuple):
         return Like.of(fold(part, casei, accenti) if isinstance(part, str) else part for part in self.parts)
 
     def shape(self) -> Shape:
-        """What the pattern asks in simpler words, with its one literal; ("pattern", None) if it is not so simple.
+        """Return the simple operator that the pattern amounts to, with its literal; ("pattern", None) if there is none.
 
         >>> parse_like("Via %").shape(), parse_like("%a%b").shape()
         (('prefix', 'Via '), ('pattern', None))
@@ -137,7 +137,7 @@ class Like(NamedTuple):
         return "pattern", None
 
     def matches(self, text: str) -> bool:
-        """True if the whole text, folded already if need be, has this form; at most O(n * m / 64) steps.
+        """Return True if the whole text, already folded if needed, has this form; at most O(n * m / 64) steps.
 
         >>> parse_like("%a_c").matches("abc abc"), parse_like("%a_c").matches("abcd")
         (True, False)
@@ -152,7 +152,7 @@ class Like(NamedTuple):
         return text.startswith(literal) if shape == "prefix" else text.endswith(literal)
 
     def to_text(self) -> str:
-        r"""The pattern as text, `%`, `_` and `\` in literals escaped by `\`; parsing it gives the same pattern.
+        r"""Return the pattern as text, with `%`, `_` and `\` in literals escaped by `\`; parsing it gives it back.
 
         >>> print(contains_like("100%").to_text())
         %100\%%
@@ -161,7 +161,7 @@ class Like(NamedTuple):
 
 
 def tokens_of(like: Like) -> list[Token]:
-    """A pattern letter by letter.
+    """Return a pattern letter by letter.
 
     >>> tokens_of(parse_like("ab%"))
     ['a', 'b', <Wildcard.ANY_RUN: '%'>]
@@ -170,9 +170,10 @@ def tokens_of(like: Like) -> list[Token]:
 
 
 def tokens_match(tokens: Iterable[Token], letters: Iterable[Token]) -> bool:
-    """True if a pattern takes all letters, of which some may be wildcards: these are letters that only wildcards take.
+    """Return True if a pattern matches all `letters`; a wildcard among these is a letter that only wildcards match.
 
-    ANY_ONE takes every letter but ANY_RUN. Bit k of `states` says that k tokens, runs not counted, can be used up.
+    ANY_ONE matches every letter but ANY_RUN. Bit k of `states` says that the first k tokens, not counting runs, can
+    have matched.
 
     >>> tokens_match(["a", ANY_RUN], "abc"), tokens_match(["a", ANY_ONE], ["a", ANY_RUN])
     (True, False)
@@ -199,7 +200,7 @@ def tokens_match(tokens: Iterable[Token], letters: Iterable[Token]) -> bool:
 
 
 def _bits(places: Iterable[int], size: int) -> int:
-    """The integer with bits 0..size whose bits at these places are set; linear, which adding powers of 2 is not."""
+    """Return the integer of bits 0..size with the bits at `places` set; linear, unlike adding powers of 2."""
     room = bytearray(size // 8 + 1)
     for place in places:
         room[place >> 3] |= 1 << (place & 7)
@@ -211,10 +212,10 @@ def _escaped(literal: str) -> str:
 
 
 def parse_like(pattern: str, escape: str = "\\") -> Like:
-    r"""Return the pattern that a text means: `%` any run, `_` one code point, the escape takes the next literally.
+    r"""Return the pattern of a text: `%` any run, `_` one code point; `escape` makes the next character literal.
 
-    The escape is a single character, be it `%` or `_`, which then are no wildcards. A pattern that ends in it is an
-    error that names the place, counted from 0.
+    The escape is a single character; if it is `%` or `_`, that is no wildcard. A pattern that ends in it is an error
+    that names the position, counted from 0.
 
     >>> parse_like("50!%", escape="!").shape()
     ('equals', '50%')
@@ -225,7 +226,7 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
     if len(escape) != 1:
         raise FilterError(f"the escape of a LIKE pattern is one character, not {escape!r}")
     parts: list[Part] = []
-    if escape not in pattern:  # which is usual, and quick
+    if escape not in pattern:  # usual case, and fast
         return Like.of(_WILDCARDS.get(part, part) for part in _WILDCARD.split(pattern))
     characters = enumerate(pattern)
     for place, character in characters:
@@ -240,7 +241,7 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
 
 
 def prefix_like(literal: str) -> Like:
-    """The pattern of all texts that begin with the literal.
+    """Return the pattern of all texts that begin with the literal.
 
     >>> prefix_like("50%").to_text()
     '50\\\\%%'
@@ -249,7 +250,7 @@ def prefix_like(literal: str) -> Like:
 
 
 def suffix_like(literal: str) -> Like:
-    """The pattern of all texts that end with the literal.
+    """Return the pattern of all texts that end with the literal.
 
     >>> suffix_like(".csv").to_text()
     '%.csv'
@@ -258,7 +259,7 @@ def suffix_like(literal: str) -> Like:
 
 
 def contains_like(literal: str) -> Like:
-    """The pattern of all texts that hold the literal somewhere.
+    """Return the pattern of all texts that contain the literal.
 
     >>> contains_like("ab").to_text()
     '%ab%'
@@ -267,7 +268,7 @@ def contains_like(literal: str) -> Like:
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8 that lone surrogates pass through: bytes compare as the code points do.
+    """Return UTF-8 that also encodes lone surrogates; bytes compare like code points.
 
     >>> encode_text("é"), encode_text("\\ud800")
     (b'\\xc3\\xa9', b'\\xed\\xa0\\x80')
@@ -276,7 +277,7 @@ def encode_text(text: str) -> bytes:
 
 
 def encode_like(like: Like) -> bytes:
-    """The pattern for compiled kernels: literals in UTF-8, byte FF for ANY_RUN and FE for ANY_ONE.
+    """Return the pattern for compiled kernels: literals in UTF-8, byte FF for ANY_RUN and FE for ANY_ONE.
 
     >>> encode_like(parse_like("é_%"))
     b'\\xc3\\xa9\\xfe\\xff'
@@ -285,7 +286,7 @@ def encode_like(like: Like) -> bytes:
 
 
 def literals(like: Like) -> list[bytes]:
-    """The literals of the pattern in UTF-8, in order: every text that matches holds all of them.
+    """Return the literals of the pattern in UTF-8, in order: every text that matches contains all of them.
 
     >>> literals(parse_like("a%bc_é"))
     [b'a', b'bc', b'\\xc3\\xa9']

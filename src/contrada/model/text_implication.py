@@ -1,8 +1,8 @@
-"""Implication between patterns: prefixes, suffixes, contains and LIKE of one folding.
+"""Implication between patterns of one folding: prefixes, suffixes, contains and LIKE.
 
-`text_covers` finds what follows when each wildcard of one pattern is taken for a letter that only wildcards of the
-other match: complete for patterns without `_` over enough letters, and sound for all. `text_conflicts` compares the
-beginnings and the ends of two patterns, and how long texts can be.
+`text_covers` treats each wildcard of one pattern as a letter that only wildcards of the other match: complete for
+patterns without `_` if there are enough letters, and sound for all. `text_conflicts` compares the beginnings and the
+ends of two patterns, and how long texts can be.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, tokens_match, tok
 
 
 def text_covers(first: Constraint, second: Constraint) -> bool:
-    """True if every text that satisfies the second satisfies the first; False if that is not known."""
+    """Return True if every text that satisfies `second` satisfies `first`; False if that is not known."""
     one, other = _tokens(first), _tokens(second)
     if one is None or other is None or _folding(first) != _folding(second):
         return False
@@ -23,7 +23,7 @@ def text_covers(first: Constraint, second: Constraint) -> bool:
 
 
 def text_conflicts(first: Constraint, second: Constraint) -> bool:
-    """True if no text satisfies both; False if that is not known."""
+    """Return True if no text satisfies both; False if that is not known."""
     one, other = _tokens(first), _tokens(second)
     if one is None or other is None or _folding(first) != _folding(second):
         return False
@@ -35,7 +35,7 @@ def text_conflicts(first: Constraint, second: Constraint) -> bool:
 
 
 def _tokens(constraint: Constraint) -> list[Token] | None:
-    """The pattern of a constraint on text, its negation left aside; None if it is no pattern."""
+    """Return the pattern of a constraint on text, ignoring its negation; None if it is no pattern."""
     operator, value = str(constraint.operator), constraint.value
     casei, accenti = constraint.casei, constraint.accenti
     if operator in ("=", "!="):
@@ -55,7 +55,7 @@ def _folding(constraint: Constraint) -> tuple[bool, bool]:
 
 
 def generalises(wide: list[Token], narrow: list[Token]) -> bool:
-    """True if the wide pattern matches the narrow one, letter for letter: then it matches all that this matches.
+    """Return True if `wide` matches `narrow` letter by letter: then it matches all texts that `narrow` matches.
 
     >>> from contrada.model.text import parse_like
     >>> generalises(tokens_of(parse_like("%b%")), tokens_of(parse_like("a_b%c")))
@@ -67,7 +67,7 @@ def generalises(wide: list[Token], narrow: list[Token]) -> bool:
 
 
 def are_apart(one: list[Token], other: list[Token]) -> bool:
-    """True if beginnings, ends or lengths show that no text matches both patterns.
+    """Return True if beginnings, ends or lengths show that no text matches both patterns.
 
     >>> from contrada.model.text import parse_like
     >>> are_apart(tokens_of(parse_like("ab%")), tokens_of(parse_like("a_c%d")))
@@ -83,7 +83,7 @@ def are_apart(one: list[Token], other: list[Token]) -> bool:
 
 
 def _differ(one: list[Token], other: list[Token]) -> bool:
-    """True if two patterns have different letters at some place before any run."""
+    """Return True if two patterns have different letters at some position before any run."""
     for a, b in zip(one, other, strict=False):
         if a is ANY_RUN or b is ANY_RUN:
             return False

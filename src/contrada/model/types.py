@@ -1,7 +1,7 @@
-"""Types of values that users add: with operators and, if they like, an index of their own.
+"""Value types that users register, with their own operators and optionally their own index.
 
-Regions and points are kept in the same way (matching/residual.py): a table knows of a type only that its constraints
-can be asked one by one, and that an index finds all that a value satisfies.
+Regions and points are handled in the same way (matching/residual.py): a table only needs to test the constraints of a
+type one by one, and an index that finds all constraints that a value satisfies.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 from contrada.errors import FilterError
 
-Asked = tuple[str, Any]  # an operator and an operand
+Asked = tuple[str, Any]  # operator and operand
 
 
 class ValueType:
-    """A type of values: give it a name, its operators, and say which values it accepts and when an operator holds.
+    """Type of values: defines its name, its operators, the values it accepts and when an operator holds.
 
     >>> from ipaddress import ip_address, ip_network
     >>> class Address(ValueType):
@@ -32,19 +32,19 @@ class ValueType:
     operators: tuple[str, ...]
 
     def accepts(self, value: Any) -> bool:
-        """True for the values of messages that are of this type; constraints of the type are unknown of all others."""
+        """Return True for message values of this type; constraints of the type are unknown for other values."""
         raise NotImplementedError
 
     def takes(self, operator: str, operand: Any) -> bool:
-        """True for the operands of constraints that are of this type; others may be of another type."""
+        """Return True for operands of constraints that are of this type; others may be of another type."""
         return self.accepts(operand)
 
     def holds(self, operator: str, operand: Any, value: Any) -> bool:
-        """Whether a value that is accepted satisfies `value operator operand`."""
+        """Return whether an accepted value satisfies `value operator operand`."""
         raise NotImplementedError
 
     def matcher(self, asked: Sequence[Asked]) -> Callable[[Any], Iterable[int]]:
-        """The index: a function from a value to the places, in `asked`, of all that it satisfies; a scan by default."""
+        """Return the index: a function from a value to the positions in `asked` it satisfies; a scan by default."""
 
         def scan(value: Any) -> list[int]:
             return [k for k, (operator, operand) in enumerate(asked) if self.holds(operator, operand, value)]
@@ -52,42 +52,42 @@ class ValueType:
         return scan
 
     def share(self, operator: str, operand: Any) -> float:
-        """The share of messages that is likely to satisfy a constraint: filters are reached through the rarest."""
+        """Return the expected share of messages that satisfy a constraint: filters are reached through the rarest."""
         return 0.5
 
     def printed(self, name: str, operator: str, operand: Any) -> str:
-        """The constraint as text."""
+        """Return the constraint as text."""
         return f"{operator.replace(' ', '_')}({name}, '{operand}')"
 
     def dump(self, operand: Any) -> Any:
-        """An operand as JSON has it, for tables that are saved."""
+        """Return an operand as JSON data, for saved tables."""
         raise NotImplementedError
 
     def load(self, dumped: Any) -> Any:
-        """The operand that was dumped."""
+        """Return the operand that was dumped."""
         raise NotImplementedError
 
 
 _TYPES: dict[str, ValueType] = {}
-BUILT_IN = ("region", "point", "number", "timestamp", "boolean", "text")
+BUILT_IN_TYPES = ("region", "point", "number", "timestamp", "boolean", "text")
 
 
 def register_type(added: ValueType) -> None:
-    """Add a type of values, for all tables of this process; one of the same name takes its place."""
-    if added.name in BUILT_IN:
+    """Register a type of values for all tables of this process; it replaces a type of the same name."""
+    if added.name in BUILT_IN_TYPES:
         raise FilterError(f"the type {added.name!r} is built in")
     _TYPES[added.name] = added
 
 
 def type_named(name: str) -> ValueType:
-    """The type of a name; a FilterError if nobody added it."""
+    """Return the registered type with this name; raise FilterError if there is none."""
     if name not in _TYPES:
-        raise FilterError(f"nobody registered a type {name!r}; there are {', '.join((*BUILT_IN, *_TYPES))}")
+        raise FilterError(f"nobody registered a type {name!r}; there are {', '.join((*BUILT_IN_TYPES, *_TYPES))}")
     return _TYPES[name]
 
 
 def type_taking(operator: str, operand: Any) -> ValueType | None:
-    """The type that was added last and takes an operand with this operator."""
+    """Return the most recently registered type that takes this operand with this operator."""
     for added in reversed(_TYPES.values()):
         if operator in added.operators and added.takes(operator, operand):
             return added
@@ -95,10 +95,10 @@ def type_taking(operator: str, operand: Any) -> ValueType | None:
 
 
 def has_types() -> bool:
-    """True if a type was added at all."""
+    """Return True if any type is registered."""
     return bool(_TYPES)
 
 
 def types_accepting(value: Any) -> list[str]:
-    """The names of the types that were added and accept a value."""
+    """Return the names of the registered types that accept a value."""
     return [name for name, added in _TYPES.items() if added.accepts(value)]

@@ -1,8 +1,8 @@
-"""Values of messages and constraints as keys whose order is that of the values, exactly.
+"""Convert values of messages and constraints to keys that sort exactly like the values.
 
-A number, timestamp or boolean becomes two integers, (key, rest), that compare like the values do: the key alone tells
-apart all numbers that are doubles and all instants of whole microseconds, and for these the rest is 0. Text becomes
-UTF-8, whose bytes compare like the code points.
+A number, timestamp or boolean becomes two integers, (key, rest), that compare like the values. The key alone
+distinguishes all doubles and all instants of whole microseconds; for these the rest is 0. Text becomes UTF-8, whose
+bytes compare like the code points.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 
 NUMBER, TIME, BOOLEAN, TEXT = range(4)
 KIND_NAMES = ("number", "timestamp", "boolean", "text")
-EXACT_INTEGERS = 2**53  # up to here every integer is a double
-INEXACT, NUDGE = 4, 2  # in the last three bits of a rest: between two numbers of 103 bits; and this far from another
-LARGEST_EXPONENT = 1000  # of decimals in constraints
+EXACT_INTEGERS = 2**53  # every integer up to here is a double
+INEXACT, NUDGE = 4, 2  # last 3 bits of a rest: flag of numbers beyond 103 bits, offset to order them
+LARGEST_EXPONENT = 1000  # largest decimal exponent in constraints
 NANOSECONDS: dict[str, int | Fraction] = {
     "W": 7 * 86_400 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6,
     "us": 1000, "ns": 1, "ps": Fraction(1, 10**3), "fs": Fraction(1, 10**6), "as": Fraction(1, 10**9),
@@ -32,7 +32,7 @@ _BITS, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
 
 
 class Scalar(NamedTuple):
-    """A number, timestamp or boolean; scalars of one kind compare by (key, rest)."""
+    """Number, timestamp or boolean; scalars of one kind compare by (key, rest)."""
 
     kind: int
     key: int
@@ -40,7 +40,7 @@ class Scalar(NamedTuple):
 
 
 def ordered_bits(number: float) -> int:
-    """An integer of 64 bits that grows with the number.
+    """Return a 64-bit integer that grows with the number.
 
     >>> ordered_bits(-1.5) < ordered_bits(0.0) == 0 < ordered_bits(5e-324) < ordered_bits(float("inf"))
     True
@@ -50,13 +50,13 @@ def ordered_bits(number: float) -> int:
 
 
 def number_of_bits(bits: int) -> float:
-    """The number whose ordered_bits these are."""
+    """Return the number with these ordered_bits."""
     number: float = _DOUBLE.unpack(_BITS.pack(bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF))[0]
     return number
 
 
 def scalar_of(value: Any) -> Scalar | None:
-    """A number, timestamp or boolean as a Scalar; None for NaN, NaT and values of any other type.
+    """Return a number, timestamp or boolean as a Scalar; None for NaN, NaT and values of any other type.
 
     >>> scalar_of(2**53 + 1) > scalar_of(2.0**53), scalar_of(Decimal("0.1")) < scalar_of(0.1)
     (True, True)
@@ -86,7 +86,7 @@ def scalar_of(value: Any) -> Scalar | None:
         return scalar_of(float(value))
     if isinstance(value, np.bool_):
         return scalar_of(bool(value))
-    if isinstance(value, np.timedelta64):  # which NumPy counts among the integers
+    if isinstance(value, np.timedelta64):  # NumPy counts it among the integers
         return None
     return scalar_of(int(value)) if isinstance(value, int | np.integer) else None
 
@@ -98,7 +98,7 @@ def _decimal(value: Decimal) -> Scalar | None:
 
 
 def exact_number(value: Any) -> Fraction:
-    """A finite number as a fraction; decimals beyond what constraints may ask for only as far beyond.
+    """Return a finite number as a fraction; decimals beyond LARGEST_EXPONENT are cut to just beyond it.
 
     >>> exact_number(Decimal("0.1")), exact_number(Decimal("1E+999999999")) == 10 ** (LARGEST_EXPONENT + 1)
     (Fraction(1, 10), True)
@@ -110,19 +110,19 @@ def exact_number(value: Any) -> Fraction:
 
 
 def exact_decimal(exact: Fraction) -> Decimal:
-    """A fraction whose denominator has no factors but 2 and 5 as a decimal.
+    """Return a fraction as a decimal; its denominator has no factors but 2 and 5.
 
     >>> exact_decimal(Fraction(1, 8)), exact_decimal(Fraction(10**400))
     (Decimal('0.125'), Decimal('1E+400'))
     """
-    # Fewer digits than these are needed: each halving adds one.
+    # More digits than needed: each halving adds one.
     digits = exact.numerator.bit_length() + exact.denominator.bit_length() + 1
     context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
     return context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
 
 
 def _long_number(exact: Fraction) -> Scalar:
-    """A number that need not be a double: the key of the nearest double, and of what is left the first 50 bits."""
+    """Return a number that need not be a double: the key of the nearest double, and 50 bits of the remainder."""
     nearest = _nearest(exact)
     left = exact - Fraction(nearest)
     if not left:
@@ -132,12 +132,12 @@ def _long_number(exact: Fraction) -> Scalar:
     if math.isfinite(below) and Fraction(below) > left:
         bits -= 8
         below = number_of_bits(bits)
-    is_whole = math.isfinite(below) and Fraction(below) == left  # beyond the least double there is none
+    is_whole = math.isfinite(below) and Fraction(below) == left  # no double is below the most negative one
     return Scalar(NUMBER, ordered_bits(nearest), bits if is_whole else bits | INEXACT)
 
 
 def _nearest(exact: Fraction) -> float:
-    """The nearest finite double."""
+    """Return the nearest finite double."""
     try:
         return float(exact)
     except OverflowError:
@@ -153,7 +153,7 @@ def _numpy_instant(value: np.datetime64) -> Scalar | None:
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
-    if unit in ("Y", "M"):  # of different lengths; in days there is room for 64 bits of months
+    if unit in ("Y", "M"):  # different lengths; days fit into 64 bits for all months
         value, unit, count = value.astype("datetime64[D]"), "D", 1
     nanoseconds = int(int(value.astype(np.int64)) * count * NANOSECONDS[unit])
     microseconds, rest = divmod(nanoseconds, 1000)

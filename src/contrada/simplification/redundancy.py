@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from contrada.geometry import Relation, relate_boxes
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
-from contrada.model.implication import MOST_PAIRS
+from contrada.model.implication import MAX_COMPARED_PAIRS
 from contrada.simplification.interning import OTHER, Ground, Items, RegionPool, Term, Terms
 from contrada.simplification.scalar_heads import ScalarHeads, rank_of
 
@@ -44,7 +44,7 @@ def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
 
 def are_compared(first: Terms, second: Terms) -> bool:
     """Return True if both filters are small enough to compare each term of one with each term of the other."""
-    return len(first) * len(second) <= MOST_PAIRS
+    return len(first) * len(second) <= MAX_COMPARED_PAIRS
 
 
 def filter_covers(ground: Ground, first: Terms, second: Terms) -> bool:

@@ -1,1 +1,1 @@
-"""Covering of filters and of points."""
+"""Covering between filters, and dominance between points."""

@@ -1,9 +1,9 @@
-"""Filters as points with a mask and a box: which of them may cover one, or be covered by it.
+"""Find filters that may cover a filter, or be covered by it; each filter is a point with a mask and a box.
 
-A k-d tree over the points, with the largest and the smallest coordinates of all that lie under a node, so that whole
-subtrees are left out whichever way is asked. The first dimensions stand for values that must be equal: they are split
-before all others, since a query goes down on one side of them only. Points that no dimension tells apart make a chain
-of leaves. What is found is a superset: exact relations are looked at by the caller.
+A k-d tree over the points stores the largest and smallest coordinates below every node, so that whole subtrees are
+skipped in either direction. The first dimensions stand for values that must be equal: they are split before all others,
+since a query descends on only one side of them. Points that no dimension distinguishes form a chain of leaves. The
+result is a superset: the caller checks the exact relations.
 """
 
 from typing import Any, NamedTuple
@@ -14,13 +14,13 @@ from contrada.jit import entry, kernel
 from contrada.kernels.relate.boxes import box_relation
 
 NODES, LEAVES, FREE, EQUAL_DIMENSIONS, LIVE = 0, 1, 2, 3, 4  # places in state
-LEAF = -1  # the dimension of a node that has a leaf
+LEAF = -1  # dimension of a node that has a leaf
 NONE = -1
 VISITED, COMPARED = 0, 1  # places in counters
 
 
 class CandidateArrays(NamedTuple):
-    """Nodes: dimension, discriminator, children or leaf, depth, bounds. Leaves: size, next of a chain, their rows."""
+    """Nodes: dimension, discriminator, children or leaf, depth, bounds. Leaves: size, next leaf of a chain, rows."""
 
     dimensions: Any
     splits: Any
@@ -39,7 +39,7 @@ class CandidateArrays(NamedTuple):
 
 @kernel
 def new_leaf(t, after):
-    """An empty leaf in front of another one, or alone."""
+    """Return an empty leaf in front of leaf `after`, or alone if that is NONE."""
     leaf = t.state[FREE]
     if leaf == NONE:
         leaf = t.state[LEAVES]
@@ -53,7 +53,7 @@ def new_leaf(t, after):
 
 @kernel
 def new_node(t, depth):
-    """A node with an empty leaf."""
+    """Return a node with an empty leaf."""
     node = t.state[NODES]
     t.state[NODES] = node + 1
     t.dimensions[node] = LEAF
@@ -67,7 +67,7 @@ def new_node(t, depth):
 
 @kernel
 def widen(t, node, leaf, slot):
-    """Let the bounds of a node take in a row."""
+    """Extend the bounds of a node to include a row."""
     for i in range(t.tops.shape[1]):
         value = t.points[leaf, slot, i]
         t.tops[node, i] = max(t.tops[node, i], value)
@@ -76,7 +76,7 @@ def widen(t, node, leaf, slot):
 
 @kernel
 def copy_row(t, leaf, slot, new, place):
-    """Write a row once more."""
+    """Copy row `slot` of `leaf` to `place` of leaf `new`."""
     for i in range(t.points.shape[2]):
         t.points[new, place, i] = t.points[leaf, slot, i]
     for i in range(t.boxes.shape[2]):
@@ -99,7 +99,7 @@ def append_row(t, node, leaf, slot):
 
 @kernel
 def median(t, leaf, dimension, scratch):
-    """The median of a leaf in a dimension, or the next smaller value if it is the largest; False if all are equal."""
+    """Return (True, median of a leaf in a dimension, or the next smaller value if it is the largest), or (False, 0)."""
     count = t.counts[leaf]
     for slot in range(count):
         value = t.points[leaf, slot, dimension]
@@ -118,7 +118,7 @@ def median(t, leaf, dimension, scratch):
 
 @kernel
 def discriminator(t, node, scratch):
-    """The dimension that a node's first leaf is split in, and where: of those for equal values first, then in turn."""
+    """Return the dimension and value to split a node's first leaf at: equality dimensions first, then in turn."""
     leaf = np.int64(t.children[node, 0])
     d, equal = t.tops.shape[1], t.state[EQUAL_DIMENSIONS]
     for i in range(0, equal, 2):
@@ -135,7 +135,7 @@ def discriminator(t, node, scratch):
 
 @kernel
 def split_node(t, node, dimension, value):
-    """Give a node two others, which share its rows."""
+    """Split a node into two children that share its rows."""
     leaf = np.int64(t.children[node, 0])
     left, right = new_node(t, t.depths[node] + 1), new_node(t, t.depths[node] + 1)
     t.dimensions[node] = dimension
@@ -153,7 +153,7 @@ def split_node(t, node, dimension, value):
 
 @kernel
 def leaf_node(t, point):
-    """The node with the leaf that a point belongs to."""
+    """Return the node with the leaf that a point belongs to."""
     node = np.int64(0)
     while t.dimensions[node] != LEAF:
         node = np.int64(t.children[node, 0 if point[t.dimensions[node]] <= t.splits[node] else 1])
@@ -168,7 +168,7 @@ def add_candidate(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     point, number, mask, box, scratch,
 ):  # fmt: skip
-    """Add a row; returns False, with nothing changed, if there is no room for what that may take."""
+    """Add a row; return False, with nothing changed, if there may not be enough room."""
     t = CandidateArrays(
         dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
     )
@@ -213,7 +213,7 @@ def drop_candidate(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     point, number,
 ):  # fmt: skip
-    """Remove a row with this point; returns False if there is none. Bounds stay as wide as they were."""
+    """Remove row `number` with this point; return False if there is none. Bounds are not narrowed."""
     t = CandidateArrays(
         dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
     )
@@ -234,7 +234,7 @@ def drop_candidate(
 
 @kernel
 def may_dominate(bounds, node, query):
-    """True if something under a node may be as large as the query in every dimension, by its largest coordinates."""
+    """Return True if a point below `node` may dominate `query`; `bounds` are the largest coordinates of nodes."""
     for i in range(len(query)):
         if bounds[node, i] < query[i]:
             return False
@@ -243,7 +243,7 @@ def may_dominate(bounds, node, query):
 
 @kernel
 def may_be_dominated(bounds, node, query):
-    """True if a point below `node` may be dominated by `query`; `bounds` are the smallest coordinates of nodes."""
+    """Return True if a point below `node` may be dominated by `query`; `bounds` are the nodes' smallest coordinates."""
     for i in range(len(query)):
         if bounds[node, i] > query[i]:
             return False
@@ -252,7 +252,7 @@ def may_be_dominated(bounds, node, query):
 
 @kernel
 def row_fits(t, leaf, slot, query, reverse):
-    """True if a row dominates the query, or is dominated by it."""
+    """Return True if a row dominates the query, or with `reverse` is dominated by it."""
     for i in range(len(query)):
         if reverse:
             if t.points[leaf, slot, i] > query[i]:
@@ -264,12 +264,12 @@ def row_fits(t, leaf, slot, query, reverse):
 
 @kernel
 def boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
-    """True if the boxes of a row's region and of the query's allow one of the relations admitted."""
+    """Return True if the boxes of a row's region and of the query's region allow one of the relations in `admitted`."""
     b0, b1, b2, b3 = t.boxes[leaf, slot, 0], t.boxes[leaf, slot, 1], t.boxes[leaf, slot, 2], t.boxes[leaf, slot, 3]
     if box[2] < b0 or box[0] > b2 or box[3] < b1 or box[1] > b3:
         return admitted & 1 != 0
     if b0 == b2 or box[0] == box[2]:
-        return True  # a point
+        return True  # a point: no box relation
     if reverse:
         code = box_relation(b0, b1, b2, b3, box[0], box[1], box[2], box[3])
     else:
@@ -279,7 +279,7 @@ def boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
 
 @kernel
 def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters):
-    """Write the rows of a chain of leaves that fit behind count others; stops when out is full."""
+    """Append the rows of a chain of leaves that fit to out[count:]; stop when `out` is full."""
     while leaf != NONE:
         counters[COMPARED] += t.counts[leaf]
         for slot in range(t.counts[leaf]):
@@ -303,10 +303,10 @@ def find_candidates(
     dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
     query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters,
 ):  # fmt: skip
-    """Write numbers of rows that dominate the query, or are dominated, and whose regions may be related as admitted.
+    """Write rows that dominate the query (`reverse`: are dominated) and whose regions may have an admitted relation.
 
-    admitted_of gives for the mask of a row the relations that are, of the covered region to the covering one;
-    box_relations gives for these the relations that boxes may be in. Returns how many; as many as fit into out.
+    admitted_of[mask of a row] gives the admitted relations of the covered region to the covering one; box_relations
+    gives for these the relations that boxes may have. Returns the number of rows, at most as many as fit into `out`.
     """
     t = CandidateArrays(
         dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
@@ -326,7 +326,7 @@ def find_candidates(
             count = search_leaf(
                 t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters
             )
-        else:  # larger values first, where covers are likelier
+        else:  # larger values first, where covering points are more likely
             stack[height] = children[node, 0]
             stack[height + 1] = children[node, 1]
             height += 2

@@ -1,11 +1,11 @@
-"""The adaptive k-d tree of [COVER], section IV.C: all points in buckets at the leaves, split at the median.
+"""Adaptive k-d tree of [COVER], section IV.C: all points in buckets at the leaves, split at the median.
 
-A bucket is a block of points, column by column; points that no dimension tells apart spill into further blocks. Points
-at most as large as the discriminator go left, larger ones right.
+A bucket is a block of points, column by column; points that no dimension distinguishes spill into further blocks.
+Points at most as large as the discriminator go left, larger points right.
 
-Blocks hold no coordinates but ranks, a byte each (kernels/cover/point_ranks.py), of which a word compares eight and a
-vector instruction more; only points that these do not rule out are compared in full. Nodes, buckets and their counts
-are the paper's.
+Blocks hold ranks of one byte (kernels/cover/point_ranks.py) instead of coordinates: a word compares eight points at
+once, a vector instruction more. Only points that ranks do not rule out are compared in full. Nodes, buckets and their
+counts are as in the paper.
 """
 
 from typing import Any, NamedTuple
@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.cover.dominance import NOBODY
+from contrada.kernels.cover.dominance import NONE
 from contrada.kernels.cover.point_ranks import choose_thresholds, rank_point, write_rank
 
 ROOT, NODES_USED, NODES_FREE, BLOCKS_USED, BLOCKS_FREE = 0, 1, 2, 3, 4  # places in state
-OVERFLOW, UNDERFLOW = 5, 6  # the limits of a bucket
-LIVE, ROOM = 7, 8  # points, and how many may come before ranks are taken anew
-SINCE = 9  # points that came since the tree was built anew
-SHALLOW = 16  # a depth that is no reason to build a tree anew
-FEWEST = 64  # points worth ranks
-LEAF = -1  # the dimension of a node that has a bucket
-FIRST, LAST = 0, 1  # the children of an inner node; a leaf has its first block at FIRST
+OVERFLOW, UNDERFLOW = 5, 6  # places of the size limits of a bucket
+LIVE, ROOM = 7, 8  # points, and points that may still be added before ranks are recomputed
+ADDED_SINCE_BUILD = 9  # points added since the tree was rebuilt
+MAX_SHALLOW_DEPTH = 16  # up to this depth a tree is not rebuilt
+MIN_RANKED_POINTS = 64  # below, ranks do not pay off
+LEAF = -1  # dimension of a node that has a bucket
+FIRST, LAST = 0, 1  # children of an inner node; a leaf has its first block at FIRST
 
 
 class KdTreeArrays(NamedTuple):
@@ -42,25 +42,25 @@ class KdTreeArrays(NamedTuple):
     counts: Any
     nexts: Any
     leaves: Any
-    blocks: Any  # of a row
-    places: Any  # of a row in its block
+    blocks: Any  # block of each row
+    places: Any  # position of each row in its block
     state: Any
-    stack: Any  # nodes still to be searched, and what is known of them
+    stack: Any  # nodes still to be searched, and their `insides`
     insides: Any
-    alive: Any  # the points of a bucket that are not ruled out yet
+    alive: Any  # points of a bucket that are not ruled out yet
     thresholds: Any
-    ranks: Any  # of a row
+    ranks: Any  # by row
     query_ranks: Any
-    order: Any  # dimensions in which a query is to be compared
-    moving: Any  # room for rows that change places, and for coordinates among which a median is sought
+    order: Any  # dimensions of a query in the order of comparison
+    moving: Any  # room for rows to move, and for coordinates to find a median of
     values: Any
 
 
 @kernel
 def new_leaf(t, parent, depth):
-    """A leaf with an empty bucket."""
+    """Return a leaf with an empty bucket."""
     node = t.state[NODES_FREE]
-    if node == NOBODY:
+    if node == NONE:
         node = t.state[NODES_USED]
         t.state[NODES_USED] = node + 1
     else:
@@ -69,32 +69,32 @@ def new_leaf(t, parent, depth):
     t.parents[node] = parent
     t.depths[node] = depth
     t.sizes[node] = 0
-    t.children[node, FIRST] = NOBODY
+    t.children[node, FIRST] = NONE
     return node
 
 
 @kernel
 def free_node(t, node):
-    """Give a node back; free nodes are linked by their parents."""
+    """Free a node; free nodes are linked by their parents."""
     t.parents[node] = t.state[NODES_FREE]
     t.state[NODES_FREE] = node
 
 
 @kernel
 def free_block(t, block):
-    """Give a block back; free blocks are linked by their nexts."""
+    """Free a block; free blocks are linked by `nexts`."""
     t.nexts[block] = t.state[BLOCKS_FREE]
     t.state[BLOCKS_FREE] = block
 
 
 @kernel
 def open_block(t, leaf):
-    """The block that takes a leaf's next point: its first one, or a new one in front if that is full."""
+    """Return the block for a leaf's next point: its first block, or a new one in front if that is full."""
     first = np.int64(t.children[leaf, FIRST])
-    if first != NOBODY and t.counts[first] < t.state[OVERFLOW]:
+    if first != NONE and t.counts[first] < t.state[OVERFLOW]:
         return first
     block = t.state[BLOCKS_FREE]
-    if block == NOBODY:
+    if block == NONE:
         block = t.state[BLOCKS_USED]
         t.state[BLOCKS_USED] = block + 1
     else:
@@ -122,7 +122,7 @@ def put(t, leaf, row):
 
 @kernel
 def take(t, row):
-    """Take a row out of its bucket; the last point of the first block takes its place. Returns the leaf."""
+    """Remove a row from its bucket; the last point of the first block replaces it. Return the leaf."""
     block, place = np.int64(t.blocks[row]), np.int64(t.places[row])
     leaf = np.int64(t.leaves[block])
     first = np.int64(t.children[leaf, FIRST])
@@ -134,7 +134,7 @@ def take(t, row):
     for i in range(t.points.shape[1]):
         write_rank(t.signatures, block, i, place, t.ranks[moved, i])
     t.counts[first] = last
-    t.blocks[row] = NOBODY
+    t.blocks[row] = NONE
     t.sizes[leaf] -= 1
     if last == 0:
         t.children[leaf, FIRST] = t.nexts[first]
@@ -144,9 +144,9 @@ def take(t, row):
 
 @kernel
 def gather_rows(t, leaf, count):
-    """Write the rows of a leaf's bucket behind count others; returns the new count."""
+    """Append the rows of a leaf's bucket to moving[count:]; return the new count."""
     block = np.int64(t.children[leaf, FIRST])
-    while block != NOBODY:
+    while block != NONE:
         for place in range(t.counts[block]):
             t.moving[count] = t.rows[block, place]
             count += 1
@@ -156,19 +156,19 @@ def gather_rows(t, leaf, count):
 
 @kernel
 def empty_bucket(t, leaf):
-    """Free the blocks of a leaf whose rows are gathered."""
+    """Free the blocks of a leaf after its rows were gathered."""
     block = np.int64(t.children[leaf, FIRST])
-    while block != NOBODY:
+    while block != NONE:
         after = np.int64(t.nexts[block])
         free_block(t, block)
         block = after
-    t.children[leaf, FIRST] = NOBODY
+    t.children[leaf, FIRST] = NONE
     t.sizes[leaf] = 0
 
 
 @kernel
 def select(values, count, k):
-    """The k-th smallest of count values, which change places [Hoare 1961]."""
+    """Return the k-th smallest of `count` values, which are reordered [Hoare 1961]."""
     low, high = 0, count - 1
     while low < high:
         pivot = values[(low + high) // 2]
@@ -193,10 +193,10 @@ def select(values, count, k):
 
 @kernel
 def discriminator(t, leaf):
-    """The first dimension from the one of the leaf's level on that tells its points apart, and their median there.
+    """Return the first dimension from the leaf's level on that distinguishes its points, and their median there.
 
-    If the median is the largest value, the next smaller one stands for it, so that both sides get points. Without such
-    a dimension: -1.
+    If the median is the largest value, the next smaller value is used, so that both sides get points. Returns NONE if
+    no dimension distinguishes the points.
     """
     d = t.points.shape[1]
     count = gather_rows(t, leaf, 0)
@@ -217,14 +217,14 @@ def discriminator(t, leaf):
                 if t.values[at] < high:
                     below = max(below, t.values[at])
             return dimension, below
-    return NOBODY, 0.0
+    return NONE, 0.0
 
 
 @kernel
 def split_leaf(t, leaf):
-    """Make a leaf an inner node with two leaves, if its points can be told apart."""
+    """Turn a leaf into an inner node with two leaves, if a dimension distinguishes its points."""
     dimension, value = discriminator(t, leaf)
-    if dimension == NOBODY:
+    if dimension == NONE:
         return
     count = gather_rows(t, leaf, 0)
     empty_bucket(t, leaf)
@@ -240,7 +240,7 @@ def split_leaf(t, leaf):
 
 @kernel
 def equals_first(t, leaf, row):
-    """True if a row equals the first point of a leaf."""
+    """Return True if a row equals the first point of a leaf."""
     other = t.rows[t.children[leaf, FIRST], 0]
     for i in range(t.points.shape[1]):
         if t.points[other, i] != t.points[row, i]:
@@ -250,16 +250,16 @@ def equals_first(t, leaf, row):
 
 @kernel
 def kd_has_room(t):
-    """True if a row can be added: two more nodes, and a block for each of them."""
+    """Return True if there is room to add a row: for two more nodes, and a block for each of them."""
     return t.state[NODES_USED] + 3 <= len(t.dimensions) and t.state[BLOCKS_USED] + 3 <= len(t.counts)
 
 
 @kernel
 def rank_anew(t):
-    """Choose thresholds among the points that are there; they hold until as many have come."""
+    """Recompute thresholds from the current points; they are used until as many points were added."""
     count = 0
     for row in range(len(t.blocks)):
-        if t.blocks[row] != NOBODY:
+        if t.blocks[row] != NONE:
             t.moving[count] = row
             count += 1
     choose_thresholds(t.points, t.moving, count, t.thresholds)
@@ -268,32 +268,32 @@ def rank_anew(t):
         rank_point(t.thresholds, t.points, row, t.ranks, row)
         for i in range(t.points.shape[1]):
             write_rank(t.signatures, t.blocks[row], i, t.places[row], t.ranks[row, i])
-    t.state[ROOM] = max(FEWEST, count)
+    t.state[ROOM] = max(MIN_RANKED_POINTS, count)
 
 
 @kernel
 def is_deep(t, depth):
-    """True if a leaf lies much deeper than in a balanced tree, and as many points came as pay for building it anew."""
-    limit = SHALLOW
+    """Return True if a leaf is much deeper than in a balanced tree, and enough points were added to rebuild."""
+    limit = MAX_SHALLOW_DEPTH
     size = t.state[LIVE] // t.state[OVERFLOW]
     while size > 0:
         limit += 2
         size >>= 1
-    return depth > limit and 4 * t.state[SINCE] > t.state[LIVE]
+    return depth > limit and 4 * t.state[ADDED_SINCE_BUILD] > t.state[LIVE]
 
 
 @kernel
 def build_anew(t):
-    """Put all points into one bucket and split that until none overflows; one may, for now, if nodes run out."""
+    """Rebuild the tree: split one bucket of all points until none overflows, or nodes run out."""
     count = 0
     for row in range(len(t.blocks)):
-        if t.blocks[row] != NOBODY:
+        if t.blocks[row] != NONE:
             t.moving[count] = row
             count += 1
-    t.state[NODES_USED], t.state[NODES_FREE] = 0, NOBODY
-    t.state[BLOCKS_USED], t.state[BLOCKS_FREE] = 0, NOBODY
-    t.state[SINCE] = 0
-    t.state[ROOT] = new_leaf(t, NOBODY, 0)
+    t.state[NODES_USED], t.state[NODES_FREE] = 0, NONE
+    t.state[BLOCKS_USED], t.state[BLOCKS_FREE] = 0, NONE
+    t.state[ADDED_SINCE_BUILD] = 0
+    t.state[ROOT] = new_leaf(t, NONE, 0)
     for at in range(count):
         put(t, t.state[ROOT], t.moving[at])
     t.stack[0] = t.state[ROOT]
@@ -310,12 +310,12 @@ def build_anew(t):
 
 @kernel
 def add_to_kd(t, row):
-    """Put a row into its leaf and split that if it overflows.
+    """Add a row to its leaf, and split the leaf if it overflows.
 
-    A bucket of equal points cannot be split, and is looked at again only when it gets a point that differs.
+    A bucket of equal points cannot be split; splitting is tried again only after a different point is added.
     """
-    if t.state[ROOT] == NOBODY:
-        t.state[ROOT] = new_leaf(t, NOBODY, 0)
+    if t.state[ROOT] == NONE:
+        t.state[ROOT] = new_leaf(t, NONE, 0)
     rank_point(t.thresholds, t.points, row, t.ranks, row)
     node = t.state[ROOT]
     while t.dimensions[node] != LEAF:
@@ -326,8 +326,8 @@ def add_to_kd(t, row):
     if size >= t.state[OVERFLOW] and (is_new or size == t.state[OVERFLOW]):
         split_leaf(t, node)
     t.state[LIVE] += 1
-    t.state[SINCE] += 1
-    if t.depths[node] > SHALLOW and is_deep(t, t.depths[node]):
+    t.state[ADDED_SINCE_BUILD] += 1
+    if t.depths[node] > MAX_SHALLOW_DEPTH and is_deep(t, t.depths[node]):
         build_anew(t)
     t.state[ROOM] -= 1
     if t.state[ROOM] <= 0:
@@ -336,10 +336,10 @@ def add_to_kd(t, row):
 
 @kernel
 def drop_from_kd(t, row):
-    """Take a row out; a bucket below the underflow limit is merged with its sibling if that is a leaf and both fit."""
+    """Remove a row; a bucket below the underflow limit is merged with its sibling if that is a leaf and both fit."""
     leaf = take(t, row)
     t.state[LIVE] -= 1
-    while t.sizes[leaf] < t.state[UNDERFLOW] and t.parents[leaf] != NOBODY:
+    while t.sizes[leaf] < t.state[UNDERFLOW] and t.parents[leaf] != NONE:
         parent = np.int64(t.parents[leaf])
         left, right = np.int64(t.children[parent, FIRST]), np.int64(t.children[parent, LAST])
         sibling = left + right - leaf
@@ -352,7 +352,7 @@ def drop_from_kd(t, row):
         free_node(t, left)
         free_node(t, right)
         t.dimensions[parent] = LEAF
-        t.children[parent, FIRST] = NOBODY
+        t.children[parent, FIRST] = NONE
         t.sizes[parent] = 0
         for at in range(count):
             put(t, parent, t.moving[at])

@@ -1,9 +1,9 @@
-"""Searching the k-d tree, from the rightmost leaf, and what Python calls of it."""
+"""Search the k-d tree from the rightmost leaf on, and the entry points for Python."""
 
 import numpy as np
 
 from contrada.jit import entry, kernel
-from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, ONE, covers
+from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE, ONE, covers
 from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, ROOT, KdTreeArrays, add_to_kd, drop_from_kd, kd_has_room
 from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, rank_point
 from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
@@ -11,15 +11,15 @@ from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
 
 @kernel
 def report_subtree(t, top, wanted, out, found, counters):
-    """Rows below a node that lies wholly in the query, without comparisons; returns how many there are now."""
+    """Append the rows below a node wholly in the query, without comparisons; return the number found so far."""
     node = top
-    came_from = NOBODY  # walk by the parents: the stack of the search is in use
+    came_from = NONE  # walk by the parents, since the search is using the stack
     while found < wanted:
         if t.dimensions[node] == LEAF:
             if node != top:
                 counters[NODES] += 1
             block = np.int64(t.children[node, FIRST])
-            while block != NOBODY and found < wanted:
+            while block != NONE and found < wanted:
                 place = 0
                 while place < t.counts[block] and found < wanted:
                     out[found] = t.rows[block, place]
@@ -42,7 +42,7 @@ def report_subtree(t, top, wanted, out, found, counters):
 
 @kernel
 def mark_alive(t, block, words, inside):
-    """Mark the points of a block whose ranks reach the query's wherever they must; False if there is none."""
+    """Mark the points of a block whose ranks reach the query's, outside `inside` dimensions; False if none does."""
     for word in range(words):
         t.alive[word] = HIGH_BITS
     for step in range(len(t.order)):
@@ -62,9 +62,9 @@ def mark_alive(t, block, words, inside):
 
 @kernel
 def search_bucket(t, leaf, inside, queries, at, before, wanted, out, found, counters):
-    """Rows of a bucket that cover a query; returns how many there are now."""
+    """Append the rows of a bucket that cover a query; return the number found so far."""
     block = np.int64(t.children[leaf, FIRST])
-    while block != NOBODY and found < wanted:
+    while block != NONE and found < wanted:
         count = np.int64(t.counts[block])
         words = (count + 7) >> 3
         counters[COMPARISONS] += count
@@ -83,7 +83,7 @@ def search_bucket(t, leaf, inside, queries, at, before, wanted, out, found, coun
 
 @kernel
 def rank_query(t, queries, at):
-    """Rank a query, and order its dimensions: where it ranks high, few points reach it."""
+    """Rank a query and order its dimensions by descending rank: few points reach a high rank."""
     rank_point(t.thresholds, queries, at, t.query_ranks, 0)
     for i in range(t.points.shape[1]):
         j = i
@@ -95,11 +95,11 @@ def rank_query(t, queries, at):
 
 @kernel
 def search_kd(t, queries, at, before, wanted, out, counters):
-    """Rows that cover a query: from the rightmost leaf, backtracking to the left.
+    """Find rows that cover a query: start at the rightmost leaf and backtrack to the left.
 
-    `inside` has the bit of every dimension in which all points below a node are larger than the query.
+    `inside` has a bit for every dimension in which all points below a node are larger than the query.
     """
-    if t.state[ROOT] == NOBODY:
+    if t.state[ROOT] == NONE:
         return 0
     d = t.points.shape[1]
     whole = ~np.uint64(0) >> np.uint64(64 - d)
@@ -142,7 +142,7 @@ def kd_add(
     thresholds, ranks, query_ranks, order, moving, values,
     row,
 ):  # fmt: skip
-    """Add a row whose point and arrival are written already."""
+    """Add a row whose point and arrival are already written."""
     t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
@@ -174,7 +174,7 @@ def kd_search(
     thresholds, ranks, query_ranks, order, moving, values,
     query, before, out, counters,
 ):  # fmt: skip
-    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
     t = KdTreeArrays(
         points, arrivals, dimensions, splits, children, parents, depths, sizes,
         signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,

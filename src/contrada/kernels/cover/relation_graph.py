@@ -1,8 +1,8 @@
-"""The relation graph G_k of [COVER], section III, in arrays above any index: whole sequences of commands compiled.
+"""Relation graph G_k of [COVER], section III, as arrays on top of any index; runs sequences of commands compiled.
 
-Edge (row, j) is the j-th edge into a row: `parents[row, j]` is where it comes from. The edges out of a row form a
-doubly linked list from `heads[row]`, linked by `nexts` and `prevs`, whose members are numbered row * k + j. Such
-numbers take 64 bits, rows 32.
+Edge (row, j) is the j-th edge into a row; `parents[row, j]` is its source. The edges out of a row form a doubly linked
+list from `heads[row]`, linked by `nexts` and `prevs`, whose members are numbered row * k + j. These numbers take 64
+bits, rows 32.
 """
 
 from typing import Any, NamedTuple
@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES
+from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE
 
-# Places in tally: queries, nodes visited and comparisons, each due to subscribing and to unsubscribing, and what was
-# sent to neighbours.
+# Places in tally: queries, nodes visited and comparisons, each for subscribing and for unsubscribing, and the numbers
+# of rows forwarded and withdrawn.
 QUERIES_S, QUERIES_U, NODES_S, NODES_U, COMPARISONS_S, COMPARISONS_U = 0, 1, 2, 3, 4, 5
 FORWARDED_S, FORWARDED_U, WITHDRAWN = 6, 7, 8
-SENT, DONE = 9, 10  # rows in the log, commands that were run
+SENT, DONE = 9, 10  # rows in the log, commands run
 
 
 GRAPH = "i4[2]! i8[2]! i8[2]! i8[1]! u1[1]! i8[1]! i8[1]! i8[1]! i8[1] i8[1]! i8[1]!"
 
 
 class GraphArrays(NamedTuple):
-    """Edges between rows, and which rows were forwarded."""
+    """Edges between rows, and the rows that were forwarded."""
 
     parents: Any
     nexts: Any
     prevs: Any
     heads: Any
     forwarded: Any
-    orphans: Any  # room for rows that have lost their parents
+    orphans: Any  # room for rows that lost all parents
     covers: Any  # room for k rows
     counters: Any
 
@@ -43,58 +43,58 @@ def link(g, parent, row, j):
     head = np.int64(g.heads[parent])
     g.parents[row, j] = parent
     g.nexts[row, j] = head
-    g.prevs[row, j] = NOBODY
-    if head != NOBODY:
+    g.prevs[row, j] = NONE
+    if head != NONE:
         g.prevs[head // k, head % k] = edge
     g.heads[parent] = edge
 
 
 @kernel
 def unlink(g, row, j):
-    """Take edge j into a row out of its parent's list."""
+    """Remove edge j into a row from its parent's list."""
     k = g.parents.shape[1]
     before, after = np.int64(g.prevs[row, j]), np.int64(g.nexts[row, j])
-    if before == NOBODY:
+    if before == NONE:
         g.heads[g.parents[row, j]] = after
     else:
         g.nexts[before // k, before % k] = after
-    if after != NOBODY:
+    if after != NONE:
         g.prevs[after // k, after % k] = before
-    g.parents[row, j] = NOBODY
+    g.parents[row, j] = NONE
 
 
 @kernel
 def is_orphan(g, row):
-    """True if no edge leads into a row."""
+    """Return True if no edge leads into a row."""
     for j in range(g.parents.shape[1]):
-        if g.parents[row, j] != NOBODY:
+        if g.parents[row, j] != NONE:
             return False
     return True
 
 
 @kernel
 def delete_node(g, row):
-    """Delete a node with its edges; returns how many rows no edge leads into any more, which are in g.orphans then."""
+    """Delete a node with its edges; write the rows that lost their last parent to g.orphans and return their number."""
     k = g.parents.shape[1]
     for j in range(k):
-        if g.parents[row, j] != NOBODY:
+        if g.parents[row, j] != NONE:
             unlink(g, row, j)
     count = 0
     edge = np.int64(g.heads[row])
-    while edge != NOBODY:
+    while edge != NONE:
         child, j = edge // k, edge % k
         edge = np.int64(g.nexts[child, j])
-        g.parents[child, j] = NOBODY
+        g.parents[child, j] = NONE
         if is_orphan(g, child):
             g.orphans[count] = child
             count += 1
-    g.heads[row] = NOBODY
+    g.heads[row] = NONE
     return count
 
 
 @kernel
 def attach(index, search, g, row, before):
-    """Ask the index for covers of a row, and link it to them; returns how many there are."""
+    """Find covers of a row in the index, and link the row to them; return their number."""
     found = search(index, index.points, row, before, len(g.covers), g.covers, g.counters)
     for j in range(found):
         link(g, g.covers[j], row, j)
@@ -103,7 +103,7 @@ def attach(index, search, g, row, before):
 
 @kernel
 def forward(g, row, log, tally):
-    """Note that a row is forwarded."""
+    """Record that a row is forwarded."""
     g.forwarded[row] = 1
     log[tally[SENT]] = row
     tally[SENT] += 1
@@ -111,9 +111,9 @@ def forward(g, row, log, tally):
 
 @kernel
 def replay(index, search, add, drop, has_room, g, commands, log, tally):
-    """Run commands from tally[DONE] on: row r subscribes (r) or unsubscribes (-1 - r). Stops when the index is full.
+    """Run commands from tally[DONE] on: row r subscribes (r) or unsubscribes (-1 - r). Stop if the index is full.
 
-    Rows are forwarded in the order of log. The arrival of a row is the place of its command.
+    `log` lists forwarded rows in order. The arrival of a row is the position of its command.
     """
     for time in range(tally[DONE], len(commands)):
         if not has_room(index):

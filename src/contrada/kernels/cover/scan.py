@@ -1,7 +1,7 @@
-"""Points in no order, compared block after block until enough of them cover: the reference for every index.
+"""Scan of unordered points, block by block, until enough of them cover: the reference for every index.
 
-A block holds its points column by column. Row after row with an exit at the first dimension that fails takes four times
-as long: the branch that ends a row cannot be predicted.
+A block holds its points column by column. Comparing row by row with an exit at the first failing dimension takes four
+times as long: the branch that ends a row cannot be predicted.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import entry, kernel
-from contrada.kernels.cover.dominance import COMPARISONS, NOBODY, NODES, came_first
+from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE, came_first
 from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
 
 COUNT = 0  # place in state: points in the scan
@@ -17,7 +17,7 @@ LANES = 8  # points compared at a time
 
 
 class ScanArrays(NamedTuple):
-    """Live points, packed: place p stands at p % width of block p // width."""
+    """Live points, packed: place p is at p % width of block p // width."""
 
     points: Any
     arrivals: Any
@@ -30,7 +30,7 @@ class ScanArrays(NamedTuple):
 
 @kernel
 def write_place(s, place, row):
-    """Put a row at a place."""
+    """Write a row to a place."""
     width = s.rows.shape[1]
     block, at = place // width, place % width
     s.rows[block, at] = row
@@ -41,32 +41,32 @@ def write_place(s, place, row):
 
 @kernel
 def add_to_scan(s, row):
-    """Put a row behind the others."""
+    """Append a row."""
     write_place(s, s.state[COUNT], row)
     s.state[COUNT] += 1
 
 
 @kernel
 def scan_has_room(s):
-    """There is a place for every row."""
+    """Return True: there is a place for every row."""
     return True
 
 
 @kernel
 def drop_from_scan(s, row):
-    """Take a row out; the last one takes its place."""
+    """Remove a row; the last row takes its place."""
     width = s.rows.shape[1]
     last = s.state[COUNT] - 1
     write_place(s, np.int64(s.places[row]), np.int64(s.rows[last // width, last % width]))
-    s.places[row] = NOBODY
+    s.places[row] = NONE
     s.state[COUNT] = last
 
 
 @kernel
 def mark_alive(s, block, count, queries, at):
-    """Mark the points of a block that dominate a query, column by column until none is left; False if none does.
+    """Mark the points of a block that dominate a query, column by column until none is left; return False if none does.
 
-    Places up to the next multiple of LANES are compared too, so that no vector is cut short, and mean nothing.
+    Places up to the next multiple of LANES are compared too, so that no vector is cut short; their marks mean nothing.
     """
     width = (count + LANES - 1) // LANES * LANES
     for place in range(width):
@@ -84,7 +84,7 @@ def mark_alive(s, block, count, queries, at):
 
 @kernel
 def search_scan(s, queries, at, before, wanted, out, counters):
-    """Rows that cover a query."""
+    """Find rows that cover a query."""
     width = s.rows.shape[1]
     found = 0
     block = 0
@@ -112,7 +112,7 @@ SCAN = "f8[2]! i8[1]! f8[3]! i4[2]! i4[1]! i8[1]! i8[1]! "
 
 @entry(SCAN + "i8", checked=False)
 def scan_add(points, arrivals, coordinates, rows, places, alive, state, row):
-    """Add a row whose point and arrival are written already."""
+    """Add a row whose point and arrival are already written."""
     add_to_scan(ScanArrays(points, arrivals, coordinates, rows, places, alive, state), row)
 
 
@@ -124,7 +124,7 @@ def scan_drop(points, arrivals, coordinates, rows, places, alive, state, row):
 
 @entry(SCAN + "f8[2] i8 i8[1]! i8[1]!", checked=False)
 def scan_search(points, arrivals, coordinates, rows, places, alive, state, query, before, out, counters):
-    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
     s = ScanArrays(points, arrivals, coordinates, rows, places, alive, state)
     return search_scan(s, query, 0, before, len(out), out, counters)
 

@@ -1,8 +1,9 @@
-"""Points in the order of the Z-curve, [COVER], section IV.D: a query visits the cells that it meets, larger ones first.
+"""Points in Z-curve order, [COVER], section IV.D: a query visits the cells that it meets, larger cells first.
 
-Points stand in blocks, sorted within and among them; a directory lists the blocks in order. A place in the order is the
-turn of its block times the width of blocks, plus the place in the block: such numbers have gaps, and are in order. The
-points of a cell stand together; where a cell halves is found by binary search for the first key with that bit.
+Points are in blocks, sorted within and across blocks; a directory lists the blocks in order. A place in the order is
+the position of its block in the directory (its turn) times the block width, plus the position in the block: places have
+gaps, but ascend. The points of a cell are adjacent; a binary search for the first key with the splitting bit finds
+where a cell halves.
 """
 
 from typing import Any, NamedTuple
@@ -10,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.cover.dominance import NOBODY
+from contrada.kernels.cover.dominance import NONE
 from contrada.kernels.cover.z_keys import is_before, write_key
 
 BLOCKS_LISTED, BLOCKS_USED, BLOCKS_FREE, LIVE, ROOM, LEVELS, SMALL = 0, 1, 2, 3, 4, 5, 6  # places in state
-FEWEST = 64  # points worth a universe of their own
-LEAST = 1e-290  # half the extent of a universe that is divided: below, scales would overflow
+MIN_UNIVERSE_POINTS = 64  # below, the universe is not refitted
+MIN_HALF_EXTENT = 1e-290  # minimum half extent of a universe that is divided: below, scales would overflow
 
 
 class ZCurveArrays(NamedTuple):
@@ -28,21 +29,21 @@ class ZCurveArrays(NamedTuple):
     directory: Any
     keys: Any
     rows: Any
-    counts: Any  # of a block; free blocks are linked by -2 - next
+    counts: Any  # by block; free blocks are linked by -2 - next
     turns: Any
-    blocks: Any  # of a row
+    blocks: Any  # block of each row
     query: Any  # (1, 1, words): the key of a query
-    wholes: Any  # (d,): its cell
-    cells: Any  # (n, 3): a ring of cells to visit: where they begin and end, and their depth
-    insides: Any  # dimensions in which a cell is larger than the query
+    wholes: Any  # (d,): the cell of the query
+    cells: Any  # (n, 3): ring buffer of cells to visit: begin, end and depth
+    insides: Any  # bits of dimensions in which a cell is larger than the query
     state: Any
 
 
 @kernel
 def new_block(z, turn):
-    """An empty block at a turn of the directory."""
+    """Return an empty block at `turn` of the directory."""
     block = z.state[BLOCKS_FREE]
-    if block == NOBODY:
+    if block == NONE:
         block = z.state[BLOCKS_USED]
         z.state[BLOCKS_USED] = block + 1
     else:
@@ -59,7 +60,7 @@ def new_block(z, turn):
 
 @kernel
 def free_block(z, block):
-    """Take an empty block out of the directory."""
+    """Remove an empty block from the directory."""
     listed = z.state[BLOCKS_LISTED] - 1
     for turn in range(z.turns[block], listed):
         z.directory[turn] = z.directory[turn + 1]
@@ -81,7 +82,7 @@ def copy_entry(z, block, place, to_block, to_place):
 
 @kernel
 def block_for(z):
-    """The last block whose first key is not larger than the key in query, or the first one."""
+    """Return the last block whose first key is not larger than the key in `query`, or the first block."""
     low, high = np.int64(0), z.state[BLOCKS_LISTED]
     while high - low > 1:
         middle = (low + high) // 2
@@ -94,7 +95,7 @@ def block_for(z):
 
 @kernel
 def place_for(z, block):
-    """Where the key in query belongs in a block, behind equal ones."""
+    """Return where the key in `query` belongs in a block, after equal keys."""
     low, high = 0, np.int64(z.counts[block])
     while low < high:
         middle = (low + high) // 2
@@ -107,7 +108,7 @@ def place_for(z, block):
 
 @kernel
 def insert_row(z, row):
-    """Put a row into its place; a full block is halved first."""
+    """Insert a row at its place; a full block is halved first."""
     write_key(z.lows, z.scales, z.state[LEVELS], z.points, row, z.wholes, z.query)
     width = z.rows.shape[1]
     block = block_for(z) if z.state[BLOCKS_LISTED] > 0 else new_block(z, np.int64(0))
@@ -132,34 +133,34 @@ def insert_row(z, row):
 
 @kernel
 def choose_universe(z):
-    """Fit the universe to the points that are there, and put them all into their places anew."""
+    """Fit the universe to the current points and insert all of them again."""
     d = z.points.shape[1]
     for i in range(d):
         low, high = np.inf, -np.inf
         for row in range(len(z.blocks)):
-            if z.blocks[row] != NOBODY and abs(z.points[row, i]) < np.inf:
+            if z.blocks[row] != NONE and abs(z.points[row, i]) < np.inf:
                 low = min(low, z.points[row, i])
                 high = max(high, z.points[row, i])
         z.lows[i] = low if low < np.inf else 0.0
         half = 0.5 * high - 0.5 * low if low < high else 0.0
-        z.scales[i] = (1 << z.state[LEVELS]) / half if half > LEAST else 0.0
-    z.state[BLOCKS_LISTED], z.state[BLOCKS_USED], z.state[BLOCKS_FREE] = 0, 0, NOBODY
+        z.scales[i] = (1 << z.state[LEVELS]) / half if half > MIN_HALF_EXTENT else 0.0
+    z.state[BLOCKS_LISTED], z.state[BLOCKS_USED], z.state[BLOCKS_FREE] = 0, 0, NONE
     for row in range(len(z.blocks)):
-        if z.blocks[row] != NOBODY:
+        if z.blocks[row] != NONE:
             insert_row(z, row)
-    z.state[ROOM] = max(FEWEST, z.state[LIVE])
+    z.state[ROOM] = max(MIN_UNIVERSE_POINTS, z.state[LIVE])
 
 
 @kernel
 def z_has_room(z):
-    """True if a row can be added, and all rows anew after that: blocks are half full at least if nothing was taken."""
+    """Return True if there is room to add a row, and then to insert all rows again into blocks at least half full."""
     half = z.rows.shape[1] // 2
     return z.state[BLOCKS_USED] + 2 <= len(z.counts) and z.state[LIVE] // half + 3 <= len(z.counts)
 
 
 @kernel
 def add_to_z(z, row):
-    """Add a row; when as many have come as there were, the universe is fitted anew."""
+    """Add a row; after as many additions as there were points, refit the universe."""
     insert_row(z, row)
     z.state[LIVE] += 1
     z.state[ROOM] -= 1
@@ -169,7 +170,7 @@ def add_to_z(z, row):
 
 @kernel
 def drop_from_z(z, row):
-    """Take a row out."""
+    """Remove a row."""
     block = np.int64(z.blocks[row])
     place = 0
     while z.rows[block, place] != row:
@@ -178,7 +179,7 @@ def drop_from_z(z, row):
     for at in range(place, count):
         copy_entry(z, block, at + 1, block, at)
     z.counts[block] = count
-    z.blocks[row] = NOBODY
+    z.blocks[row] = NONE
     z.state[LIVE] -= 1
     if count == 0:
         free_block(z, block)

@@ -1,4 +1,4 @@
-"""Searching the Z-curve, larger cells first, and what Python calls of it."""
+"""Search the Z-curve, larger cells first, and the entry points for Python."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from contrada.kernels.cover.z_keys import key_bit, may_dominate, write_key
 
 @kernel
 def end_before(z, place):
-    """The end of a stretch that runs up to a place: behind the last point that comes before it."""
+    """Return the end of a stretch that runs up to `place`: after the last point before it."""
     width = z.rows.shape[1]
     if place % width > 0 or place == 0:
         return place
@@ -21,7 +21,7 @@ def end_before(z, place):
 
 @kernel
 def halve(z, begin, end, depth):
-    """The first place of a cell's stretch whose key has the bit that halves it; the stretch has keys of both kinds."""
+    """Return the first place of a cell's stretch whose key has the halving bit; the stretch has both kinds of keys."""
     width = z.rows.shape[1]
     low, high = begin // width, (end - 1) // width + 1  # block `low` begins with 0, block `high` with 1
     while high - low > 1:
@@ -44,7 +44,7 @@ def halve(z, begin, end, depth):
 
 @kernel
 def size_of(z, begin, end):
-    """How many points a stretch has; for one over more than two blocks, more than any small one."""
+    """Return the number of points of a stretch; more than any small one for a stretch over more than two blocks."""
     width = z.rows.shape[1]
     first, last = begin // width, (end - 1) // width
     if first == last:
@@ -56,7 +56,7 @@ def size_of(z, begin, end):
 
 @kernel
 def compare_stretch(z, begin, end, level, larger, queries, at, before, wanted, out, found, counters):
-    """Compare the points of a stretch, by their keys and then in full; returns how many rows are found now."""
+    """Compare the points of a stretch, by their keys and then in full; return the number of rows found so far."""
     width = z.rows.shape[1]
     d = z.points.shape[1]
     place = begin
@@ -79,7 +79,7 @@ def compare_stretch(z, begin, end, level, larger, queries, at, before, wanted, o
 
 @kernel
 def report_stretch(z, begin, end, wanted, out, found):
-    """Rows of a cell that lies wholly in the query, without comparisons; returns how many are found now."""
+    """Append the rows of a cell that lies wholly in the query, without comparisons; return the number found so far."""
     width = z.rows.shape[1]
     place = begin
     while place < end and found < wanted:
@@ -96,7 +96,7 @@ def report_stretch(z, begin, end, wanted, out, found):
 
 @kernel
 def push(z, tail, begin, end, depth, inside):
-    """Put a cell at the end of the ring; returns the new end."""
+    """Append a cell to the ring buffer; return the new end."""
     z.cells[tail, 0], z.cells[tail, 1], z.cells[tail, 2] = begin, end, depth
     z.insides[tail] = inside
     return tail + 1 if tail + 1 < len(z.insides) else 0
@@ -104,7 +104,7 @@ def push(z, tail, begin, end, depth, inside):
 
 @kernel
 def push_halves(z, tail, begin, end, depth, inside):
-    """Put the halves of a cell that meet the query at the end of the ring, and halves of halves if there is but one."""
+    """Append the halves of a cell that meet the query to the ring buffer; if there is only one, its halves instead."""
     width = z.rows.shape[1]
     d = z.points.shape[1]
     depths = d * z.state[LEVELS]
@@ -131,10 +131,10 @@ def push_halves(z, tail, begin, end, depth, inside):
 
 @kernel
 def search_z(z, queries, at, before, wanted, out, counters):
-    """Rows that cover a query. Cells wait in a queue, so that larger ones come first, of each the upper half.
+    """Find rows that cover a query. A queue puts larger cells first, and the upper half of each cell first.
 
-    The last point of a cell is the most likely to dominate, so it is compared at once and leaves the cell. Halvings
-    that leave all points of a cell on one side make no cells.
+    The last point of a cell is the most likely to dominate, so it is compared at once and removed from the cell.
+    Halvings that leave all points of a cell on one side make no cells.
     """
     listed = z.state[BLOCKS_LISTED]
     if listed == 0:
@@ -176,7 +176,7 @@ def z_add(
     points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
     row,
 ):  # fmt: skip
-    """Add a row whose point and arrival are written already."""
+    """Add a row whose point and arrival are already written."""
     z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,
@@ -202,7 +202,7 @@ def z_search(
     points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
     query, before, out, counters,
 ):  # fmt: skip
-    """Rows that cover the only point of query go to out, as many as it has room for; returns how many."""
+    """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
     z = ZCurveArrays(
         points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
         key, wholes, cells, insides, state,

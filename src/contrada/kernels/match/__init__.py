@@ -1,1 +1,1 @@
-"""Which constraints and filters a message satisfies."""
+"""Find the constraints and filters that a message satisfies."""

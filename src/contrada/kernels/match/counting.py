@@ -1,10 +1,10 @@
-"""The counting algorithm: which constraints does a message satisfy, and which filters are then full?
+"""Counting algorithm: find the constraints a message satisfies, then the filters whose constraints all hold.
 
-The reference that the production matcher is compared with. Every satisfied constraint is counted for every filter that
-holds it. The filters of constraints that are found together stand in a row, so what is satisfied is listed as stretches
-of that row. Counters run down from the number of constraints that a filter needs, so that a full filter is at 0; they
-are a byte each where that suffices, since what counting costs is getting at them. Positions are unsigned in the loops
-that count: a third of their time went into the question whether a position counts from the end.
+The production matcher is compared with this reference. Every satisfied constraint is counted for every filter that has
+it. The filters of constraints that are found together are adjacent in one row, so satisfied constraints are listed as
+stretches of that row. Counters run down from the number of constraints of a filter, so a satisfied filter is at 0.
+Counters are one byte each where that suffices, since memory access dominates the cost of counting. Positions are
+unsigned in the counting loops: a third of their time went into testing whether a position counts from the end.
 """
 
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from contrada.kernels.runtime.pointers import blocks_at, ints_at, longs_at
 
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
-PARTS = 8  # numbers of each slot in `parts`
-FEW = 32  # where fewer than one filter in so many was counted, setting these back beats copying all
-WORTH_A_LOOK = 2  # where one subscriber in so many is decided, looking before counting spares what it costs
+PARTS_PER_SLOT = 8  # numbers per slot in `parts`
+RESET_SINGLY_BELOW_ONE_IN = 32  # below 1/32 of the filters counted, resetting these beats copying all counters
+CHECK_DECIDED_FROM_ONE_IN = 2  # from 1/2 of the subscribers decided on, checking `decided` before counting pays off
 
 
 class Index(NamedTuple):
-    """The distinct constraints of a table, as arrays (papers/spatial/counted.py tells what is what)."""
+    """Distinct constraints of a table, as arrays (papers/spatial/counted.py describes each array)."""
 
     base: Any
     true_offsets: Any
@@ -42,7 +42,7 @@ class Index(NamedTuple):
 
 @inlined_kernel
 def index_at(t):
-    """An index, given its table of addresses and lengths."""
+    """Return the index at the addresses and lengths in the table `t`."""
     return Index(
         longs_at(t[0], t[1]), ints_at(t[2], t[3]), ints_at(t[4], t[5]), ints_at(t[6], t[7]), ints_at(t[8], t[9]),
         longs_at(t[10], t[11]), ints_at(t[12], t[13]), blocks_at(t[14], t[15]), ints_at(t[16], t[17]),
@@ -52,7 +52,7 @@ def index_at(t):
 
 @inlined_kernel
 def list_leaves(index, first, stop, listed, count):
-    """List the filters of leaves first..stop, in the last stretch if they follow it."""
+    """List the filters of leaves first..stop; extend the last stretch if they follow it."""
     start = index.offsets[first]
     if count > 0 and listed[2 * count - 1] == start:
         listed[2 * count - 1] = index.offsets[stop]
@@ -64,7 +64,7 @@ def list_leaves(index, first, stop, listed, count):
 
 @kernel
 def list_constant(index, at, listed, count):
-    """List what a value satisfies because of the constant that it equals or the pattern that it matches."""
+    """List filters for constant or pattern `at`, which the value equals or matches."""
     for k in range(index.true_offsets[at], index.true_offsets[at + 1]):
         count = list_leaves(index, index.true[k], index.true[k] + 1, listed, count)
     return count
@@ -72,14 +72,14 @@ def list_constant(index, at, listed, count):
 
 @inlined_kernel
 def list_block(index, block, first, span, size, b, rank, listed, count):
-    """List the intervals of a block that hold the rank."""
+    """List the intervals of block `b` that contain `rank`."""
     if index.blocks[b, 0] > rank or index.blocks[b, 3] < rank:
         return count
     start = block << BLOCK_SHIFT
     stop = min(start + BLOCK, size)
     if index.blocks[b, 1] <= rank and index.blocks[b, 2] >= rank:
         return list_leaves(index, first + start, first + stop, listed, count)
-    for k in range(start, stop):  # without a branch, since which of a block hold is hard to predict
+    for k in range(start, stop):  # no branch: whether an interval holds is hard to predict
         listed[2 * count] = index.offsets[first + k]
         listed[2 * count + 1] = index.offsets[first + k + 1]
         low = index.spans[2 * (span + k)]
@@ -90,11 +90,11 @@ def list_block(index, block, first, span, size, b, rank, listed, count):
 
 @kernel
 def list_intervals(index, slot, rank, listed, count):
-    """List the intervals of a slot that hold the rank, block by block."""
-    first = index.parts[PARTS * slot]
-    size = index.parts[PARTS * slot + 1] - first
-    span = index.parts[PARTS * slot + 2]
-    first_block = index.parts[PARTS * slot + 3]
+    """List the intervals of a slot that contain `rank`, block by block."""
+    first = index.parts[PARTS_PER_SLOT * slot]
+    size = index.parts[PARTS_PER_SLOT * slot + 1] - first
+    span = index.parts[PARTS_PER_SLOT * slot + 2]
+    first_block = index.parts[PARTS_PER_SLOT * slot + 3]
     blocks = (size + BLOCK - 1) >> BLOCK_SHIFT
     tops = (blocks + BLOCK - 1) >> BLOCK_SHIFT
     for top in range(tops):
@@ -114,9 +114,9 @@ def list_intervals(index, slot, rank, listed, count):
 
 @kernel
 def list_negations(index, slot, rank, listed, count):
-    """List what asks for another value: all of the slot but what names the constant that the value equals."""
-    following = index.parts[PARTS * slot + 4]
-    last = index.parts[PARTS * slot + 5]
+    """List the "not equal" constraints of a slot, except those that name the constant that the value equals."""
+    following = index.parts[PARTS_PER_SLOT * slot + 4]
+    last = index.parts[PARTS_PER_SLOT * slot + 5]
     k = np.int64(0)
     end = np.int64(0)
     if rank & 1:
@@ -134,10 +134,10 @@ def list_negations(index, slot, rank, listed, count):
 
 @kernel
 def list_unlike(index, slot, satisfied, listed, count):
-    """List what asks for text that does not match a pattern."""
-    first = index.parts[PARTS * slot + 5]
-    base = index.parts[PARTS * slot + 7] - first
-    for leaf in range(first, index.parts[PARTS * slot + 6]):
+    """List the constraints that ask for text that does not match a pattern."""
+    first = index.parts[PARTS_PER_SLOT * slot + 5]
+    base = index.parts[PARTS_PER_SLOT * slot + 7] - first
+    for leaf in range(first, index.parts[PARTS_PER_SLOT * slot + 6]):
         if satisfied[index.unlike[base + leaf]] == 0:
             count = list_leaves(index, leaf, leaf + 1, listed, count)
     return count
@@ -145,7 +145,7 @@ def list_unlike(index, slot, satisfied, listed, count):
 
 @kernel
 def list_scalars(level, index, messages, ranks, satisfied, found, patterns, listed, count):
-    """List the filters of the scalar constraints that the only message satisfies; returns how many stretches."""
+    """List the filters of the scalar constraints that the only message satisfies; return the number of stretches."""
     for j in range(messages.offsets[0], messages.offsets[1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot < 0:
@@ -166,7 +166,7 @@ def list_scalars(level, index, messages, ranks, satisfied, found, patterns, list
 
 @kernel
 def count_filters(index, listed, stretches, counters, out):
-    """Count for the filters that are listed; out gets the full ones. Returns how many, and how often was counted."""
+    """Count down the listed filters, write satisfied ones to `out`; return their number and the count-downs made."""
     count = np.int64(0)
     steps = np.int64(0)
     for k in range(stretches):
@@ -183,10 +183,10 @@ def count_filters(index, listed, stretches, counters, out):
 
 @kernel
 def count_subscribers(index, listed, stretches, counters, decided, out):
-    """Count for subscribers: filters of a subscriber that is decided are skipped. Also returns how far it got.
+    """Count down filters of undecided subscribers; return the numbers of subscribers, count-downs and stretches used.
 
-    To look whether it is costs more than to count where few are, so that is left out until half of the subscribers are
-    decided. When all are, the rest of the stretches is not looked at.
+    Checking `decided` costs more than counting while few subscribers are decided, so the check starts once half of them
+    are. After all are decided, the remaining stretches are skipped.
     """
     count = np.int64(0)
     steps = np.int64(0)
@@ -195,7 +195,7 @@ def count_subscribers(index, listed, stretches, counters, decided, out):
         k = done
         done += 1
         steps += listed[2 * k + 1] - listed[2 * k]
-        looks = count * WORTH_A_LOOK >= len(decided)
+        looks = count * CHECK_DECIDED_FROM_ONE_IN >= len(decided)
         for e in range(np.uint64(listed[2 * k]), np.uint64(listed[2 * k + 1])):
             if looks and decided[np.uint64(index.subscribers[e])] != 0:
                 continue
@@ -213,8 +213,8 @@ def count_subscribers(index, listed, stretches, counters, decided, out):
 
 @kernel
 def set_back(index, listed, stretches, steps, needs, counters):
-    """Make the counters what they were."""
-    if steps * FEW > len(counters):
+    """Reset the counters to `needs`."""
+    if steps * RESET_SINGLY_BELOW_ONE_IN > len(counters):
         for f in range(len(counters)):
             counters[f] = needs[f]
         return
@@ -226,7 +226,7 @@ def set_back(index, listed, stretches, steps, needs, counters):
 
 @kernel
 def count_message(level, index, messages, regions, needs, counters, decided, ranks, satisfied, found, listed, out):
-    """Count for one message: out gets filters, or subscribers if there is room to note the decided ones."""
+    """Count for one message; `out` gets filters, or subscribers if `decided` has room for them."""
     patterns = fill_ranks(level, messages, np.int64(0), ranks, satisfied, found)
     stretches = np.int64(0)
     for k in range(len(regions)):
@@ -249,10 +249,11 @@ def count_bytes(
     scalars, table, m_offsets, m_values, m_blob, m_boxes, regions,
     needs, counters, decided, ranks, satisfied, found, listed, out, gate,
 ):  # fmt: skip
-    """Filters that a message satisfies, or subscribers; returns their number. They stand in out, in no order.
+    """Write the filters, or subscribers, that a message satisfies to `out` in no order; return their number.
 
-    regions are the leaves of the spatial constraints that it satisfies. counters equal needs, decided and satisfied are
-    0 and ranks ABSENT before and after; listed has room for two numbers of every leaf, and two more.
+    `regions` are the leaves of the spatial constraints that the message satisfies. Before and after the call,
+    `counters` equals `needs`, `decided` and `satisfied` are 0 and `ranks` are ABSENT. `listed` has room for two numbers
+    per leaf, plus two.
     """
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     count = count_message(
@@ -271,7 +272,7 @@ def count_integers(
     scalars, table, m_offsets, m_values, m_blob, m_boxes, regions,
     needs, counters, decided, ranks, satisfied, found, listed, out, gate,
 ):  # fmt: skip
-    """Count where some filter has more constraints than a byte holds."""
+    """Do the work of count_bytes if some filter has more constraints than a byte holds."""
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     count = count_message(
         level_at(scalars), index_at(table), messages, regions, needs, counters, decided, ranks, satisfied, found,

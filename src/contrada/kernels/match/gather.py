@@ -1,4 +1,4 @@
-"""Putting regions in another order before they are packed: chosen rows of a column, and which of them are new."""
+"""Copy chosen regions of a column in a new order before they are packed, and mark duplicates."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from contrada.jit import entry, kernel
 
 @entry("f8[2] i8[1] i4[1] u1[1] f8[2] i8[1] f8[2]! i8[1]! i4[1]! u1[1]! f8[2]!")
 def gather_regions(xy, rings, regions, flags, bounds, rows, out_xy, out_rings, out_regions, out_flags, out_bounds):
-    """The arrays of chosen rows of a column, one after another; there is as much room as they need."""
+    """Copy the arrays of the chosen `rows` of a column, one after another; the outputs have exactly the size needed."""
     ring = np.int64(0)
     vertex = np.int64(0)
     for k in range(len(rows)):
@@ -29,7 +29,7 @@ def gather_regions(xy, rings, regions, flags, bounds, rows, out_xy, out_rings, o
 
 @kernel
 def is_same_region(xy, rings, regions, i, j):
-    """True if two regions of a column have the same rings in the same order from the same vertices."""
+    """Return True if regions i and j of a column have the same rings in the same order from the same vertices."""
     i0 = np.int64(regions[i])
     j0 = np.int64(regions[j])
     count = regions[i + 1] - i0
@@ -48,6 +48,6 @@ def is_same_region(xy, rings, regions, i, j):
 
 @entry("f8[2] i8[1] i4[1] i8[1] b1[1]!")
 def mark_firsts(xy, rings, regions, keys, firsts):
-    """firsts[k] = region k differs from the one before it; equal regions have equal keys."""
+    """Set firsts[k] to whether region k differs from region k - 1; equal regions have equal keys."""
     for k in range(len(keys)):
         firsts[k] = k == 0 or keys[k] != keys[k - 1] or not is_same_region(xy, rings, regions, k - 1, k)

@@ -1,18 +1,18 @@
-"""LIKE on UTF-8: patterns as bytes, made by `contrada.model.text.encode_like`."""
+"""Match LIKE patterns against UTF-8 text; `contrada.model.text.encode_like` makes the pattern bytes."""
 
 import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
 
-# Neither byte occurs in UTF-8. model/text.py has the same two: importing them from there would turn the layers around.
+# Neither byte occurs in UTF-8. model/text.py defines the same two; importing them from there would invert the layers.
 ANY_RUN = np.uint8(0xFF)
 ANY_ONE = np.uint8(0xFE)
-PATIENCE = 16  # steps back for each byte of pattern and text
+MAX_STEPS_BACK_PER_BYTE = 16  # steps back per byte of pattern and text
 
 
 @kernel
 def after_code_point(text, t, t1):
-    """The place after the code point that begins at t: continuation bytes are 10xxxxxx."""
+    """Return the position after the code point that begins at t: continuation bytes are 10xxxxxx."""
     t += 1
     while t < t1 and text[t] & 0xC0 == 0x80:
         t += 1
@@ -21,10 +21,10 @@ def after_code_point(text, t, t1):
 
 @allocating_kernel
 def follow_states(pattern, p0, p1, text, t0, t1):
-    """The answer of `like_matches` in (t1 - t0) * (p1 - p0) / 64 steps at most, for patterns that make it slow.
+    """Return what `like_matches` returns, in at most (t1 - t0) * (p1 - p0) / 64 steps, for patterns that make it slow.
 
-    A bit for each number of pattern bytes, runs not counted, says whether so many can have been used up. A state before
-    which a run stands stays; one after ANY_ONE stays while the bytes of that code point go on.
+    Bit n of the state says whether the first n pattern bytes, not counting runs, can have matched the text so far. A
+    state before a run stays; a state after ANY_ONE stays while the bytes of that code point continue.
     """
     words = (p1 - p0) // 64 + 1
     accepts = np.zeros((256, words), np.uint64)
@@ -46,7 +46,7 @@ def follow_states(pattern, p0, p1, text, t0, t1):
         else:
             accepts[pattern[p], word] |= bit
     states[0] = np.uint64(1)
-    first = np.int64(0)  # states below the last run that was reached lead nowhere else, and are left out
+    first = np.int64(0)  # states below the last run that was reached lead nowhere else, so they are skipped
     for t in range(t0, t1):
         byte = text[t]
         is_continued = byte & 0xC0 == 0x80
@@ -71,17 +71,17 @@ def follow_states(pattern, p0, p1, text, t0, t1):
 
 @kernel
 def like_matches(pattern, p0, p1, text, t0, t1):
-    """True if the whole of text[t0:t1] has the form of pattern[p0:p1].
+    """Return True if the whole of text[t0:t1] has the form of pattern[p0:p1].
 
-    A run takes as little as it can. Where the rest then fails, only the last run is made longer: what stands before it
-    has the earliest place there is, so that nothing is gained by moving that. After PATIENCE steps for each byte the
-    rest is left to `follow_states`: 20 KB on 200 KB took more than 20 s in this loop.
+    A run takes as few bytes as possible. If the rest then fails, only the last run is extended: everything before it is
+    at its earliest position, so moving that gains nothing. After MAX_STEPS_BACK_PER_BYTE steps per byte,
+    `follow_states` takes over: a pattern of 20 KB on a text of 200 KB took more than 20 s in this loop.
     """
     p = np.int64(p0)
     t = np.int64(t0)
     after_run = np.int64(-1)
     run_end = t
-    left = PATIENCE * ((p1 - p0) + (t1 - t0))
+    left = MAX_STEPS_BACK_PER_BYTE * ((p1 - p0) + (t1 - t0))
     while t < t1:
         if p < p1 and pattern[p] == ANY_RUN:
             p += 1
@@ -99,7 +99,8 @@ def like_matches(pattern, p0, p1, text, t0, t1):
             left -= t - run_end
             if left < 0:
                 return follow_states(pattern, after_run - 1, p1, text, run_end, t1)
-            # By whole code points, lest ANY_ONE take the rest of one; a literal cannot begin in the middle anyway.
+            # Advance by whole code points, or ANY_ONE could match a part of one; a literal cannot begin in the middle
+            # anyway.
             run_end = after_code_point(text, run_end, t1)
             p = after_run
             t = run_end

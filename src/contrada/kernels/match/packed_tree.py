@@ -1,7 +1,7 @@
-"""A packed tree over boxes: items in Hilbert order, FAN children to a node, built bottom-up in one pass.
+"""Packed tree over boxes: items in Hilbert order, FAN children per node, built bottom-up in one pass.
 
-Level 1 holds the boxes of FAN items each, level 2 of FAN boxes of level 1, up to a level of at most FAN boxes; the
-levels stand one after another in one array. A node of level m covers the items i << (FAN_SHIFT * m) on.
+A box of level 1 covers FAN items, a box of level 2 covers FAN boxes of level 1, up to a level of at most FAN boxes. The
+levels are stored one after another in one array. Node i of level m covers the items from i << (FAN_SHIFT * m) on.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ MAX_LEVELS = 16
 
 @kernel
 def hilbert_key(x, y):
-    """Position of a cell of a 2**16 by 2**16 grid on the Hilbert curve."""
+    """Return the position of a cell of a 2**16 by 2**16 grid on the Hilbert curve."""
     key = np.int64(0)
     s = np.int64(1) << (HILBERT_BITS - 1)
     top = (np.int64(1) << HILBERT_BITS) - 1
@@ -35,7 +35,7 @@ def hilbert_key(x, y):
 
 @entry("f8[2] i8[1]!")
 def hilbert_keys(bounds, keys):
-    """keys[i] = place of the middle of box i on the Hilbert curve over all middles."""
+    """Set keys[i] to the position of the centre of box i on the Hilbert curve over all centres."""
     x0 = y0 = np.inf
     x1 = y1 = -np.inf
     for i in range(len(bounds)):
@@ -56,7 +56,7 @@ def hilbert_keys(bounds, keys):
 
 @kernel
 def tree_size(items):
-    """Number of nodes on all levels."""
+    """Return the number of nodes on all levels."""
     total = 0
     count = items
     while count > FAN:
@@ -67,7 +67,7 @@ def tree_size(items):
 
 @kernel
 def fill_starts(items, starts):
-    """starts[m] = first node of level m (from 1 on); returns the number of levels."""
+    """Set starts[m] to the first node of level m (from 1 on); return the number of levels."""
     levels = 0
     count = items
     at = 0
@@ -82,7 +82,7 @@ def fill_starts(items, starts):
 
 @kernel
 def fill_level(source, s0, count, nodes, n0):
-    """Write the boxes of runs of FAN boxes source[s0:s0 + count] to nodes[n0:]; returns their number."""
+    """Write the boxes of runs of FAN boxes of source[s0:s0 + count] to nodes[n0:]; return their number."""
     made = (count + FAN - 1) >> FAN_SHIFT
     for k in range(made):
         for axis in range(2):
@@ -98,7 +98,7 @@ def fill_level(source, s0, count, nodes, n0):
 
 @allocating_kernel
 def make_nodes(bounds):
-    """The boxes of all nodes over items in their order."""
+    """Return the boxes of all nodes over the items, which are in order."""
     nodes = np.empty((tree_size(len(bounds)), 4))
     if len(bounds) <= FAN:
         return nodes
@@ -113,13 +113,13 @@ def make_nodes(bounds):
 
 @entry("f8[2]")
 def build_nodes(bounds):
-    """The boxes of all nodes over items in their order."""
+    """Return the boxes of all nodes over the items, which are in order."""
     return make_nodes(bounds)
 
 
 @entry("i4[1] u1[1] i4[1]! u1")
 def build_lists(entry_offsets, masks, rows, bit):
-    """The rows of entries whose mask has a bit, in order (all: the same array), and how many come before each run."""
+    """Return the count of entries with `bit` in their mask before each run, and their rows (`rows` itself if all)."""
     items = len(entry_offsets) - 1
     runs = (items + FAN - 1) >> FAN_SHIFT
     before = np.empty(runs + 1, np.int32)
@@ -143,11 +143,11 @@ def build_lists(entry_offsets, masks, rows, bit):
 
 @entry("u1[1] i8")
 def build_node_masks(masks, count):
-    """For every one of so many nodes, the union of the masks of the items below it."""
+    """Return, for each of `count` nodes, the union of the masks of the items below it."""
     made = np.empty(count, np.uint8)
     at = 0
     below = len(masks)
-    first = 0  # of the level below; the items are no level
+    first = 0  # first node of the level below; the items are no level
     while below > FAN:
         nodes = (below + FAN - 1) >> FAN_SHIFT
         for k in range(nodes):
@@ -162,7 +162,7 @@ def build_node_masks(masks, count):
 
 
 def _positions():
-    """The places of the bits that are set in each byte, and their number last."""
+    """Return, for each byte, the positions of its set bits, then their number in the last column."""
     table = np.zeros((256, 9), np.uint8)
     for byte in range(256):
         places = [k for k in range(8) if byte >> k & 1]
@@ -176,7 +176,7 @@ POSITIONS = _positions()
 
 @inlined_kernel
 def list_byte(byte, row, out, count):
-    """The rows whose bits are set in a byte, the first of which is `row`, to out; without branches."""
+    """Append the rows of the set bits of `byte`, whose bit 0 is `row`, to `out`; without branches."""
     for place in range(8):
         out[count + place] = row + np.int64(POSITIONS[byte, place])
     return count + np.int64(POSITIONS[byte, 8])
@@ -184,9 +184,10 @@ def list_byte(byte, row, out, count):
 
 @kernel
 def list_bits(bitmap, words, first_row, out, start, count):
-    """The rows of `count` bits that are set, in order, to out from start on; it has room for 8 more. Returns the end.
+    """Write the rows of the `count` set bits, in order, to `out` from `start` on; return the end.
 
-    words are the same bytes, eight at a time: where few bits are set, those without any are skipped.
+    `out` has room for 8 more rows. `words` are the bytes of `bitmap`, eight at a time: if few bits are set, words
+    without any are skipped.
     """
     end = start
     if count > len(bitmap) << 2:
@@ -204,5 +205,5 @@ def list_bits(bitmap, words, first_row, out, start, count):
 
 @entry("u1[1] u8[1] i8 i8[1]!")
 def list_marks(bitmap, words, first_row, out):
-    """The rows whose bits are set to out, which has room for 8 more than there are; returns their number."""
+    """Write the rows whose bits are set to `out`, which has room for 8 more; return their number."""
     return list_bits(bitmap, words, first_row, out, np.int64(0), np.int64(len(out) - 8))

@@ -1,8 +1,8 @@
-"""The values of a message as ranks among the constants of a level (index/scalars.py).
+"""Convert the values of a message to ranks among the constants of a level (index/scalars.py).
 
-Constants of a slot, c[0] < c[1] < ..., give every value a rank: 2 i + 1 if it equals c[i], and 2 i if it lies below
-c[i] and above those before. What constraints ask is then whether the rank lies in an interval. A value that is not
-there, or of another kind, has the rank ABSENT.
+The constants of a slot, c[0] < c[1] < ..., give every value a rank: 2 i + 1 if it equals c[i], and 2 i if it lies
+between c[i - 1] and c[i]. A constraint then asks whether the rank lies in an interval. A missing value, or a value of
+another kind, has the rank ABSENT.
 """
 
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from contrada.kernels.runtime.pointers import blocks_at, boxes_at, bytes_at, ent
 
 ABSENT = np.int32(-1)
 PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
-GRAM = 4  # bytes of a gram, at most
-TRIED = np.uint8(2)  # a pattern that does not match, while others are tried
+MAX_GRAM_BYTES = 4  # longest gram
+TRIED = np.uint8(2)  # mark of a pattern that was tried and does not match
 
 
 class ScalarLevel(NamedTuple):
-    """The scalar constraints of a level, as arrays (index/scalars.py tells what is what)."""
+    """Scalar constraints of a level, as arrays (index/scalars.py describes each array)."""
 
     slot_of: Any
     forms: Any
@@ -51,7 +51,7 @@ class ScalarLevel(NamedTuple):
 
 @inlined_kernel
 def level_at(t):
-    """A level, given its table of addresses and lengths."""
+    """Return the level at the addresses and lengths in the table `t`."""
     return ScalarLevel(
         ints_at(t[0], t[1]), bytes_at(t[2], t[3]), longs_at(t[4], t[5]), longs_at(t[6], t[7]), longs_at(t[8], t[9]),
         longs_at(t[10], t[11]), longs_at(t[12], t[13]), bytes_at(t[14], t[15]), ints_at(t[16], t[17]),
@@ -63,28 +63,28 @@ def level_at(t):
 
 
 class MessageArrays(NamedTuple):
-    """Messages, one after another: of each the places that it has values for, and these."""
+    """Messages one after another: for each message, the places that have values, and the values."""
 
-    offsets: Any  # where the values of each message begin
-    values: Any  # of each: its place, its key and rest, or where its text begins and ends in the blob
+    offsets: Any  # start of the values of each message
+    values: Any  # per value: place, then key and rest, or where its text begins and ends in the blob
     blob: Any
-    boxes: Any  # of each message's region, at the place that entries are ordered by; without one, of nothing
+    boxes: Any  # box of each message's region at the place that entries are ordered by; an empty box if there is none
 
 
 @inlined_kernel
 def slot_at(level, place):
-    """The slot of a place, -1 if no constraint of the level is about it."""
+    """Return the slot of `place`, -1 if no constraint of the level is about it."""
     return np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)
 
 
 @kernel
 def rank_of_key(level, slot, key, rest):
-    """The rank of a scalar."""
+    """Return the rank of a scalar."""
     first = level.const_base[slot]
     low = first
     high = level.const_base[slot + 1]
     has_rests = len(level.rests) > 0
-    while low < high:  # the first constant that is not less
+    while low < high:  # find the first constant that is not less
         middle = (low + high) >> 1
         at = level.keys[middle]
         if at < key or (at == key and has_rests and level.rests[middle] < rest):
@@ -103,7 +103,7 @@ def rank_of_key(level, slot, key, rest):
 
 @kernel
 def compare_text(blob, start, stop, text, t0, t1, backwards):
-    """The sign of the comparison of a constant and a text, which may be read backwards."""
+    """Return the sign of the comparison of a constant and a text; `backwards` reads the text from its end."""
     length = min(stop - start, t1 - t0)
     for k in range(length):
         a = blob[start + k]
@@ -117,7 +117,7 @@ def compare_text(blob, start, stop, text, t0, t1, backwards):
 
 @kernel
 def rank_of_text(level, slot, text, t0, t1, backwards):
-    """The rank of a text."""
+    """Return the rank of a text."""
     first = level.text_base[slot]
     low = first
     high = level.text_base[slot + 1]
@@ -137,9 +137,9 @@ def rank_of_text(level, slot, text, t0, t1, backwards):
 
 @kernel
 def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count, failed):
-    """Note the patterns listed under a gram that match the text, and at the end of `found` those that do not.
+    """Try the patterns listed under a gram: matches go to `found`, failures to the end of `found`.
 
-    Each is tried once, however often its gram stands in the text. Returns how many are noted, of either sort.
+    Each pattern is tried once, however often its gram occurs in the text. Returns the numbers of matches and failures.
     """
     low = level.gram_base[slot]
     high = level.gram_base[slot + 1]
@@ -153,7 +153,7 @@ def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count, faile
         return count, failed
     first = level.gram_offsets[low]
     stop = level.gram_offsets[low + 1]
-    if first < stop and satisfied[level.gram_patterns[first]] != 0:  # patterns stand under one gram alone
+    if first < stop and satisfied[level.gram_patterns[first]] != 0:  # each pattern is listed under one gram only
         return count, failed
     for k in range(first, stop):
         p = level.gram_patterns[k]
@@ -170,12 +170,12 @@ def try_patterns(level, slot, code, text, t0, t1, satisfied, found, count, faile
 
 @kernel
 def find_patterns(level, slot, text, t0, t1, satisfied, found, count):
-    """Note all patterns of a slot that match a text: each is listed under one gram that it needs, or under none."""
+    """Find all patterns of a slot that match a text: each is listed under one gram that it needs, or under none."""
     failed = np.int64(0)
     count, failed = try_patterns(level, slot, np.int64(0), text, t0, t1, satisfied, found, count, failed)
     for at in range(t0, t1):
         code = np.int64(0)
-        for length in range(1, min(GRAM, t1 - at) + 1):
+        for length in range(1, min(MAX_GRAM_BYTES, t1 - at) + 1):
             code = code << 8 | np.int64(text[at + length - 1])
             count, failed = try_patterns(
                 level, slot, code | np.int64(length) << 32, text, t0, t1, satisfied, found, count, failed
@@ -187,7 +187,7 @@ def find_patterns(level, slot, text, t0, t1, satisfied, found, count):
 
 @kernel
 def fill_ranks(level, messages, i, ranks, satisfied, found):
-    """The ranks of the values of message i; the patterns that match are noted. Returns how many these are."""
+    """Write the ranks of the values of message i and note the patterns that match; return the number of patterns."""
     count = np.int64(0)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])

@@ -1,4 +1,4 @@
-"""Filters whose constraints are not packed yet (index/raw.py), one after another against a message."""
+"""Match filters whose constraints are not packed yet (index/raw.py), one after another."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ LOW_SHIFT, HIGH_SHIFT = 8, 16
 
 @kernel
 def compare_operand(form, first, second, blob, m_first, m_second, m_blob):
-    """The sign of the comparison of an operand and a message's value."""
+    """Return the sign of the comparison of an operand and a message's value."""
     if form >= TEXT:
         return compare_text(blob, first, second, m_blob, m_first, m_second, form >= BACKWARDS)
     if first != m_first:
@@ -25,7 +25,7 @@ def compare_operand(form, first, second, blob, m_first, m_second, m_blob):
 
 @kernel
 def record_holds(records, k, form, members, blob, first, second, m_blob):
-    """True if a value satisfies record k."""
+    """Return True if a value satisfies record k."""
     asked = records[k, ASKED]
     asks = asked & 7
     is_negated = asks & 1 != 0
@@ -54,9 +54,9 @@ def record_holds(records, k, form, members, blob, first, second, m_blob):
     checked=False,
 )
 def scan_raw(records, members, blob, forms, m_offsets, m_values, m_blob, i, value_of, out, gate):
-    """The filters all of whose records message i satisfies, in order, to out; returns their number.
+    """Write the filters whose records message i all satisfies, in order, to `out`; return their number.
 
-    The records of a filter stand together. value_of has room for every place, and is -1 before and after.
+    The records of a filter are adjacent. `value_of` has room for every place, and is -1 before and after the call.
     """
     for j in range(m_offsets[i], m_offsets[i + 1]):
         if m_values[j, 0] < len(value_of):

@@ -1,6 +1,6 @@
-"""Of the filters that a message has reached, which have only spatial constraints that its region or point satisfies?
+"""Keep the reached filters whose spatial constraints the message's region or point satisfies.
 
-Scalars are looked at before: what is left is little, and one preparation of the message serves all of it.
+Scalars are checked before, so few filters are left, and one preparation of the message serves all of them.
 """
 
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ import numpy as np
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.match.search import items_of
 from contrada.kernels.match.spatial import (
-    A_FEW,
     DISJOINT,
     INSIDE,
     MEETS,
     SMALL_GRID,
+    SMALL_GRID_CANDIDATES,
     are_large,
     base_of,
     candidate_bits,
@@ -23,18 +23,19 @@ from contrada.kernels.relate.chains import fill_chain
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree
 from contrada.kernels.relate.regions import RELATION, box_bits
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import FEW
+from contrada.kernels.relate.small import MAX_SMALL_VERTICES
 from contrada.kernels.relate.touch_nodes import STOPS
 from contrada.kernels.runtime.pointers import boxes_at, bytes_at, ints_at
 from contrada.kernels.runtime.prefetch import prefetch
 
-# Grids of so many cells per side pay for so many regions, but not where the regions are larger than the cells.
-SIZES = np.array([SMALL_GRID, 32, 64, 256])
-LEAST = np.array([A_FEW, 40, 200, 4000])
+# A grid of GRID_SIZES[k] cells per side pays off from MIN_REGIONS[k] regions on, unless the regions are larger than its
+# cells.
+GRID_SIZES = np.array([SMALL_GRID, 32, 64, 256])
+MIN_REGIONS = np.array([SMALL_GRID_CANDIDATES, 40, 200, 4000])
 
 
 class ResidualArrays(NamedTuple):
-    """Spatial constraints by filter, as arrays (matching/residual.py tells what is what)."""
+    """Spatial constraints by filter, as arrays (matching/residual.py describes each array)."""
 
     items: Any
     bounds: Any
@@ -45,7 +46,7 @@ class ResidualArrays(NamedTuple):
 
 @inlined_kernel
 def checks_at(t):
-    """Constraints, given their table of addresses and lengths, and two numbers."""
+    """Return the constraints at the addresses and lengths in the table `t`, which ends with two numbers."""
     return ResidualArrays(
         items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21]
     )
@@ -53,7 +54,7 @@ def checks_at(t):
 
 @inlined_kernel
 def limits(checks, row):
-    """Where the constraints of a filter begin and end."""
+    """Return where the constraints of filter `row` begin and end."""
     k = row - checks.first
     if k < 0 or k >= len(checks.offsets) - 1:
         return np.int64(0), np.int64(0)
@@ -62,7 +63,7 @@ def limits(checks, row):
 
 @kernel
 def keep_unconstrained(checks, rows, start, stop):
-    """Of rows[start:stop] keep the filters without constraints, since there is no region; returns their end."""
+    """Keep the filters of rows[start:stop] without constraints, as the message has no region; return their end."""
     kept = start
     for k in range(start, stop):
         first, last = limits(checks, rows[k])
@@ -74,7 +75,7 @@ def keep_unconstrained(checks, rows, start, stop):
 
 @kernel
 def keep_around(x, y, checks, rows, start, stop, work):
-    """Of rows[start:stop] keep the filters whose constraints a message's point satisfies; returns their end."""
+    """Keep the filters of rows[start:stop] whose constraints the message's point x, y satisfies; return their end."""
     c = checks.items.column
     kept = start
     for k in range(start, stop):
@@ -100,7 +101,7 @@ def keep_around(x, y, checks, rows, start, stop, work):
 
 @kernel
 def list_places(checks, rows, start, stop, listed):
-    """The places of all constraints of filters rows[start:stop], as far as there is room; returns their number."""
+    """List the places of the constraints of rows[start:stop], as far as `listed` has room; return their number."""
     for k in range(start, stop):
         prefetch(checks.offsets, min(max(rows[k] - checks.first, 0), len(checks.offsets) - 1))
     count = np.int64(0)
@@ -119,22 +120,22 @@ def list_places(checks, rows, start, stop, listed):
 
 @inlined_kernel
 def cells_for(checks, listed, count, box):
-    """Cells per side of the grid that pays for the constraints at the listed places, 0 for none."""
-    for k in range(len(SIZES) - 1, -1, -1):
-        if count >= LEAST[k]:
-            if k > 0 and are_large(checks.bounds, listed, count, box, SIZES[k]):
-                return SIZES[0]
-            return SIZES[k]
+    """Return the cells per side of the grid that pays off for the constraints at the listed places, 0 for none."""
+    for k in range(len(GRID_SIZES) - 1, -1, -1):
+        if count >= MIN_REGIONS[k]:
+            if k > 0 and are_large(checks.bounds, listed, count, box, GRID_SIZES[k]):
+                return GRID_SIZES[0]
+            return GRID_SIZES[k]
     return np.int64(0)
 
 
 @inlined_kernel
 def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work):
-    """The relation of message region i to a constraint's, as far as the constraint asks for it."""
+    """Return the relation of message region i to a constraint's region, exact enough to decide the constraint."""
     if box_bits(m_bounds, i, checks.bounds, place) < 0:
         return DISJOINT
     stops = STOPS[checks.masks[place]]
-    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # no tree
     bits = candidate_bits(
         m, m0, m1, m_base, m_bounds, i, is_few, checks.items, checks.bounds, place, grid, tree, stops, work
     )
@@ -143,7 +144,7 @@ def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, wor
 
 @kernel
 def cells_that_pay(m_bounds, i, checks, rows, start, stop, listed):
-    """Cells per side of the grid over message region i that pays for filters rows[start:stop], 0 for none."""
+    """Return the cells per side of the grid over message region i that pays off for rows[start:stop], 0 for none."""
     box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
     count = list_places(checks, rows, start, stop, listed)
     return cells_for(checks, listed, count, box)
@@ -151,14 +152,14 @@ def cells_that_pay(m_bounds, i, checks, rows, start, stop, listed):
 
 @kernel
 def keep_passing(m, m_regions, m_bounds, m_chains, i, checks, rows, start, stop, grid, work):
-    """Of rows[start:stop] keep the filters whose constraints message region i satisfies; returns their end.
+    """Keep the filters of rows[start:stop] whose constraints message region i satisfies; return their end.
 
-    The grid over the region, or one of no size, is the caller's: what is allocated in here would never be freed.
+    The caller makes the grid over the region, or a grid of size 0: memory allocated in here would never be freed.
     """
     m0 = np.int64(m_regions[i])
     m1 = np.int64(m_regions[i + 1])
     m_base = m_chains[i]
-    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= FEW
+    is_few = m1 - m0 == 1 and m.rings[m1] - m.rings[m0] <= MAX_SMALL_VERTICES
     if grid.size > 0 and m_base < 0:
         fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
     kept = start

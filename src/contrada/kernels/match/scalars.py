@@ -1,7 +1,7 @@
-"""Which filters of a level does a message satisfy, as far as numbers, times, booleans and text go?
+"""Find the filters of a level whose numbers, times, booleans and text a message satisfies.
 
-Each filter is reached through one constraint. Under it stands an entry with the bounds of two more, coarse so that
-four entries fit into a line of the cache: most of what is reached is ruled out without going to the filter's records.
+Each filter is reached through one constraint. The entry under that constraint has the bounds of two more, coarse enough
+that four entries fit into a cache line: most reached filters are ruled out without reading their records.
 """
 
 import numpy as np
@@ -13,24 +13,25 @@ from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.regions import most_rings
 from contrada.kernels.runtime.gil_gate import enter, leave
-from contrada.kernels.runtime.prefetch import AHEAD, prefetch
+from contrada.kernels.runtime.prefetch import PREFETCH_STEPS, prefetch
 
 ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
-INTERVAL, SET = 0, 2  # what records ask, as in model/forms.py; odd ones ask the contrary
+INTERVAL, SET = 0, 2  # kinds of records, as in model/forms.py; odd ones are negated
 BLOCK_SHIFT = 4
 BLOCK = 1 << BLOCK_SHIFT
-LINE = 4  # entries in a line of the cache
-COARSE, MOST = 0x7FFE, 0x7FFF  # shifted ranks are less; lanes of entries hold no more; as in index/entries.py
-FREE = np.uint64(0x8000800080008000)  # the free bit of every lane
+ENTRIES_PER_CACHE_LINE = 4
+# Shifted ranks are less than the first, lanes of entries at most the second; as in index/entries.py.
+SHIFTED_RANK_LIMIT, MAX_LANE = 0x7FFE, 0x7FFF
+FREE_BITS = np.uint64(0x8000800080008000)  # top bit of every lane
 SLOT_0, SLOT_1, BYTE, HALF = np.uint64(32), np.uint64(40), np.uint64(255), np.uint64(32)
-FILTER = np.uint64(0xFFFFFFFF)
-A_POINT = -2  # in place of the number of a region
-LISTED = 4096  # regions that are looked at before a grid for all is chosen, at most
+FILTER_MASK = np.uint64(0xFFFFFFFF)
+A_POINT = -2  # instead of a region number
+MAX_EXAMINED_REGIONS = 4096  # regions examined to choose a grid size for all
 
 
 @kernel
 def is_member(level, number, rank):
-    """True if a rank belongs to a set."""
+    """Return True if `rank` belongs to set `number`."""
     low = level.set_offsets[number]
     stop = level.set_offsets[number + 1]
     high = stop
@@ -45,7 +46,7 @@ def is_member(level, number, rank):
 
 @inlined_kernel
 def holds(level, code, low, high, ranks, satisfied):
-    """True if the message satisfies a record."""
+    """Return True if the message satisfies a record."""
     rank = ranks[code & SLOT_MASK]
     if rank < 0:
         return False
@@ -59,7 +60,7 @@ def holds(level, code, low, high, ranks, satisfied):
 
 @inlined_kernel
 def all_hold(level, row, first, ranks, satisfied):
-    """True if the message satisfies the records of a filter, from one of them on."""
+    """Return True if the message satisfies the records of filter `row`, from record `first` on."""
     for k in range(level.offsets[row] + first, level.offsets[row + 1]):
         if not holds(level, level.records[k, 0], level.records[k, 1], level.records[k, 2], ranks, satisfied):
             return False
@@ -68,24 +69,24 @@ def all_hold(level, row, first, ranks, satisfied):
 
 @inlined_kernel
 def shift_of(level, slot):
-    """By how much the ranks of a slot are shifted, so that they and one more fit into a lane."""
+    """Return the shift of a slot's ranks that makes them, plus one, fit into a lane."""
     width = 2 * (level.equal_base[slot + 1] - level.equal_base[slot])
     shift = np.int64(0)
-    while width >> shift >= COARSE:
+    while width >> shift >= SHIFTED_RANK_LIMIT:
         shift += 1
     return shift
 
 
 @inlined_kernel
 def word_of(rank):
-    """A shifted rank, and what is left from it to MOST, in two lanes whose free bits are set."""
+    """Return a shifted rank, and its distance to MAX_LANE, in two lanes whose free bits are set."""
     value = np.int64(rank) + 1
-    return np.uint64(0x80008000 | value | (MOST - value) << 16)
+    return np.uint64(0x80008000 | value | (MAX_LANE - value) << 16)
 
 
 @kernel
 def coarsen(level, messages, i, ranks, words):
-    """Put the shifted ranks of message i into words, as they are compared with entries."""
+    """Write the shifted ranks of message i to `words`, in the form that entries are compared with."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
@@ -94,7 +95,7 @@ def coarsen(level, messages, i, ranks, words):
 
 @kernel
 def clear_coarse(level, messages, i, words):
-    """Undo that."""
+    """Undo what coarsen did."""
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
@@ -103,29 +104,29 @@ def clear_coarse(level, messages, i, words):
 
 @inlined_kernel
 def reach(level, e, words, out, count):
-    """List the filter of an entry, unless a bound in the entry says that the message does not satisfy it.
+    """List the filter of entry `e`, unless a bound in the entry rules the message out.
 
-    Whether bounds hold is hard to predict: so without a branch. No lane of the message is less than that of the entry
-    where subtraction leaves all free bits. A filter that is listed need not be satisfied.
+    There is no branch, because whether bounds hold is hard to predict. If subtraction leaves all free bits set, no lane
+    of the message is less than that of the entry. A listed filter need not be satisfied.
     """
-    at = np.uint64(e)  # numbers without a sign need no look at whether they count from the end
+    at = np.uint64(e)  # unsigned: no test whether the position counts from the end
     first = level.entries[at, np.uint64(0)]
     asked = words[(first >> SLOT_0) & BYTE] | words[(first >> SLOT_1) & BYTE] << HALF
-    out[np.uint64(count)] = np.int64(first & FILTER)
-    return count + np.int64((asked - level.entries[at, np.uint64(1)]) & FREE == FREE)
+    out[np.uint64(count)] = np.int64(first & FILTER_MASK)
+    return count + np.int64((asked - level.entries[at, np.uint64(1)]) & FREE_BITS == FREE_BITS)
 
 
 @kernel
 def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
-    """Of the filters rows[start:stop] keep those whose records hold, from one of them on; returns their end."""
+    """Keep the filters of rows[start:stop] whose records, from record `first` on, hold; return their end."""
     for k in range(start, stop):
         prefetch(level.offsets, rows[k])
-    for k in range(start, min(start + AHEAD, stop)):
+    for k in range(start, min(start + PREFETCH_STEPS, stop)):
         prefetch(level.records, np.int64(level.offsets[rows[k]]))
     kept = start
     for k in range(start, stop):
-        if k + AHEAD < stop:
-            prefetch(level.records, np.int64(level.offsets[rows[k + AHEAD]]))
+        if k + PREFETCH_STEPS < stop:
+            prefetch(level.records, np.int64(level.offsets[rows[k + PREFETCH_STEPS]]))
         row = rows[k]
         if all_hold(level, row, first, ranks, satisfied):
             rows[kept] = row
@@ -135,7 +136,7 @@ def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
 
 @inlined_kernel
 def is_apart(level, b, messages, i):
-    """True if the regions of all filters under block b lie apart from the region of message i."""
+    """Return True if the regions of all filters under block b lie apart from the region of message i."""
     return (
         (level.boxes[b, 0] > messages.boxes[i, 2])
         | (level.boxes[b, 2] < messages.boxes[i, 0])
@@ -146,21 +147,21 @@ def is_apart(level, b, messages, i):
 
 @inlined_kernel
 def near_blocks(level, first, last, messages, i):
-    """A bit for each block from first to last that does not lie apart from the region of message i; asks for these."""
+    """Return a bit for each block first..last that is not apart from message i's region, and prefetch these blocks."""
     near = np.int64(0)
     for b in range(first, last + 1):
         if not is_apart(level, b, messages, i):
             near |= np.int64(1) << (b - first)
-            for e in range(b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT, LINE):
+            for e in range(b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT, ENTRIES_PER_CACHE_LINE):
                 prefetch(level.entries, e)
     return near
 
 
 @inlined_kernel
 def reach_near(level, e, stop, messages, i, words, out, count):
-    """Filters of entries e..stop, which stand in the order of their regions.
+    """List filters of entries e..stop, which are in the order of their regions.
 
-    Blocks of them that lie apart from the message's region are left out.
+    Blocks of entries that lie apart from the message's region are skipped.
     """
     if len(level.boxes) == 0:
         for k in range(e, stop):
@@ -184,7 +185,7 @@ def reach_near(level, e, stop, messages, i, words, out, count):
 
 @kernel
 def reach_equal(level, slot, number, messages, i, words, out, count):
-    """Filters that are reached through a constant that the value equals, or a pattern that it matches."""
+    """List filters that are reached through a constant that the value equals, or a pattern that it matches."""
     at = level.equal_base[slot] + number
     e = np.int64(level.equal_offsets[at])
     stop = np.int64(level.equal_offsets[at + 1])
@@ -193,13 +194,13 @@ def reach_equal(level, slot, number, messages, i, words, out, count):
 
 @inlined_kernel
 def is_outside(blocks, b, rank):
-    """True if no interval of a block holds the rank."""
+    """Return True if no interval of block b contains `rank`."""
     return blocks[b, 0] > rank or blocks[b, 3] < rank
 
 
 @kernel
 def reach_intervals(level, slot, rank, words, out, count):
-    """Filters that are reached through an interval that holds the rank, block by block."""
+    """List filters that are reached through an interval that contains `rank`, block by block."""
     first = level.others[5 * slot]
     last = level.others[5 * slot + 1]
     first_block = level.others[5 * slot + 3]
@@ -222,7 +223,7 @@ def reach_intervals(level, slot, rank, words, out, count):
 
 @kernel
 def reach_slot(level, slot, rank, messages, i, words, out, count):
-    """Filters that are reached through a slot whose value has a rank."""
+    """List filters that are reached through a slot whose value has the rank `rank`."""
     if rank & 1:
         count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, words, out, count)
     if level.others[5 * slot + 1] > level.others[5 * slot]:
@@ -232,7 +233,7 @@ def reach_slot(level, slot, rank, messages, i, words, out, count):
 
 @kernel
 def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count):
-    """All filters that are reached here and satisfied by message i, as far as scalars go."""
+    """List all filters that are reached here and whose scalar constraints message i satisfies."""
     first = count
     coarsen(level, messages, i, ranks, words)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
@@ -268,23 +269,24 @@ def match_scalars(
     r_xy, r_rings, r_regions, r_flags, r_bounds, r_boxes, r_chains, region_of, further,
     row_offsets, rows, first_filter, start, ranks, satisfied, found, words, out, ends, gate,
 ):  # fmt: skip
-    """Filters that messages satisfy: of those that were reached elsewhere, and all that are reached here.
+    """Write the filters that messages satisfy to `out`: from those reached elsewhere, and all that are reached here.
 
-    Message k, from start on, has reached the filters at places row_offsets[k] to row_offsets[k + 1] of rows; its
-    filters go to out, and ends[k] gets their end. Returns the first k that was not matched, because out might not
-    have had room for its filters. ranks are ABSENT, words too, and satisfied 0 before and after; found has room for
-    every pattern.
+    Message k, from `start` on, has reached the filters rows[row_offsets[k]:row_offsets[k + 1]]; ends[k] gets the end of
+    its filters in `out`. Returns the first k that was not matched because `out` might not have had room for its
+    filters. Before and after the call, `ranks` and `words` are ABSENT and `satisfied` is 0; `found` has room for every
+    pattern.
 
-    With `further`, the table of spatial constraints at one place (passing.py), these are looked at too: message k has
-    region region_of[k] there, or a point, which is its box, or nothing if that is negative. Filters are called by their
-    numbers, from first_filter on; or by their places here, if that is negative.
+    If `further`, the table of spatial constraints at one place (residual.py), is not empty, these are checked too:
+    message k has region region_of[k] there, or a point (A_POINT), which is its box, or nothing if region_of[k] is
+    negative. Filters are named by their numbers, from `first_filter` on, or by their places here if `first_filter` is
+    negative.
     """
     enter(gate)
     level = level_at(table)
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     m = RegionColumn(r_xy, r_rings, r_flags, r_boxes)
     work = make_work(most_rings(r_regions), further[20] if len(further) > 0 else np.int64(1))
-    listed = np.empty(LISTED if len(further) > 0 else 1, np.int32)
+    listed = np.empty(MAX_EXAMINED_REGIONS if len(further) > 0 else 1, np.int32)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
     count = np.int64(0)
     for i in range(start, len(ends)):
@@ -324,7 +326,7 @@ def match_scalars(
 
 @entry("i8[1] i8[1] i8[2] u1[1] f8[2] i4[1]! u1[1]! i4[1]! i4[2]!")
 def rank_messages(table, m_offsets, m_values, m_blob, m_boxes, ranks, satisfied, found, out):
-    """out[i] gets the ranks of message i in every slot, ABSENT without a value."""
+    """Write the ranks of message i in every slot to out[i], ABSENT without a value."""
     level = level_at(table)
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     for i in range(len(out)):

@@ -1,8 +1,8 @@
-"""The walk through a packed tree of constraints: what boxes decide, and which items must be looked at.
+"""Walk through a packed tree of constraints: boxes decide most items, the others become candidates.
 
-The tree takes part in the evaluation: a node apart from the message decides `disjoint` for all below it, a node within
-the message's interior decides `contains`. Rows that match are either listed, or marked in a bit map that starts as
-that of all `disjoint` constraints: then what is far from the message costs nothing, and the answer comes out sorted.
+The tree takes part in the evaluation: a node apart from the message decides `disjoint` for all items below it, a node
+within the message's interior decides `contains`. Rows that match are either listed, or marked in a bit map that starts
+with all `disjoint` constraints set: then items far from the message cost nothing, and the answer comes out sorted.
 """
 
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from contrada.kernels.runtime.pointers import boxes_at, bytes_at, chains_at, int
 
 DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
 CONTAINS = np.int64(5)
-BY_BOXES = np.uint8(0)  # of two regions the boxes tell which relations are possible
-NOT_WITHIN = np.uint8(0b01100111)  # relations of a region to another whose box does not hold its own
+BY_BOXES = np.uint8(0)  # the boxes of two regions limit the possible relations
+NOT_WITHIN = np.uint8(0b01100111)  # relations that are possible if the other box does not contain this one
 UNKNOWN, APART, WITHIN = 0, 1, 2
 
 
 class ConstraintTree(NamedTuple):
-    """A packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
+    """Packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
 
     bounds: Any
     nodes: Any
@@ -40,32 +40,32 @@ class ConstraintTree(NamedTuple):
 
 
 class TreeItems(NamedTuple):
-    """The regions, or points, of the items: large lists those that have an edge index, bases where it begins."""
+    """Regions, or points, of the items: `large` lists the items with an edge index, `bases` where each index begins."""
 
     column: Any
     regions: Any
     large: Any
     bases: Any
-    ring_count: Any  # that no item exceeds
+    ring_count: Any  # maximum over all items
     is_points: Any
 
 
 @inlined_kernel
 def items_of(t, ring_count, is_points):
-    """The items whose arrays stand first in a table of addresses and lengths (`item_arrays` in index/packed.py)."""
+    """Return the items whose arrays come first in a table of addresses (`item_arrays` in index/packed.py)."""
     column = RegionColumn(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
     return TreeItems(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
 
 
 @inlined_kernel
 def items_at(table):
-    """The items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
+    """Return the items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
     return items_of(table, table[36], table[37] != 0)
 
 
 @inlined_kernel
 def tree_at(table):
-    """The tree itself, from the same table."""
+    """Return the tree of a table of addresses and lengths."""
     t = table
     return ConstraintTree(
         boxes_at(t[8], t[9]), boxes_at(t[16], t[17]), bytes_at(t[18], t[19]), bytes_at(t[20], t[21]),
@@ -75,7 +75,7 @@ def tree_at(table):
 
 
 class MatchSink(NamedTuple):
-    """Where rows that match go: to a list; or, if there is a map, to its bits, the first of which is first_row."""
+    """Destination of rows that match: the list `out`, or, if not empty, `bitmap`, whose first bit is first_row."""
 
     out: Any
     bitmap: Any
@@ -84,9 +84,9 @@ class MatchSink(NamedTuple):
 
 @inlined_kernel
 def mark(sink, row, is_match):
-    """Note in the bit map whether a row matches, 1 or 0; returns by how many more rows do.
+    """Set a row's bit to `is_match` (1 or 0); return the change of the number of matching rows.
 
-    Here as elsewhere branches are avoided that depend on what was asked: they are hard to predict.
+    Here as elsewhere, branches on what constraints ask are avoided: they are hard to predict.
     """
     k = row - sink.first_row
     byte = np.int64(sink.bitmap[k >> 3])
@@ -97,7 +97,7 @@ def mark(sink, row, is_match):
 
 @inlined_kernel
 def list_apart(tree, first, last, sink, count):
-    """All items of runs first..last are disjoint from the message; a bit map says so from the start."""
+    """List the rows of runs first..last that ask for `disjoint`; a bit map has them set from the start."""
     for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
         sink.out[count] = tree.disjoint_rows[k]
         count += 1
@@ -106,7 +106,7 @@ def list_apart(tree, first, last, sink, count):
 
 @inlined_kernel
 def report_within(tree, first, last, sink, count):
-    """The message contains all items of runs first..last."""
+    """Report that the message contains all items of runs first..last."""
     if len(sink.bitmap) > 0:
         for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
             count += mark(sink, tree.disjoint_rows[k], np.int64(0))
@@ -121,7 +121,7 @@ def report_within(tree, first, last, sink, count):
 
 @inlined_kernel
 def report(tree, item, relation, sink, count):
-    """The message stands in a relation to one item: its entries that ask for it match."""
+    """Report the relation of the message to one item: entries that ask for it match."""
     for e in range(tree.entry_offsets[item], tree.entry_offsets[item + 1]):
         is_match = (np.int64(tree.entry_masks[e]) >> relation) & 1
         if len(sink.bitmap) > 0:
@@ -134,7 +134,7 @@ def report(tree, item, relation, sink, count):
 
 @inlined_kernel
 def grid_state(b0, b1, b2, b3, grid):
-    """Where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
+    """Return where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
     size = grid.size
     c0 = cell_of(b0, grid.x0, grid.sx, size)
     c1 = cell_of(b2, grid.x0, grid.sx, size)
@@ -149,8 +149,8 @@ def grid_state(b0, b1, b2, b3, grid):
 
 @inlined_kernel
 def box_state(boxes, k, box, grid):
-    """Where box k lies to the message: APART, WITHIN or UNKNOWN."""
-    # Without short cuts: one branch that is mostly taken costs less than four that are hard to predict.
+    """Return where box k lies relative to the message: APART, WITHIN or UNKNOWN."""
+    # No short-circuit: one branch that is mostly taken costs less than four that are hard to predict.
     if (boxes[k, 0] > box[2]) | (boxes[k, 2] < box[0]) | (boxes[k, 1] > box[3]) | (boxes[k, 3] < box[1]):
         return APART
     if grid.size == 0:
@@ -160,7 +160,7 @@ def box_state(boxes, k, box, grid):
 
 @inlined_kernel
 def is_hopeless(nodes, k, box, mask):
-    """True if everything below node k asks the message to lie in regions that cannot hold it."""
+    """Return True if all items below node k ask the message to lie in regions that cannot contain it."""
     return mask & NOT_WITHIN == 0 and not (
         nodes[k, 0] <= box[0] and nodes[k, 1] <= box[1] and nodes[k, 2] >= box[2] and nodes[k, 3] >= box[3]
     )
@@ -168,7 +168,7 @@ def is_hopeless(nodes, k, box, mask):
 
 @inlined_kernel
 def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count):
-    """Nodes first..last of a level: those that boxes do not decide go to the stack."""
+    """Visit nodes first..last of a level; nodes that boxes do not decide go to the stack."""
     runs = len(tree.disjoint_before) - 1
     shift = FAN_SHIFT * (level - 1)
     for c in range(first, last):
@@ -188,10 +188,10 @@ def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists
 
 @inlined_kernel
 def admitted(boxes, k, box):
-    """The relations to the region in box k that the message's box allows (Table 2, corrected), found without branches.
+    """Return the relations to the region in box k that the message's box allows (Table 2, corrected), without branches.
 
-    Boxes that meet allow disjoint and meets; overlaps needs common inner points, and the others need one box within the
-    other, strictly so for inside and contains. Disjoint stays possible throughout: regions have holes and bays.
+    Boxes that meet allow disjoint and meets. Overlaps needs common inner points, and the others need one box within the
+    other, strictly within for inside and contains. Disjoint stays possible throughout: regions have holes and bays.
     """
     b0 = boxes[k, 0]
     b1 = boxes[k, 1]
@@ -210,7 +210,7 @@ def admitted(boxes, k, box):
 
 @inlined_kernel
 def list_candidates(tree, box, first, last, candidates, found, room):
-    """Items first..last where boxes decide nothing but which are candidates; more than the room ends the visit."""
+    """List the candidates among items first..last, if boxes decide nothing else; stop if there are more than `room`."""
     for c in range(first, last):
         is_candidate = tree.masks[c] & admitted(tree.bounds, c, box) != 0
         if found == room:
@@ -224,7 +224,7 @@ def list_candidates(tree, box, first, last, candidates, found, room):
 
 @inlined_kernel
 def visit_items(tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count):
-    """Items first..last: those that boxes do not decide become candidates; more than the room end the visit."""
+    """Visit items first..last; items that boxes do not decide become candidates. Stop beyond `room` candidates."""
     for c in range(first, last):
         state = box_state(tree.bounds, c, box, grid)
         if state == APART:
@@ -243,9 +243,9 @@ def visit_items(tree, box, possible, grid, first, last, candidates, found, room,
 
 @kernel
 def search(tree, box, possible, grid, stack, starts, candidates, room, sink, count):
-    """Walk the tree: rows decided by boxes go to the sink, items to be looked at to candidates.
+    """Walk the tree: rows decided by boxes go to `sink`, undecided items to `candidates`.
 
-    Returns the ends of both; stops, with the second above the room, when there are more candidates.
+    Returns the ends of both. If there are more than `room` candidates, stops and returns a second end above `room`.
     """
     found = none = np.int64(0)
     items = np.int64(len(tree.bounds))

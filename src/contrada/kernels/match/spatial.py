@@ -1,7 +1,7 @@
-"""Which constraints of a packed tree does a message satisfy?
+"""Find the constraints of a packed tree that a message satisfies.
 
-A walk through the tree (search.py) leaves the items whose boxes come near the message's boundary. Their relations are
-looked into no further than what is asked of each needs; their number decides how the message is prepared for that.
+A walk through the tree (search.py) leaves the items whose boxes come near the message's boundary. Each relation is
+computed only as far as its constraints need; the number of candidates decides how the message is prepared for that.
 """
 
 import numpy as np
@@ -9,7 +9,14 @@ import numpy as np
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.match.packed_tree import MAX_LEVELS, list_bits
 from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
-from contrada.kernels.relate.chains import FOUND, LARGE, NO_INDEX, SPENT, STACK, fill_chain
+from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
+    FOUND_ROWS,
+    MAX_SCANNED_VERTICES,
+    NO_INDEX,
+    STACK_ROWS,
+    fill_chain,
+)
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.grid import Grid, build_grid
@@ -26,27 +33,28 @@ from contrada.kernels.relate.regions import (
     vertex_bits,
 )
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import FEW, UNDECIDED, relate_few
+from contrada.kernels.relate.small import MAX_SMALL_VERTICES, UNDECIDED, relate_few
 from contrada.kernels.relate.touch_nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.runtime.gil_gate import enter, leave, wait_at
 from contrada.kernels.runtime.prefetch import prefetch
 
-# Preparations of a message in turn: grids of so many cells per side, each for at most so many candidates. What a search
-# without a grid finds is looked at with a small one if it is more than a few.
-GRIDS = np.array([0, 32, 64, 256])
-ROOMS = np.array([40, 120, 1500, 1 << 31])
+# Preparations of a message in turn: a grid of GRID_SIZES[k] cells per side, for at most MAX_CANDIDATES[k] candidates.
+# If a search without a grid finds more than SMALL_GRID_CANDIDATES, these are evaluated with a small grid.
+GRID_SIZES = np.array([0, 32, 64, 256])
+MAX_CANDIDATES = np.array([40, 120, 1500, 1 << 31])
 SMALL_GRID = np.int64(16)
-LARGE_GRID, MANY = np.int64(64), 2000  # for so many candidates that are larger than its cells it still pays
-A_FEW = 6
-ENDLESS = np.int64(1) << 62
-SOON, SIXTEEN = 4, 16
+# Above LARGE_GRID_MIN_CANDIDATES the large grid pays off even if the candidates are larger than its cells.
+LARGE_GRID, LARGE_GRID_MIN_CANDIDATES = np.int64(64), 2000
+SMALL_GRID_CANDIDATES = 6
+NO_LIMIT = np.int64(1) << 62
+PREFETCH_AHEAD, PREFETCH_VERTICES = 4, 16
 DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
 
 @inlined_kernel
 def number_of(items, item):
-    """The number among large items of one of them."""
+    """Return the number of `item` among the large items."""
     low = 0
     high = len(items.large)
     while high - low > 1:
@@ -60,15 +68,15 @@ def number_of(items, item):
 
 @inlined_kernel
 def base_of(items, c0, c1, item):
-    """The edge index of an item of rings c0..c1."""
-    if items.column.rings[c1] - items.column.rings[c0] <= LARGE:
+    """Return the position of the edge index of `item`, which has rings c0..c1, or NO_INDEX."""
+    if items.column.rings[c1] - items.column.rings[c0] <= MAX_SCANNED_VERTICES:
         return NO_INDEX
     return items.bases[number_of(items, item)]
 
 
 @kernel
 def are_large(bounds, candidates, count, box, cells):
-    """True if the first candidates are, on average, larger than a cell of a grid over the message's box."""
+    """Return True if the first candidates are, on average, larger than a cell of a grid over the message's box."""
     width = 0.0
     height = 0.0
     for k in range(count):
@@ -80,7 +88,7 @@ def are_large(bounds, candidates, count, box, cells):
 
 @inlined_kernel
 def stops_of(tree, item):
-    """The states that decide every entry of an item."""
+    """Return the states of bits that decide every entry of `item`."""
     first = tree.entry_offsets[item]
     stops = STOPS[tree.entry_masks[first]]
     for e in range(first + 1, tree.entry_offsets[item + 1]):
@@ -90,7 +98,7 @@ def stops_of(tree, item):
 
 @inlined_kernel
 def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work):
-    """What relates message region i to an item's region, as far as it matters, without a grid: single points first."""
+    """Return the bits of message region i and an item's region that decide `stops`, without a grid: points first."""
     v = c.rings[c0]
     bits |= vertex_bits(
         c.xy[v, 0], c.xy[v, 1], m, m0, m1, m_base, m_bounds, i, BOUNDARY_B_IN_A, B_LEAVES, work
@@ -113,9 +121,9 @@ def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
 
 @inlined_kernel
 def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, tree, stops, work):
-    """What relates message region i to an item's region, as far as it matters.
+    """Return the bits of message region i and an item's region that decide `stops`.
 
-    The box comes first: most items are decided by it, and then their coordinates need not come from memory.
+    The box comes first: it decides most items, and then their coordinates need not come from memory.
     """
     bits = box_bits(m_bounds, i, bounds, item)
     if is_decided(bits, stops):
@@ -131,7 +139,7 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, 
     if grid.size == 0:
         return ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work)
     bits = relate_gridded(m, m0, m1, m_base, c, c0, c1, base, grid, tree.leaves > 0, bits, stops, work)
-    if is_decided(bits, stops):  # asked here, because a call that passes this much takes its time
+    if is_decided(bits, stops):  # checked here, because a call with this many arguments is slow
         return bits
     return finish(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, tree, bits, stops, work)
 
@@ -140,7 +148,7 @@ def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, 
 def large_candidate_bits(
     m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, trees, grid, edge_tree, stops, work
 ):
-    """Relate an item that is larger than the message; enough comparisons make it build the item's tree."""
+    """Relate an item that is larger than the message; after enough comparisons a tree is requested for the item."""
     number = number_of(items, item)
     c0 = np.int64(items.regions[item])
     c1 = np.int64(items.regions[item + 1])
@@ -153,16 +161,16 @@ def large_candidate_bits(
             m, m0, m1, m_base, m_bounds, i, items.column, c0, c1, base, bounds, item, tree, bits, work
         )  # fmt: skip
     bits = candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, edge_tree, stops, work)
-    labels = vertices if grid.size > 0 else 0  # that were looked up
-    spend_on(trees, number, work.found[SPENT, 0] + labels, vertices)
+    labels = vertices if grid.size > 0 else 0  # look-ups of labels
+    spend_on(trees, number, work.found[COUNTER_ROW, 0] + labels, vertices)
     return bits
 
 
 @inlined_kernel
 def ask_for_region(items, item):
-    """Have the first vertices of an item's region fetched: cache lines of four each."""
+    """Prefetch the first vertices of an item's region: cache lines of four vertices each."""
     v = items.column.rings[items.regions[item]]
-    for k in range(0, SIXTEEN, 4):
+    for k in range(0, PREFETCH_VERTICES, 4):
         prefetch(items.column.xy, v + k)
 
 
@@ -171,22 +179,22 @@ def evaluate(
     m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates, start, found, left,
     sink, count, work,
 ):  # fmt: skip
-    """Relate message region i to candidates[start:found] and report the rows that ask for what holds.
+    """Relate message region i to candidates[start:found] and report the rows that ask for the relation.
 
-    Regions are asked for ahead if told so: if they are small, their boxes decide most of them. Stops where more than
-    `left` comparisons are made; returns the number of rows and the first candidate that was not looked at.
+    `are_asked_for` prefetches regions: if they are small, their boxes decide most of them. Stops after more than `left`
+    comparisons; returns the number of rows and the first candidate that was not evaluated.
     """
     vertices = m.rings[m1] - m.rings[m0]
-    is_few = m1 - m0 == 1 and vertices <= FEW
+    is_few = m1 - m0 == 1 and vertices <= MAX_SMALL_VERTICES
     rings = items.column.rings
     for k in range(start, found):
         item = np.int64(candidates[k])
-        if are_asked_for and k + SOON < found:
-            ask_for_region(items, np.int64(candidates[k + SOON]))
+        if are_asked_for and k + PREFETCH_AHEAD < found:
+            ask_for_region(items, np.int64(candidates[k + PREFETCH_AHEAD]))
         stops = stops_of(tree, item)
-        work.found[SPENT, 0] = 0
+        work.found[COUNTER_ROW, 0] = 0
         size = rings[items.regions[item + 1]] - rings[items.regions[item]]
-        if size > max(vertices, LARGE):
+        if size > max(vertices, MAX_SCANNED_VERTICES):
             bits = large_candidate_bits(
                 m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, trees, grid, edge_tree, stops, work
             )
@@ -194,7 +202,7 @@ def evaluate(
             bits = candidate_bits(
                 m, m0, m1, m_base, m_bounds, i, is_few, items, tree.bounds, item, grid, edge_tree, stops, work
             )
-            left -= work.found[SPENT, 0]
+            left -= work.found[COUNTER_ROW, 0]
         count = report(tree, item, np.int64(RELATION[bits & 15]), sink, count)
         if left < 0:
             return count, np.int64(k + 1)
@@ -203,8 +211,8 @@ def evaluate(
 
 @kernel
 def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found, left, sink, count, work):
-    """Match candidates that are points; returns the number of rows and the first candidate not looked at."""
-    work.found[SPENT, 0] = 0
+    """Match candidates that are points; return the number of rows and the first candidate that was not evaluated."""
+    work.found[COUNTER_ROW, 0] = 0
     for k in range(start, found):
         item = np.int64(candidates[k])
         x = c.xy[item, 0]
@@ -214,14 +222,14 @@ def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found
         else:
             side = locate(x, y, m.xy, m.rings, m0, m1, m.boxes, m_base, work.stack, work.found)
         count = report(tree, item, CONTAINS if side == IN else (MEETS if side == ON else DISJOINT), sink, count)
-        if work.found[SPENT, 0] > left:
+        if work.found[COUNTER_ROW, 0] > left:
             return count, np.int64(k + 1)
     return count, found
 
 
 @inlined_kernel
 def begin_turn(tree, bitmap, disjoint_map, used):
-    """How many rows match the next message so far: those listed for others, or all that ask for `disjoint`."""
+    """Return the number of rows before the next message: `used`, or with a bit map all that ask for `disjoint`."""
     if len(bitmap) == 0:
         return used
     for k in range(len(bitmap)):
@@ -231,7 +239,7 @@ def begin_turn(tree, bitmap, disjoint_map, used):
 
 @inlined_kernel
 def has_room(tree, out, bitmap, marked, used):
-    """True if every entry could match the next message, and there would be room for all."""
+    """Return True if there is room even if every entry matches the next message."""
     if len(bitmap) == 0:
         return len(out) - used >= len(tree.entry_rows)
     return len(marked) == 0 or len(marked) - used >= len(tree.entry_rows) + 8
@@ -239,7 +247,7 @@ def has_room(tree, out, bitmap, marked, used):
 
 @inlined_kernel
 def end_turn(bitmap, words, first_row, marked, used, count):
-    """The end of the rows of all messages so far, given how many match the last one, or where its list ends."""
+    """Return the end of the rows of all messages so far; `count` is the last message's number of rows or list end."""
     if len(bitmap) == 0 or len(marked) == 0:
         return count
     return list_bits(bitmap, words, first_row, marked, used, count)
@@ -254,14 +262,15 @@ def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
     table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate,
 ):  # fmt: skip
-    """Rows of the entries whose constraints messages satisfy, one message after another.
+    """Write the rows of the entries whose constraints messages satisfy, one message after another.
 
     The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
-    rows of message order[k]. Returns the first k that was not matched: a message is only tried while there is room for
-    every entry, and while no large item waits for a tree (item_trees.py). Without a bit map rows go to out, in no
-    order. With one, which starts as the disjoint_map, rows that match are marked there (words are its bytes, eight at
-    a time) and listed in marked; or, if that has no room at all, there is one message, and its end is the number of
-    marks. candidates and stack have room for every item and level.
+    rows of message order[k]. Returns the first k that was not matched: a message is tried only while there is room for
+    every entry, and while no large item waits for a tree (kernels/relate/item_trees.py).
+
+    If `bitmap` is empty, rows go to `out` in no order. Otherwise the bit map starts as `disjoint_map`, rows that match
+    are marked in it (`words` are its bytes, eight at a time) and listed in `marked`. If `marked` is empty, there is one
+    message, and its end is the number of marks. `candidates` and `stack` have room for every item and level.
     """
     enter(gate)
     m = RegionColumn(m_xy, m_rings, m_flags, m_boxes)
@@ -288,27 +297,27 @@ def match_regions(
         count = first = begin_turn(tree, bitmap, disjoint_map, used)
         found = np.int64(0)
         are_asked_for = False
-        for k in range(len(GRIDS)):
+        for k in range(len(GRID_SIZES)):
             if k > 0:
-                grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRIDS[k])
-            room = min(item_count, ROOMS[k])
-            # A list is begun anew, marks in a bit map stay right and counted.
+                grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, GRID_SIZES[k])
+            room = min(item_count, MAX_CANDIDATES[k])
+            # A list starts again from its beginning; marks in a bit map stay correct and counted.
             begun = count if len(bitmap) > 0 else first
             count, found = search(tree, box, possible, grid, stack, starts, candidates, room, sink, begun)
             if found <= room:
                 break
-            if k > 0 and are_large(tree.bounds, candidates, room, box, GRIDS[k]):  # then smaller cells would not help
+            if k > 0 and are_large(tree.bounds, candidates, room, box, GRID_SIZES[k]):  # smaller cells would not help
                 begun = count if len(bitmap) > 0 else first
                 count, found = search(tree, box, possible, no_grid, stack, starts, candidates, item_count, sink, begun)
                 are_asked_for = True
-                if found > MANY:
+                if found > LARGE_GRID_MIN_CANDIDATES:
                     grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, LARGE_GRID)
                 break
-        if grid.size == 0 and found > A_FEW:
+        if grid.size == 0 and found > SMALL_GRID_CANDIDATES:
             grid = build_grid(m.xy, m.rings, m0, m1, m_bounds, i, SMALL_GRID)
         if grid.size > 0 and m_base < 0:
             fill_chain(m.xy, m.rings, m0, m1, work.boxes, np.int64(0))
-        edge_tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+        edge_tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # no tree yet
         left = build_after(m, m0, m1, m_base)
         seen = np.int64(0)
         while seen < found:
@@ -321,7 +330,7 @@ def match_regions(
                     m, m0, m1, m_base, m_bounds, i, items, trees, tree, grid, edge_tree, are_asked_for, candidates,
                     seen, found, left, sink, count, work,
                 )  # fmt: skip
-            left = ENDLESS
+            left = NO_LIMIT
             if seen < found:
                 edge_tree = build_tree(m.xy, m.rings, m0, m1, m_bounds, i)
         ends[turn] = used = end_turn(bitmap, words, first_row, marked, used, count)
@@ -331,16 +340,16 @@ def match_regions(
 
 @kernel
 def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
-    """IN, ON or OUT: the point against the region of an item, through its tree if it has one."""
+    """Return IN, ON or OUT for the point and the region of an item, through its tree if it has one."""
     c = items.column
-    if c.rings[c1] - c.rings[c0] <= LARGE:
+    if c.rings[c1] - c.rings[c0] <= MAX_SCANNED_VERTICES:
         return locate(x, y, c.xy, c.rings, c0, c1, c.boxes, NO_INDEX, stack, found)
     number = number_of(items, item)
     if has_tree(trees, number):
         return locate_in_tree(x, y, c.xy, item_tree(trees, number, items, bounds), stack, ZERO)
-    found[SPENT, 0] = 0
+    found[COUNTER_ROW, 0] = 0
     side = locate(x, y, c.xy, c.rings, c0, c1, c.boxes, items.bases[number], stack, found)
-    spend_on(trees, number, found[SPENT, 0], c.rings[c1] - c.rings[c0])
+    spend_on(trees, number, found[COUNTER_ROW, 0], c.rings[c1] - c.rings[c0])
     return side
 
 
@@ -354,8 +363,8 @@ def match_points(
     tree = tree_at(table)
     sink = MatchSink(out, bitmap, first_row)
     starts = np.empty(MAX_LEVELS, np.int64)
-    chain_stack = np.empty((STACK if len(items.large) > 0 else 0, 4), np.int64)
-    chain_found = np.empty((FOUND if len(items.large) > 0 else 0, 2), np.int64)
+    chain_stack = np.empty((STACK_ROWS if len(items.large) > 0 else 0, 4), np.int64)
+    chain_found = np.empty((FOUND_ROWS if len(items.large) > 0 else 0, 2), np.int64)
     trees = item_trees_at(table, items)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
     possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION

@@ -1,1 +1,1 @@
-"""Reading and validating regions."""
+"""Read and validate regions."""

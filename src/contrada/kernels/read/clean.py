@@ -1,4 +1,4 @@
-"""One ring as the user gave it to one ring as we keep it: finite, closed, without repeats, counter-clockwise."""
+"""Clean one input ring: check that it is finite, close it, drop repeated vertices, orient it counter-clockwise."""
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from contrada.kernels.read.faults import (
     ZERO_AREA,
 )
 from contrada.kernels.relate.chains import (
-    EDGES,
+    COUNTER_ROW,
+    EDGE_PAIR_COST,
     FANOUT,
-    LARGE,
-    SHIFT,
-    SPENT,
+    FANOUT_SHIFT,
+    MAX_SCANNED_VERTICES,
     begin_count,
     chain_levels,
     is_spent,
@@ -25,20 +25,20 @@ from contrada.kernels.relate.chains import (
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.touch_nodes import same_direction
 
-SCANNED = 4  # pairs of edges with meeting boxes that two blocks of one ring are counted as
-SMALLEST, LARGEST = 1e-120, 1e120  # beyond these the orientation test would overflow or lose bits
+EDGE_PAIRS_PER_BLOCK_PAIR = 4  # edge pairs with meeting boxes that a pair of blocks of one ring counts as
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-120, 1e120  # beyond, the orientation test would overflow or lose bits
 
 
 @kernel
 def copy_ring(raw, start, stop, xy, at):
-    """Copy a ring without repeated vertices to xy[at:], closed; returns (fault, raw vertex or end)."""
+    """Copy a ring without repeated vertices to xy[at:], closed; return (fault, raw vertex or end)."""
     end = at
     for k in range(start, stop):
         for axis in range(2):
             v = raw[k, axis]
             if not np.isfinite(v):
                 return NOT_FINITE, k - start
-            if v != 0.0 and not (SMALLEST <= abs(v) <= LARGEST):
+            if v != 0.0 and not (MIN_MAGNITUDE <= abs(v) <= MAX_MAGNITUDE):
                 return MAGNITUDE, k - start
         x = raw[k, 0] + 0.0  # -0.0 becomes 0.0
         y = raw[k, 1] + 0.0
@@ -58,7 +58,7 @@ def copy_ring(raw, start, stop, xy, at):
 
 @kernel
 def has_area(xy, start, end):
-    """True if the vertices do not all lie on one line."""
+    """Return True if the vertices do not all lie on one line."""
     for k in range(start + 2, end - 1):
         if orient(xy[start, 0], xy[start, 1], xy[start + 1, 0], xy[start + 1, 1], xy[k, 0], xy[k, 1]) != 0:
             return True
@@ -67,9 +67,9 @@ def has_area(xy, start, end):
 
 @kernel
 def ring_turn(xy, start, end):
-    """1 counter-clockwise, -1 clockwise: the turn at the lowest of the leftmost vertices; and that vertex.
+    """Return the turn at the lowest of the leftmost vertices (1 counter-clockwise, -1 clockwise), and that vertex.
 
-    0 tells that the boundary folds back on itself there.
+    0 means that the boundary folds back on itself there.
     """
     m = start
     for k in range(start + 1, end - 1):
@@ -81,7 +81,7 @@ def ring_turn(xy, start, end):
 
 @kernel
 def reverse_ring(xy, start, end):
-    """Turn a ring round in place; its first vertex stays first."""
+    """Reverse a ring in place; its first vertex stays first."""
     low = start
     high = end - 1
     while low < high:
@@ -95,7 +95,7 @@ def reverse_ring(xy, start, end):
 
 @kernel
 def edges_meet(xy, i, j):
-    """True if the closed edges i and j have a common point (their boxes meet)."""
+    """Return True if the closed edges i and j, whose boxes meet, have a common point."""
     ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
     cx, cy, dx, dy = xy[j, 0], xy[j, 1], xy[j + 1, 0], xy[j + 1, 1]
     if orient(ax, ay, bx, by, cx, cy) * orient(ax, ay, bx, by, dx, dy) > 0:
@@ -105,14 +105,14 @@ def edges_meet(xy, i, j):
 
 @kernel
 def folds_back(xy, start, k, end):
-    """True if the two edges at vertex k of a ring lie on one ray from it."""
+    """Return True if the two edges at vertex k of a ring lie on one ray from it."""
     p = k - 1 if k > start else end - 2
     return same_direction(xy[k, 0], xy[k, 1], xy[p, 0], xy[p, 1], xy[k + 1, 0], xy[k + 1, 1])
 
 
 @kernel
 def scan_ring(xy, start, end, i0, i1, j0, j1):
-    """The first pair of edges i < j in the given ranges that makes the ring not simple, or (-1, -1)."""
+    """Return the first pair of edges i < j in the given ranges that makes the ring not simple, or (-1, -1)."""
     for i in range(i0, i1):
         lx = min(xy[i, 0], xy[i + 1, 0])
         hx = max(xy[i, 0], xy[i + 1, 0])
@@ -128,7 +128,7 @@ def scan_ring(xy, start, end, i0, i1, j0, j1):
             py = qy
             qx = xy[j + 1, 0]
             qy = xy[j + 1, 1]
-            # Without short cuts: one branch that is mostly taken costs less than eight that are hard to predict.
+            # No short-circuit: one branch that is mostly taken costs less than eight that are hard to predict.
             if ((px > hx) & (qx > hx)) | ((px < lx) & (qx < lx)) | ((py > hy) & (qy > hy)) | ((py < ly) & (qy < ly)):
                 continue
             if j == i + 1:
@@ -144,10 +144,10 @@ def scan_ring(xy, start, end, i0, i1, j0, j1):
 
 @kernel
 def is_star(xy, start, end):
-    """True if a counter-clockwise ring turns round the mean of its vertices once, steadily: then it is simple.
+    """Return True if a counter-clockwise ring runs once around the mean of its vertices, steadily: then it is simple.
 
-    Every edge is seen from there turning left, so the angles grow; one edge crosses the ray to the right, so they grow
-    by one turn. False tells nothing.
+    Seen from there every edge turns left, so the angles grow; one edge crosses the ray to the right, so they grow by
+    one turn. False decides nothing.
     """
     count = end - start - 1
     cx = 0.0
@@ -155,8 +155,8 @@ def is_star(xy, start, end):
     for k in range(start, end - 1):
         cx += xy[k, 0] / count
         cy += xy[k, 1] / count
-    cx = cx if abs(cx) >= SMALLEST else 0.0
-    cy = cy if abs(cy) >= SMALLEST else 0.0
+    cx = cx if abs(cx) >= MIN_MAGNITUDE else 0.0
+    cy = cy if abs(cy) >= MIN_MAGNITUDE else 0.0
     turns = 0
     for k in range(start, end - 1):
         if orient(xy[k, 0], xy[k, 1], xy[k + 1, 0], xy[k + 1, 1], cx, cy) <= 0:
@@ -167,7 +167,7 @@ def is_star(xy, start, end):
 
 @kernel
 def near_later(sides, i, count):
-    """How many of the edges from i + 2 on have boxes that meet that of edge i; a loop that processors do at once."""
+    """Return how many of the edges from i + 2 on have boxes that meet that of edge i; the loop is vectorised."""
     lx = sides[0, i]
     ly = sides[1, i]
     hx = sides[2, i]
@@ -180,9 +180,9 @@ def near_later(sides, i, count):
 
 @kernel
 def small_ring_fault(xy, start, end, sides):
-    """The first pair of edges that makes a ring of fewer than LARGE edges not simple, or (-1, -1).
+    """Return the first pair of edges that makes a ring of < MAX_SCANNED_VERTICES edges not simple, or (-1, -1).
 
-    sides is scratch space: the lower and upper sides of the edges' boxes in four rows of LARGE.
+    `sides` is scratch space for the lower and upper sides of the edges' boxes, four rows of MAX_SCANNED_VERTICES.
     """
     count = end - start - 1
     for k in range(count):
@@ -202,14 +202,14 @@ def small_ring_fault(xy, start, end, sides):
 
 @kernel
 def ring_fault(xy, start, end, boxes, base, stack, found, sides):
-    """The first pair of edges that makes the ring not simple, or (-1, -1); large rings through their edge index.
+    """Return the first pair of edges that makes the ring not simple, or (-1, -1); large rings use their edge index.
 
-    (-2, -2) if that takes too many comparisons (is_spent).
+    Returns (-2, -2) if that takes too many comparisons (is_spent).
     """
     slots = end - start - 1
     if is_star(xy, start, end):
         return np.int64(-1), np.int64(-1)
-    if slots < LARGE:
+    if slots < MAX_SCANNED_VERTICES:
         return small_ring_fault(xy, start, end, sides)
     stack[0, 0] = stack[0, 2] = chain_levels(slots)
     stack[0, 1] = stack[0, 3] = 0
@@ -222,9 +222,9 @@ def ring_fault(xy, start, end, boxes, base, stack, found, sides):
         for k in range(count):
             if found[k, 0] > found[k, 1]:
                 continue
-            found[SPENT, 0] += SCANNED * EDGES
-            i0 = start + (found[k, 0] << SHIFT)
-            j0 = start + (found[k, 1] << SHIFT)
+            found[COUNTER_ROW, 0] += EDGE_PAIRS_PER_BLOCK_PAIR * EDGE_PAIR_COST
+            i0 = start + (found[k, 0] << FANOUT_SHIFT)
+            j0 = start + (found[k, 1] << FANOUT_SHIFT)
             i, j = scan_ring(xy, start, end, i0, min(i0 + FANOUT, end - 1), j0, min(j0 + FANOUT, end - 1))
             if i >= 0:
                 return i, j
@@ -233,7 +233,7 @@ def ring_fault(xy, start, end, boxes, base, stack, found, sides):
 
 @kernel
 def is_on_edge(x, y, xy, i):
-    """True if the point lies on the closed edge i."""
+    """Return True if the point lies on the closed edge i."""
     ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
     if not (min(ax, bx) <= x <= max(ax, bx) and min(ay, by) <= y <= max(ay, by)):
         return False
@@ -242,8 +242,8 @@ def is_on_edge(x, y, xy, i):
 
 @kernel
 def meeting_point(a, i, b, j):
-    """A point near which edges i of a and j of b meet, rounded."""
-    for k in (j, j + 1):  # an end that lies on the other edge is the place itself
+    """Return a point near which edges i of a and j of b meet, rounded."""
+    for k in (j, j + 1):  # an end on the other edge is the exact place
         if is_on_edge(b[k, 0], b[k, 1], a, i):
             return b[k, 0], b[k, 1]
     for k in (i, i + 1):
@@ -259,7 +259,7 @@ def meeting_point(a, i, b, j):
 
 @kernel
 def clean_ring(raw, start, stop, xy, at):
-    """Copy, close and orient one ring; returns (fault, end, x, y) with the place of the fault."""
+    """Copy, close and orient one ring; return (fault, end, x, y) with the place of the fault."""
     fault, end = copy_ring(raw, start, stop, xy, at)
     if fault != GOOD:
         k = start + end if fault != FEW_VERTICES else start

@@ -1,4 +1,4 @@
-"""The faults that reading and validation report, as codes; geometry/faults.py turns them into sentences."""
+"""Codes of the faults that reading and validation report; geometry/faults.py turns them into sentences."""
 
 import numpy as np
 

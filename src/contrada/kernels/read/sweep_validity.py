@@ -1,8 +1,8 @@
-"""Validation by a sweep line (sweep.py): is a ring simple, is a region of many rings valid? In n log n for every input.
+"""Validate a ring or a region of many rings by a sweep line (kernels/relate/sweep.py), in n log n for every input.
 
-The LABEL of an edge is the innermost ring around the area directly above it; its EXTRA is its own ring. An edge of ring
-r leads, from bottom to top, out of r into the ring around r, or from there into r. In a valid region the ring around r
-is the same at every edge of r: for a hole its shell, for a shell a hole of another part, or none.
+The LABEL of an edge is the innermost ring around the area directly above it; its EXTRA is its own ring. From bottom to
+top, an edge of ring r leads out of r into the ring around r, or from that ring into r. In a valid region the ring
+around r is the same at every edge of r: for a hole its shell, for a shell a hole of another part, or none.
 """
 
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ import numpy as np
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.sweep import (
     ABOVE,
-    COLUMNS,
     EXTRA,
     LABEL,
     NONE,
+    STATUS_COLUMNS,
     clear_status,
     count_edges,
     do_cross,
@@ -32,27 +32,27 @@ from contrada.kernels.relate.sweep import (
 )
 from contrada.kernels.relate.touch_nodes import TOUCHING
 
-# Results: no fault; two edges cross, or edges of one ring touch; two edges run along each other; a ring lies inside or
-# outside another where it may not; rings touch in a cycle, so that the interior falls apart.
+# Results: no fault; two edges cross, or edges of one ring touch; two edges run along each other; a ring is misplaced
+# inside or outside another; rings touch in a cycle, so that the interior is not connected.
 FINE, CROSS, ALONG, MISPLACED, CYCLE = (np.int64(k) for k in range(5))
-UNKNOWN, OUTSIDE = np.int64(-2), np.int64(-1)  # in place of a ring around another
+UNKNOWN, OUTSIDE = np.int64(-2), np.int64(-1)  # instead of the ring around a ring
 
 
 class Rings(NamedTuple):
     """State of the rings during a sweep, by ring number."""
 
-    shells: Any  # the shell of the part that a ring belongs to
-    around: Any  # the ring around it
-    visited: Any  # the place, as the number of its first item, where the ring was met last
-    ends: Any  # how often an edge of the ring begins or ends there
+    shells: Any  # shell of the ring's part
+    around: Any  # ring around the ring
+    visited: Any  # place where the ring was met last, as the number of its first item
+    ends: Any  # number of edges of the ring that begin or end there
     groups: Any  # rings that touch, as a union-find structure
-    joined: Any  # by shell: the place where a ring of the part was met last, and that ring's number
-    here: Any  # the rings met at one place
+    joined: Any  # by shell: place where a ring of the part was met last, and that ring's number
+    here: Any  # rings met at one place
 
 
 @allocating_kernel
 def make_rings(part_rings):
-    """Parts of rings part_rings[p]..part_rings[p + 1], counted from part_rings[0]; the first of a part is its shell."""
+    """Return the state of the rings of parts part_rings[p]..part_rings[p + 1]; the first of a part is its shell."""
     first = part_rings[0]
     count = part_rings[-1] - first
     rings = Rings(
@@ -75,7 +75,7 @@ def make_rings(part_rings):
 
 @kernel
 def root(groups, k):
-    """The representative of k."""
+    """Return the representative of k."""
     while groups[k] != k:
         groups[k] = groups[groups[k]]
         k = groups[k]
@@ -84,7 +84,7 @@ def root(groups, k):
 
 @kernel
 def meet_ring(rings, r, place, ends, met):
-    """Record `ends` ends of edges of ring r at a place; return the number of rings there, or -1 if r touches itself."""
+    """Record `ends` edge ends of ring r at a place; return the number of rings there, or -1 if r touches itself."""
     if rings.visited[r] != place:
         rings.visited[r] = place
         rings.ends[r] = 0
@@ -96,7 +96,7 @@ def meet_ring(rings, r, place, ends, met):
 
 @kernel
 def join_rings(rings, first, met, place, flags):
-    """Flag the rings that touch at a place; return one that is connected with another of them elsewhere, or NONE."""
+    """Flag the rings that touch at a place; return a ring that is connected with another of them elsewhere, or NONE."""
     if met < 2:
         return NONE
     for k in range(met):
@@ -116,7 +116,7 @@ def join_rings(rings, first, met, place, flags):
 
 @kernel
 def pass_edge(rings, r, label):
-    """The innermost ring above an edge of ring r, given the one below; UNKNOWN if no valid region has such an edge."""
+    """Return the innermost ring above an edge of ring r, given the one below; UNKNOWN if the region is invalid."""
     if label == r:
         return rings.around[r]
     if rings.around[r] == UNKNOWN:
@@ -134,7 +134,7 @@ def close_edges(x, y, first, place, segments, nodes, rings):
     """Remove the edges through (x, y) from the status; `first` is the lowest of them.
 
     Returns (the edge that continues beyond (x, y) or NONE, the number of rings here, the last edge removed). If two
-    edges continue or a ring touches itself, the number is -1 and the two edges are those at fault.
+    edges continue or a ring touches itself, the number is -1 and the two edges are the edges at fault.
     """
     passing = NONE
     met = np.int64(0)
@@ -221,7 +221,7 @@ def sweep_parts(xy, offsets, part_rings, flags):
     edges = count_edges(offsets, r0, r1)
     segments = np.empty((edges, 4))
     items = np.empty(edges + edges // 2, np.int64)
-    nodes = np.empty((edges + 1, COLUMNS), np.int64)
+    nodes = np.empty((edges + 1, STATUS_COLUMNS), np.int64)
     count = fill_segments(xy, offsets, r0, r1, segments, np.int64(0), items, np.int64(0))
     sort_items(segments, items, np.empty(count, np.int64), count)
     clear_status(nodes, np.int64(nodes.ctypes.data) >> 4)

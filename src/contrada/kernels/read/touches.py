@@ -1,19 +1,19 @@
-"""Is the interior of a polygon in one piece? Rings that touch form a graph; a cycle in it cuts the interior."""
+"""Check that the interior of a polygon is connected: rings that touch form a graph; a cycle in it cuts the interior."""
 
 import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.read.sweep_validity import root
-from contrada.kernels.relate.chains import SPENT, is_spent
+from contrada.kernels.relate.chains import COUNTER_ROW, is_spent
 from contrada.kernels.relate.rings import ON, locate
 from contrada.kernels.relate.touch_nodes import TOUCHING
 
-LOOKS = 4  # comparisons that locating a vertex costs at least
+LOCATE_COST = 4  # comparisons that locating a vertex costs at least
 
 
 @kernel
 def fill_touches(column, bounds, bases, r, s, work, points, count):
-    """Add the vertices of rings r and s that lie on the other ring; counts only where points is empty."""
+    """Add the vertices of rings r and s that lie on the other ring; only count them if `points` is empty."""
     rings = column.rings
     for way in range(2):
         a = r if way == 0 else s
@@ -21,7 +21,7 @@ def fill_touches(column, bounds, bases, r, s, work, points, count):
         for k in range(rings[a], rings[a + 1] - 1):
             x = column.xy[k, 0]
             y = column.xy[k, 1]
-            work.found[SPENT, 0] += LOOKS
+            work.found[COUNTER_ROW, 0] += LOCATE_COST
             if x < bounds[b, 0] or y < bounds[b, 1] or x > bounds[b, 2] or y > bounds[b, 3]:
                 continue
             if locate(x, y, column.xy, rings, b, b + 1, column.boxes, bases[b], work.stack, work.found) != ON:
@@ -37,15 +37,15 @@ def fill_touches(column, bounds, bases, r, s, work, points, count):
 
 @kernel
 def scan_touches(column, bounds, bases, shell, stop, work, points):
-    """All (ring, x, y) where rings of one polygon touch, with repeats; returns their number.
+    """Write all (ring, x, y) where rings of one polygon touch, with repeats; return their number.
 
-    Stops if that takes too many comparisons (is_spent).
+    Stops if the comparisons exceed the limit (is_spent).
     """
     count = np.int64(0)
     for r in range(shell, stop):
         if column.flags[r] & TOUCHING == 0:
             continue
-        work.found[SPENT, 0] += stop - r
+        work.found[COUNTER_ROW, 0] += stop - r
         if is_spent(work.found):
             return count
         for s in range(r + 1, stop):
@@ -56,7 +56,7 @@ def scan_touches(column, bounds, bases, shell, stop, work, points):
 
 @kernel
 def first_like(points, k, columns):
-    """The first row that equals row k in the coordinates, and in the ring too for three columns."""
+    """Return the first row with the coordinates of row k, and with its ring too if `columns` is 3."""
     for m in range(k):
         if points[m, 1] == points[k, 1] and points[m, 2] == points[k, 2]:
             if columns < 3 or points[m, 0] == points[k, 0]:
@@ -66,18 +66,18 @@ def first_like(points, k, columns):
 
 @allocating_kernel
 def is_disconnected(column, bounds, bases, shell, stop, work):
-    """(x, y, True) if rings shell..stop of one polygon touch in a cycle, closed at (x, y).
+    """Return (x, y, True) if rings shell..stop of one polygon touch in a cycle, closed at (x, y).
 
     Nodes of the graph are rings and touching points; a ring is joined with every point where it touches another. The
-    result counts only if the comparisons, which the caller begins to count, were not too many (is_spent).
+    caller starts the count of comparisons; the result is valid only if they did not exceed the limit (is_spent).
     """
     count = scan_touches(column, bounds, bases, shell, stop, work, np.empty((0, 3)))
-    work.found[SPENT, 0] += count * count
+    work.found[COUNTER_ROW, 0] += count * count
     if is_spent(work.found):
         return 0.0, 0.0, False
     points = np.empty((count, 3))
     scan_touches(column, bounds, bases, shell, stop, work, points)
-    if is_spent(work.found):  # then not all points are written
+    if is_spent(work.found):  # not all points were written
         return 0.0, 0.0, False
     rings = stop - shell
     parents = np.empty(rings + count, np.int64)

@@ -1,7 +1,7 @@
-"""Validation of whole regions: rings among themselves, holes in their shells, parts beside each other.
+"""Validate whole regions: rings against each other, holes in their shells, parts beside each other.
 
-All rings are counter-clockwise until their region has passed as far as its holes; then holes are turned clockwise, so
-that the interior lies left of every edge. Rings and parts are compared by the same code that relates regions.
+All rings are counter-clockwise until the checks of holes have passed; then holes are turned clockwise, so that the
+interior lies left of every edge. Rings and parts are compared by the code that relates regions.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ from contrada.kernels.read.sweep_validity import ALONG, CROSS, CYCLE, FINE, swee
 from contrada.kernels.read.touches import is_disconnected
 from contrada.kernels.read.wkb import POLYGON, read_bits, read_header, read_u4
 from contrada.kernels.relate.chains import (
-    ALLOWED,
-    FOUND,
-    LARGE,
+    COUNTER_ROW,
+    FOUND_ROWS,
+    MAX_COMPARISONS_PER_VERTEX,
+    MAX_SCANNED_VERTICES,
     NO_INDEX,
-    SPENT,
-    STACK,
+    STACK_ROWS,
     begin_count,
     chain_size,
     fill_chain,
@@ -41,9 +41,9 @@ from contrada.kernels.relate.regions import box_bits, compare_bits
 from contrada.kernels.relate.touch_nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING, UNTIL_SETTLED
 
 HOLE = 1  # ring flag
-LONG_SEARCH = 4_000_000  # pairs of edges that may be tried to name the place of a fault
-TOO_MUCH = np.int64(-1)  # in place of a fault: too many comparisons (is_spent), so that swept_rings.py decides
-PAIR = 8  # comparisons that a pair of rings costs at least
+MAX_PLACE_EDGE_PAIRS = 4_000_000  # edge pairs tested at most to find the place of a fault
+TOO_MANY_COMPARISONS = np.int64(-1)  # limit exceeded (is_spent): sweep_validity.py decides
+RING_PAIR_COST = 8  # comparisons that a pair of rings costs at least
 
 
 @kernel
@@ -60,7 +60,7 @@ def ring_box(xy, start, end, boxes, row):
 
 @allocating_kernel
 def numbers(start, stop):
-    """start, start + 1, ..., stop - 1 (np.arange takes Numba a second to compile)."""
+    """Return start, start + 1, ..., stop - 1 (np.arange takes Numba a second to compile)."""
     array = np.empty(stop - start, np.int64)
     for k in range(len(array)):
         array[k] = start + k
@@ -69,8 +69,8 @@ def numbers(start, stop):
 
 @kernel
 def sort_by_xmin(order, rows, bounds):
-    """Sort numbers by the left side of the boxes bounds[rows[number]] (shell sort: few, and no sort to compile)."""
-    gap = max(len(order) * 5 // 11, 1)  # halves would take n * n steps for an order made for that
+    """Sort `order` by the left side of the boxes bounds[rows[number]] (shell sort: few, and no sort to compile)."""
+    gap = max(len(order) * 5 // 11, 1)  # halving the gap would take n * n steps on adversarial orders
     while gap > 0:
         for i in range(gap, len(order)):
             number = order[i]
@@ -84,7 +84,7 @@ def sort_by_xmin(order, rows, bounds):
 
 @kernel
 def runs_along(xy, i, j):
-    """True if edges i and j, which touch, lie on one line."""
+    """Return True if edges i and j, which touch, lie on one line."""
     for k in (j, j + 1):
         if orient(xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1], xy[k, 0], xy[k, 1]) != 0:
             return False
@@ -93,8 +93,8 @@ def runs_along(xy, i, j):
 
 @kernel
 def conflict_place(xy, rings, r, s):
-    """A place near which rings r and s are at odds: a crossing or a shared piece; else a vertex of r."""
-    if (rings[r + 1] - rings[r]) * (rings[s + 1] - rings[s]) <= LONG_SEARCH:
+    """Return a place near which rings r and s conflict: a crossing or a shared piece; else a vertex of r."""
+    if (rings[r + 1] - rings[r]) * (rings[s + 1] - rings[s]) <= MAX_PLACE_EDGE_PAIRS:
         for i in range(rings[r], rings[r + 1] - 1):
             for j in range(rings[s], rings[s + 1] - 1):
                 contact = edge_contact(xy, i, xy, j)
@@ -105,7 +105,7 @@ def conflict_place(xy, rings, r, s):
 
 @kernel
 def keep_touches(r0, s0, r1, s1, flags, marks):
-    """Flag the rings that the last compare_bits saw touch."""
+    """Flag the rings that the last compare_bits found to touch."""
     for r in range(r0, r1):
         if marks[r - r0]:
             flags[r] |= TOUCHING
@@ -116,7 +116,7 @@ def keep_touches(r0, s0, r1, s1, flags, marks):
 
 @kernel
 def hole_fault(column, bounds, bases, r, shell, work):
-    """The fault of hole r in its shell, its place, and the bits of the two rings: (fault, x, y, bits)."""
+    """Return the fault of hole r in its shell, its place, and the bits of the two rings: (fault, x, y, bits)."""
     bits = compare_bits(
         column, r, r + 1, bases[r], bounds, r, column, shell, shell + 1, bases[shell], bounds, shell,
         box_bits(bounds, r, bounds, shell), UNTIL_SETTLED, work,
@@ -129,16 +129,16 @@ def hole_fault(column, bounds, bases, r, shell, work):
 
 @allocating_kernel
 def check_holes(column, bounds, bases, shell, stop, flags, work):
-    """The first fault among the holes of one part: (fault, ring, x, y); or TOO_MUCH."""
+    """Return the first fault among the holes of one part, (fault, ring, x, y), or TOO_MANY_COMPARISONS."""
     xy = column.xy
     rings = column.rings
     spent = np.int64(0)
-    allowed = ALLOWED * (rings[stop] - rings[shell])
+    allowed = MAX_COMPARISONS_PER_VERTEX * (rings[stop] - rings[shell])
     for r in range(shell + 1, stop):
         fault, x, y, bits = hole_fault(column, bounds, bases, r, shell, work)
-        spent += PAIR + work.found[SPENT, 0]
+        spent += RING_PAIR_COST + work.found[COUNTER_ROW, 0]
         if spent > allowed or is_spent(work.found):
-            return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
+            return TOO_MANY_COMPARISONS, shell, xy[0, 0], xy[0, 1]
         if fault != GOOD:
             return fault, r, x, y
         if bits & TOUCH:
@@ -159,15 +159,15 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
             if bits & (MEET | SHARED):
                 x, y = conflict_place(xy, rings, max(r, s), min(r, s))
                 return HOLES_OVERLAP, max(r, s), x, y
-            spent += PAIR + work.found[SPENT, 0]
+            spent += RING_PAIR_COST + work.found[COUNTER_ROW, 0]
             if spent > allowed or is_spent(work.found):
-                return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
+                return TOO_MANY_COMPARISONS, shell, xy[0, 0], xy[0, 1]
             if bits & TOUCH:
                 keep_touches(r, s, r + 1, s + 1, flags, work.marks)
     begin_count(work.found, rings[stop] - rings[shell])
     x, y, broken = is_disconnected(column, bounds, bases, shell, stop, work)
     if is_spent(work.found):
-        return TOO_MUCH, shell, xy[0, 0], xy[0, 1]
+        return TOO_MANY_COMPARISONS, shell, xy[0, 0], xy[0, 1]
     if broken:
         return DISCONNECTED, shell, x, y
     return GOOD, shell, xy[0, 0], xy[0, 1]
@@ -175,9 +175,12 @@ def check_holes(column, bounds, bases, shell, stop, flags, work):
 
 @allocating_kernel
 def check_parts(column, part_rings, bounds, bases, flags, work):
-    """The first fault between parts: (fault, part, x, y), or TOO_MUCH; the box of a part is that of its shell."""
+    """Return the first fault between parts, (fault, part, x, y); the box of a part is that of its shell.
+
+    The fault is TOO_MANY_COMPARISONS if the limit was exceeded.
+    """
     spent = np.int64(0)
-    allowed = ALLOWED * (column.rings[part_rings[-1]] - column.rings[part_rings[0]])
+    allowed = MAX_COMPARISONS_PER_VERTEX * (column.rings[part_rings[-1]] - column.rings[part_rings[0]])
     order = numbers(np.int64(0), len(bases))
     sort_by_xmin(order, part_rings, bounds)
     for k in range(len(order)):
@@ -197,9 +200,9 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
             if bits & (MEET | SHARED):
                 x, y = conflict_place(column.xy, column.rings, max(r0, s0), min(r0, s0))
                 return PARTS_OVERLAP if bits & MEET else SHARED_EDGE, max(p, q), x, y
-            spent += PAIR + work.found[SPENT, 0]
+            spent += RING_PAIR_COST + work.found[COUNTER_ROW, 0]
             if spent > allowed or is_spent(work.found):
-                return TOO_MUCH, np.int64(0), 0.0, 0.0
+                return TOO_MANY_COMPARISONS, np.int64(0), 0.0, 0.0
             if bits & TOUCH:
                 keep_touches(r0, s0, r1, s1, flags, work.marks)
     return GOOD, np.int64(0), 0.0, 0.0
@@ -207,14 +210,14 @@ def check_parts(column, part_rings, bounds, bases, flags, work):
 
 @allocating_kernel
 def index_ranges(xy, rings, limits, first):
-    """Edge indexes of the large ones among runs of rings limits[k]..limits[k + 1]: boxes, and bases[first + k]."""
+    """Return edge indexes of the large runs of rings limits[k]..limits[k + 1]: boxes, and bases[first + k]."""
     count = len(limits) - 1
     bases = np.empty(first + count, np.int64)
     total = 0
     for k in range(count):
         bases[first + k] = NO_INDEX
         vertices = rings[limits[k + 1]] - rings[limits[k]]
-        if vertices > LARGE:
+        if vertices > MAX_SCANNED_VERTICES:
             bases[first + k] = total
             total += chain_size(vertices - 1)
     boxes = np.empty((total, 4))
@@ -226,9 +229,11 @@ def index_ranges(xy, rings, limits, first):
 
 @allocating_kernel
 def check_rings(xy, rings, flags, r0, r1, stack, found, sides):
-    """The first ring that is not simple: (ring or -1, x, y)."""
+    """Return the first ring that is not simple: (ring or -1, x, y)."""
     for r in range(r0, r1):
-        boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > LARGE else 0, 4))
+        boxes = np.empty(
+            (chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > MAX_SCANNED_VERTICES else 0, 4)
+        )
         if len(boxes) > 0:
             fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
         i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found, sides)
@@ -242,13 +247,13 @@ def check_rings(xy, rings, flags, r0, r1, stack, found, sides):
 
 @kernel
 def part_of(part_rings, r):
-    """The part that ring r belongs to."""
+    """Return the part that ring r belongs to."""
     return ring_of(part_rings, np.int64(0), np.int64(len(part_rings) - 1), r)
 
 
 @allocating_kernel
 def check_swept(column, part_rings, flags, bounds, bases, work):
-    """The fault that a sweep finds in a region whose holes are not turned yet: (fault, part, ring in part, x, y)."""
+    """Return the fault a sweep finds in a region before its holes are turned: (fault, part, ring in part, x, y)."""
     kind, r, s, i, j, x, y = sweep_parts(column.xy, column.rings, part_rings, flags)
     if kind == FINE:
         return GOOD, np.int64(0), np.int64(0), x, y
@@ -272,7 +277,7 @@ def check_swept(column, part_rings, flags, bounds, bases, work):
 
 @allocating_kernel
 def check_by_pairs(column, flags, part_rings, bounds, work, bases):
-    """The first fault of holes in their parts: (fault, part, ring in part, x, y), or TOO_MUCH."""
+    """Return the first fault of holes in their parts, (fault, part, ring in part, x, y), or TOO_MANY_COMPARISONS."""
     for p in range(len(part_rings) - 1):
         fault, r, x, y = check_holes(column, bounds, bases, part_rings[p], part_rings[p + 1], flags, work)
         if fault != GOOD:
@@ -282,7 +287,7 @@ def check_by_pairs(column, flags, part_rings, bounds, work, bases):
 
 @kernel
 def turn_holes(xy, rings, flags, part_rings):
-    """Reverse and flag the holes, or the other way round."""
+    """Reverse the holes and toggle their flags."""
     for p in range(len(part_rings) - 1):
         for r in range(part_rings[p] + 1, part_rings[p + 1]):
             reverse_ring(xy, rings[r], rings[r + 1])
@@ -291,11 +296,11 @@ def turn_holes(xy, rings, flags, part_rings):
 
 @allocating_kernel
 def check_compound(column, flags, part_rings, xy, bounds):
-    """Validate a region of several simple rings and turn its holes; returns (fault, part, ring in part, x, y)."""
+    """Validate a region of several simple rings and turn its holes; return (fault, part, ring in part, x, y)."""
     rings = column.rings
     r0 = part_rings[0]
     r1 = part_rings[-1]
-    # Rows of bounds and bases are rings of the column; those before r0 are other regions'.
+    # Rows of bounds and bases are rings of the column; rows before r0 belong to other regions.
     boxes, bases = index_ranges(column.xy, rings, numbers(r0, r1 + 1), r0)
     work = make_work(r1 - r0, r1 - r0)
     column = RegionColumn(column.xy, rings, column.flags, boxes)
@@ -307,7 +312,7 @@ def check_compound(column, flags, part_rings, xy, bounds):
         part_boxes, part_bases = index_ranges(column.xy, rings, part_rings, np.int64(0))
         parts = RegionColumn(column.xy, rings, column.flags, part_boxes)
         fault, part, x, y = check_parts(parts, part_rings, bounds, part_bases, flags, work)
-    if fault == TOO_MUCH:
+    if fault == TOO_MANY_COMPARISONS:
         if is_turned:
             turn_holes(xy, rings, flags, part_rings)
         fault, part, ring, x, y = check_swept(column, part_rings, flags, bounds, bases, work)
@@ -329,7 +334,7 @@ def unite_boxes(boxes, rows, count, bounds, row):
 
 @kernel
 def clean_region(raw, raw_rings, raw_parts, p0, p1, xy, rings, flags, ring_bounds, part_rings, at):
-    """Copy the rings of raw parts p0..p1 to ring row `at` on; empty rings and parts are left out.
+    """Copy the rings of raw parts p0..p1 to ring rows from `at` on; empty rings and parts are skipped.
 
     Returns (fault, part, ring in part, x, y, parts kept); part_rings gets the first ring of each part kept.
     """
@@ -359,9 +364,9 @@ def validate_regions(
     xy, rings, flags, ring_bounds, regions, bounds,
     xy_view, rings_view, flags_view, ring_bounds_view, faults, reports, places,
 ):  # fmt: skip
-    """Clean and validate every row whose fault is GOOD; good ones stand close together in the output arrays.
+    """Clean and validate every row whose fault is GOOD; valid regions are packed in the output arrays.
 
-    The views are the output arrays once more, read-only. reports[row] = (fault, part, ring); places[row] = (x, y).
+    The views are read-only views of the output arrays. reports[row] = (fault, part, ring); places[row] = (x, y).
     Returns the number of regions kept.
     """
     kept = 0
@@ -371,9 +376,9 @@ def validate_regions(
     for row in range(len(faults)):
         most = max(most, raw_regions[row + 1] - raw_regions[row])
     part_rings = np.empty(most + 1, np.int64)
-    stack = np.empty((STACK, 4), np.int64)
-    found = np.empty((FOUND, 2), np.int64)
-    sides = np.empty((4, LARGE))
+    stack = np.empty((STACK_ROWS, 4), np.int64)
+    found = np.empty((FOUND_ROWS, 2), np.int64)
+    sides = np.empty((4, MAX_SCANNED_VERTICES))
     column = RegionColumn(xy_view, rings_view, flags_view, np.empty((0, 4)))
     for row in range(len(faults)):
         reports[row, 0] = faults[row]
@@ -410,10 +415,10 @@ def validate_regions(
 
 @entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]! f8[2]!", checked=False)
 def read_polygon(data, bits, raw, sides, xy, bounds):
-    """One WKB value to xy and bounds, if it is a valid polygon of one closed ring that fits xy exactly.
+    """Read one WKB value to `xy` and `bounds`, if it is a valid polygon of one closed ring that fits `xy` exactly.
 
-    False for anything else, which needs a closer look. raw is bits once more, as doubles; they have room for xy, which
-    has at most LARGE rows, and sides is as in small_ring_fault.
+    Returns False for anything else; the caller then uses the general reader. `raw` views `bits` as doubles; both have
+    room for `xy`, which has at most MAX_SCANNED_VERTICES rows. `sides` is as in small_ring_fault.
     """
     size = np.int64(len(data))
     kind, width, srid, order, at = read_header(data, np.int64(0), size)
@@ -427,7 +432,7 @@ def read_polygon(data, bits, raw, sides, xy, bounds):
         bits[k, 0] = read_bits(data, at, order)
         bits[k, 1] = read_bits(data, at + 8, order)
         at += width
-    # A ring that is open would be closed, beyond the end of xy; a vertex that repeats would be left out.
+    # An open ring would be closed, beyond the end of xy; a repeated vertex would be dropped.
     if bits[0, 0] != bits[vertices - 1, 0] or bits[0, 1] != bits[vertices - 1, 1]:
         return False
     start = np.int64(0)

@@ -1,7 +1,7 @@
-"""Well-known binary (ISO and extended, either byte order) to flat arrays and back.
+"""Convert well-known binary (ISO and extended, either byte order) to flat arrays and back.
 
-Values stand in one byte buffer, row i at data[offsets[i]:offsets[i + 1]]. Nothing outside a row is ever read, offsets
-outside the buffer make a row malformed, and counts are checked against the bytes that are left before they are used.
+Values are in one byte buffer, row i at data[offsets[i]:offsets[i + 1]]. Nothing outside a row is ever read, offsets
+outside the buffer make a row malformed, and counts are checked against the remaining bytes before they are used.
 """
 
 import numpy as np
@@ -11,25 +11,25 @@ from contrada.kernels.read.faults import GOOD, MALFORMED, MISSING, NESTED, WRONG
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTIPOLYGON, COLLECTION = 1, 2, 3, 4, 6, 7
 EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
-LITTLE = 1
+LITTLE_ENDIAN = 1
 HOLE = 1  # ring flag, as in kernels/read/validate.py
 
 
 @kernel
 def read_u4(data, at, order):
-    """Four bytes as an unsigned number."""
+    """Return four bytes as an unsigned number."""
     value = np.uint64(0)
     for k in range(4):
         byte = np.uint64(data[at + k])
-        value |= byte << np.uint64(8 * k if order == LITTLE else 24 - 8 * k)
+        value |= byte << np.uint64(8 * k if order == LITTLE_ENDIAN else 24 - 8 * k)
     return np.int64(value)
 
 
 @inlined_kernel
 def read_bits(data, at, order):
-    """Eight bytes as the bits of a double."""
+    """Return eight bytes as the bits of a double."""
     value = np.uint64(0)
-    if order == LITTLE:  # with shifts that are known, this becomes one load
+    if order == LITTLE_ENDIAN:  # with constant shifts this compiles to one load
         for k in range(8):
             value |= np.uint64(data[at + k]) << np.uint64(8 * k)
         return value
@@ -40,7 +40,7 @@ def read_bits(data, at, order):
 
 @kernel
 def read_header(data, at, stop):
-    """(kind, bytes per vertex, SRID or -1, byte order, next position); kind -1 for bytes that are no geometry."""
+    """Return (kind, bytes per vertex, SRID or -1, byte order, next position); kind -1 if there is no geometry."""
     if stop - at < 5 or data[at] > 1:
         return np.int64(-1), np.int64(0), np.int64(-1), np.int64(0), at
     order = np.int64(data[at])
@@ -54,7 +54,7 @@ def read_header(data, at, stop):
         at += 4
     has_z, has_m = code & EWKB_Z != 0, code & EWKB_M != 0
     code &= 0x1FFFFFFF
-    if code >= 4000:  # no such type, and readers differ in what they make of it
+    if code >= 4000:  # no such type; readers interpret it differently
         return code, np.int64(16), srid, order, at
     extra = (has_z or code // 1000 in (1, 3)) + (has_m or code // 1000 in (2, 3))
     return code % 1000, np.int64(16 + 8 * extra), srid, order, at
@@ -62,7 +62,7 @@ def read_header(data, at, stop):
 
 @kernel
 def skip_polygon(data, at, stop, width, order, counts):
-    """Walk over the rings of a polygon, adding to counts; returns the end, -1 if bytes are missing."""
+    """Skip the rings of a polygon and add to `counts`; return the end, -1 if bytes are missing."""
     if stop - at < 4:
         return np.int64(-1)
     rings = read_u4(data, at, order)
@@ -83,7 +83,7 @@ def skip_polygon(data, at, stop, width, order, counts):
 
 @kernel
 def scan_row(data, at, stop, counts):
-    """Count one value's parts, rings and vertices; returns (fault, kind of geometry, SRID)."""
+    """Count one value's parts, rings and vertices; return (fault, kind of geometry, SRID)."""
     if at < 0 or stop < at or stop > len(data):
         return MALFORMED, np.int64(-1), np.int64(-1)
     kind, width, srid, order, at = read_header(data, at, stop)
@@ -110,9 +110,9 @@ def scan_row(data, at, stop, counts):
 
 @entry("u1[1] i8[1] u1[1] i8[1]! i8[1]! i8[1]! i8[1]! i8[1]!")
 def count_wkb(data, offsets, missing, faults, kinds, srids, regions, totals):
-    """First pass: faults[i], kinds[i] and srids[i] of every row; regions = offsets into the parts.
+    """Write faults[i], kinds[i] and srids[i] of every row (first pass), and offsets into the parts to `regions`.
 
-    totals gets the numbers of parts, rings and vertices of all good rows.
+    `totals` gets the numbers of parts, rings and vertices of all good rows.
     """
     counts = np.empty(3, np.int64)
     regions[0] = 0
@@ -134,7 +134,7 @@ def count_wkb(data, offsets, missing, faults, kinds, srids, regions, totals):
 
 @kernel
 def skip_simple(data, at, stop, kind, width, order, counts):
-    """Walk over a point, a line or a polygon; returns the end, -1 if bytes are missing."""
+    """Skip a point, a line or a polygon; return the end, -1 if bytes are missing."""
     if kind == POLYGON:
         return skip_polygon(data, at, stop, width, order, counts)
     vertices = np.int64(1)
@@ -148,7 +148,7 @@ def skip_simple(data, at, stop, kind, width, order, counts):
 
 @kernel
 def scan_nested(data, at, stop, left, counts):
-    """The fault of a value of any type; left[d] counts the members that are still to come at depth d."""
+    """Return the fault of a value of any type; left[d] counts the remaining members at depth d."""
     depth = np.int64(0)
     left[0] = 1
     while depth >= 0:
@@ -170,7 +170,7 @@ def scan_nested(data, at, stop, left, counts):
             return MALFORMED
         members = read_u4(data, at, order)
         at += 4
-        if members * 5 > stop - at:  # the smallest has five bytes
+        if members * 5 > stop - at:  # the smallest member has five bytes
             return MALFORMED
         depth += 1
         if depth == len(left):
@@ -181,7 +181,7 @@ def scan_nested(data, at, stop, left, counts):
 
 @entry("u1[1] i8[1] u1[1] i8[1]! i8[1]!")
 def scan_wkb(data, offsets, missing, left, faults):
-    """faults[i] of every row, of any type, as far as headers and counts tell; collections nest less than len(left)."""
+    """Write faults[i] of every row, of any type, by headers and counts only; collections nest less than len(left)."""
     counts = np.zeros(3, np.int64)
     for i in range(len(offsets) - 1):
         faults[i] = MISSING
@@ -193,7 +193,7 @@ def scan_wkb(data, offsets, missing, left, faults):
 
 @kernel
 def fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex):
-    """Copy the rings of a polygon; returns the end and the next ring and vertex."""
+    """Copy the rings of a polygon; return the end and the next ring and vertex."""
     count = read_u4(data, at, order)
     at += 4
     for _ in range(count):
@@ -212,7 +212,7 @@ def fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex):
 
 @entry("u1[1] i8[1] i8[1] u8[2]! i8[1]! i8[1]!")
 def fill_wkb(data, offsets, faults, xy, rings, parts):
-    """Second pass: the coordinates (as bits of doubles), rings and parts of every good row."""
+    """Write the coordinates (as bits of doubles), rings and parts of every good row (second pass)."""
     part = ring = vertex = np.int64(0)
     rings[0] = 0
     parts[0] = 0
@@ -234,7 +234,7 @@ def fill_wkb(data, offsets, faults, xy, rings, parts):
 
 @inlined_kernel
 def write_u4(out, at, value):
-    """Four bytes of a number, the least first; returns their end."""
+    """Write four bytes of a number, the least first; return their end."""
     for k in range(4):
         out[at + k] = np.uint8((value >> np.int64(8 * k)) & np.int64(255))
     return at + 4
@@ -242,14 +242,14 @@ def write_u4(out, at, value):
 
 @inlined_kernel
 def write_head(out, at, kind, count):
-    """The byte order, a type and a number of parts; returns their end."""
-    out[at] = np.uint8(LITTLE)
+    """Write the byte order, a type and a number of parts; return their end."""
+    out[at] = np.uint8(LITTLE_ENDIAN)
     return write_u4(out, write_u4(out, at + 1, np.int64(kind)), count)
 
 
 @kernel
 def count_to_next_shell(flags, r, stop):
-    """The rings of the part that begins with ring r."""
+    """Return the number of rings of the part that begins with ring r."""
     end = r + 1
     while end < stop and flags[end] & HOLE:
         end += 1
@@ -258,7 +258,7 @@ def count_to_next_shell(flags, r, stop):
 
 @entry("u8[2] i8[1] i4[1] u1[1] i8[1] u1[1]!")
 def write_wkb(xy, rings, regions, flags, offsets, out):
-    """Write regions, whose coordinates are given as bits, to out[offsets[i]:offsets[i + 1]]; there is room for each."""
+    """Write regions, with coordinates given as bits, to out[offsets[i]:offsets[i + 1]], which has the exact size."""
     for i in range(len(offsets) - 1):
         at = offsets[i]
         parts = np.int64(0)

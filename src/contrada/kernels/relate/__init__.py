@@ -1,1 +1,1 @@
-"""Relations of regions and points, exact."""
+"""Exact relations between regions and points."""

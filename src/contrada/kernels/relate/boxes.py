@@ -1,4 +1,4 @@
-"""Relations of boxes (xmin, ymin, xmax, ymax) of positive area, and which of them admit which relation of regions."""
+"""Relations between two boxes (xmin, ymin, xmax, ymax) of positive area."""
 
 from contrada.jit import entry, kernel
 
@@ -7,7 +7,7 @@ DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(
 
 @kernel
 def box_relation(a0, a1, a2, a3, b0, b1, b2, b3):
-    """The relation of box a to box b, one of the eight."""
+    """Return the relation of box `a` to box `b`, one of the eight."""
     if a2 < b0 or a0 > b2 or a3 < b1 or a1 > b3:
         return DISJOINT
     if a2 == b0 or a0 == b2 or a3 == b1 or a1 == b3:
@@ -25,7 +25,7 @@ def box_relation(a0, a1, a2, a3, b0, b1, b2, b3):
 
 @kernel
 def fill_box_relations(a, b, out):
-    """out[k] = relation of box a[k] to box b[k]; a single box stands for every k."""
+    """Write the relation of box a[k] to box b[k] to out[k]; if `a` or `b` has one box, that box is used for every k."""
     for k in range(len(out)):
         i = k if len(a) > 1 else 0
         j = k if len(b) > 1 else 0
@@ -34,5 +34,5 @@ def fill_box_relations(a, b, out):
 
 @entry("f8[2] f8[2] u1[1]!")
 def box_relations(a, b, out):
-    """out[k] = relation of box a[k] to box b[k]; a single box stands for every k."""
+    """Write the relation of box a[k] to box b[k] to out[k]; if `a` or `b` has one box, that box is used for every k."""
     fill_box_relations(a, b, out)

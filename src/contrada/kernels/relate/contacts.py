@@ -1,20 +1,28 @@
-"""Pairs of edges: do they cross, do they touch, and what follows for the two regions."""
+"""Contacts between two edges: whether they cross or touch, and the relation bits that follow for the two regions."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrada.jit import allocating_kernel, kernel
-from contrada.kernels.relate.chains import FOUND, LARGE, SPENT, STACK, chain_size, is_spent, ring_of
+from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
+    FOUND_ROWS,
+    MAX_SCANNED_VERTICES,
+    STACK_ROWS,
+    chain_size,
+    is_spent,
+    ring_of,
+)
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.touch_nodes import SETTLED, TOUCH, gather_rays, node_bits
 
-COMPARISONS = 4  # for each pair of rays at a node
+RAY_PAIR_COST = 4  # comparisons per pair of rays at a node
 CROSSING, AT_STARTS, A_ON_B, B_ON_A = 8, 1, 2, 4
 
 
 class RegionColumn(NamedTuple):
-    """The arrays of a column of regions as kernels see them; boxes is the edge index (chains.py)."""
+    """Arrays of a column of regions, as kernels use them; `boxes` is the edge index (chains.py)."""
 
     xy: Any
     rings: Any
@@ -25,35 +33,35 @@ class RegionColumn(NamedTuple):
 class RelateScratch(NamedTuple):
     """Scratch space of one thread."""
 
-    rays: Any  # of a at a node in the first half, of b in the second
-    marks: Any  # rings with a contact: of a in the first half, of b in the second
-    boxes: Any  # edge indexes of small regions: of a in the first half, of b in the second
+    rays: Any  # rays at a node: a's in the first half, b's in the second
+    marks: Any  # rings with a contact: a's in the first half, b's in the second
+    boxes: Any  # edge indexes of small regions: a's in the first half, b's in the second
     stack: Any
     found: Any
 
 
 @allocating_kernel
 def make_work(a_rings, b_rings):
-    """Scratch space for regions of at most so many rings."""
+    """Allocate scratch space for regions of at most `a_rings` and `b_rings` rings."""
     rings = max(a_rings, b_rings)
     return RelateScratch(
         np.empty((4 * rings, 2)),
         np.empty(2 * rings, np.uint8),
-        np.empty((2 * chain_size(LARGE), 4)),
-        np.empty((STACK, 4), np.int64),
-        np.empty((FOUND, 2), np.int64),
+        np.empty((2 * chain_size(MAX_SCANNED_VERTICES), 4)),
+        np.empty((STACK_ROWS, 4), np.int64),
+        np.empty((FOUND_ROWS, 2), np.int64),
     )
 
 
 @kernel
 def half(array):
-    """Where b's half of a scratch array begins."""
+    """Return the position where b's half of a scratch array begins."""
     return len(array) >> 1
 
 
 @kernel
 def clear_marks(a_rings, b_rings, marks):
-    """No ring of a or b has a contact yet."""
+    """Clear the contact marks of all rings of a and b."""
     for r in range(a_rings):
         marks[r] = 0
     for r in range(half(marks), half(marks) + b_rings):
@@ -62,7 +70,7 @@ def clear_marks(a_rings, b_rings, marks):
 
 @kernel
 def is_inside_edge(x, y, px, py, qx, qy):
-    """True if a point on the line p-q lies between p and q and is neither."""
+    """Return True if a point on the line p-q lies strictly between p and q."""
     if (x < px and x < qx) or (x > px and x > qx) or (y < py and y < qy) or (y > py and y > qy):
         return False
     return not ((x == px and y == py) or (x == qx and y == qy))
@@ -70,7 +78,7 @@ def is_inside_edge(x, y, px, py, qx, qy):
 
 @kernel
 def edge_contact(a, i, b, j):
-    """How edge i of a (u-v) and edge j of b (p-q) meet: 0, CROSSING, or where one's start lies on the other.
+    """Return how edge i of a (u-v) and edge j of b (p-q) meet: 0, CROSSING, or flags for a start on the other edge.
 
     Edges own their start but not their end, so each contact of two boundaries is reported once.
     """
@@ -104,10 +112,10 @@ def edge_contact(a, i, b, j):
 
 @kernel
 def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
-    """The bits at the one or two nodes where edges i and j touch; marks their rings as touched.
+    """Return the bits from the one or two nodes where edges i and j touch; mark their rings as touched.
 
-    Compares every ray of a at a node with every ray of b, once for each pair of edges there. Where many rings touch in
-    one point that is too much (is_spent): then the bits are not complete.
+    Compares every ray of a at a node with every ray of b, once per pair of edges there. If many rings touch in one
+    point, the comparisons exceed the limit (is_spent) and the returned bits are incomplete.
     """
     ra = ring_of(a.rings, a0, a1, i)
     rb = ring_of(b.rings, b0, b1, j)
@@ -155,7 +163,7 @@ def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
             b_start,
         )
         m -= b_start
-        work.found[SPENT, 0] += COMPARISONS * n * m
+        work.found[COUNTER_ROW, 0] += RAY_PAIR_COST * n * m
         if is_spent(work.found):
             return bits
         bits |= node_bits(x, y, work.rays, n, b_start, m)
@@ -164,7 +172,7 @@ def contact_bits(contact, i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
 
 @kernel
 def pair_bits(i, j, a, a0, a1, a_base, b, b0, b1, b_base, work):
-    """The bits that follow from one pair of edges."""
+    """Return the bits that follow from edge i of a and edge j of b."""
     contact = edge_contact(a.xy, i, b.xy, j)
     if contact == 0:
         return 0

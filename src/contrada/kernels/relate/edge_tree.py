@@ -1,13 +1,13 @@
-"""A tree over the edges of one region for which boxes are no help: long thin parts side by side, whatever their angle.
+"""Tree over the edges of one region with long thin parts side by side at any angle, where axis-parallel boxes fail.
 
-Chains (chains.py) and grids (grid.py) tell edges apart by boxes along the axes. The boxes of slivers that lie side by
+Chains (chains.py) and grids (grid.py) separate edges by boxes along the axes. The boxes of slivers that lie side by
 side along a diagonal all overlap, so every edge is a candidate for every other. A node of this tree has two slabs
-beside its box, each between two parallels: one along the leftmost and one along the rightmost of its long edges. The
-two slabs of parallel edges make a thin strip, those of edges that come from one point a wedge. Edges are divided across
-their main direction where they are long. Building takes n log n and 40 to 72 bytes per edge, so it waits until
-comparisons without the tree have taken longer than building would (relate.py).
+besides its box, each between two parallels: one along the leftmost and one along the rightmost of its long edges. The
+two slabs of parallel edges form a thin strip, the slabs of edges from one point form a wedge. Long edges are divided
+across their main direction. Building takes n log n time and 40 to 72 bytes per edge, so it starts only after
+comparisons without the tree have taken longer than building would (regions.py).
 
-Boxes and slabs only leave edges out, with room for rounding; exact orientation tests decide about the rest.
+Boxes and slabs only exclude edges, with room for rounding; exact orientation tests decide about the rest.
 """
 
 from typing import Any, NamedTuple
@@ -19,22 +19,22 @@ from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON, ON_EDGE, OUT, cross_edge
 from contrada.kernels.relate.sweep import count_edges
 
-LEAF = 8  # edges under a leaf, at most
+MAX_LEAF_EDGES = 8  # edges
 X0, Y0, X1, Y1 = range(4)  # columns of nodes: a box, then two slabs
-SLABS = (4, 8)  # where slabs begin: a unit vector, and the limits along that vector
+SLABS = (4, 8)  # first column of each slab: a unit vector, then the limits along that vector
 NX, NY, LOW, HIGH = range(4)  # columns of slabs
-COLUMNS = 12
-ROUNDING = 4e-15  # of a projection to a unit vector, relative to the coordinates; ten times the bound
-STEEP = 1e-3  # a slab whose normal has a smaller x does not limit where a horizontal line meets it
+NODE_COLUMNS = 12
+ROUNDING = 4e-15  # error of a projection to a unit vector, relative to the coordinates; ten times the bound
+MIN_NORMAL_X = 1e-3  # slabs whose normal has a smaller x do not limit where a horizontal line meets them
 ZERO = np.int64(0)
-BUILD_AFTER = np.int64(128)  # comparisons per vertex, which take about as long as building (benchmarks/growth.py)
+BUILD_AFTER = np.int64(128)  # comparisons per vertex; take about as long as building (benchmarks/growth.py)
 LCG_FACTOR, LCG_MODULUS = np.int64(48271), np.int64(2147483647)  # Park and Miller's generator
 
 
 class EdgeTree(NamedTuple):
-    """A binary tree in the order of a heap: the root is node 1, the children of k are 2k and 2k + 1.
+    """Binary tree in heap order: the root is node 1, the children of node k are 2k and 2k + 1.
 
-    Leaf number i, node leaves + i, has the edges from i * len(edges) // leaves on. Without a tree `leaves` is 0.
+    Leaf i is node leaves + i; its edges start at i * len(edges) // leaves. `leaves` is 0 if there is no tree.
     """
 
     leaves: Any
@@ -45,13 +45,13 @@ class EdgeTree(NamedTuple):
 
 @inlined_kernel
 def middle_along(xy, i, nx, ny):
-    """Twice the projection of the middle of edge i."""
+    """Return twice the projection of the middle of edge i."""
     return (xy[i, 0] + xy[i + 1, 0]) * nx + (xy[i, 1] + xy[i + 1, 1]) * ny
 
 
 @kernel
 def main_normal(xy, edges, start, stop):
-    """The unit vector across the main direction of edges[start:stop], of which long ones count most."""
+    """Return the unit vector across the main direction of edges[start:stop]; long edges count most."""
     along = 0.0
     across = 0.0
     for e in range(start, stop):
@@ -72,7 +72,7 @@ def main_normal(xy, edges, start, stop):
 
 @kernel
 def extreme_slopes(xy, edges, start, stop, nx, ny):
-    """The least and the largest slope of the long edges within 45 degrees of the main direction, relative to it."""
+    """Return the least and largest slope, relative to the main direction, of long edges within 45 degrees of it."""
     longest = 0.0
     for e in range(start, stop):
         i = edges[e]
@@ -92,7 +92,7 @@ def extreme_slopes(xy, edges, start, stop, nx, ny):
 
 @kernel
 def fill_slab(xy, edges, start, stop, nx, ny, slack, nodes, row, slab):
-    """Write a slab of edges[start:stop] along a vector to a row of nodes."""
+    """Write the slab of edges[start:stop] along the vector nx, ny to nodes[row]."""
     low = np.inf
     high = -np.inf
     for e in range(start, stop):
@@ -108,7 +108,7 @@ def fill_slab(xy, edges, start, stop, nx, ny, slack, nodes, row, slab):
 
 @kernel
 def fill_node(xy, edges, start, stop, slack, nodes, row):
-    """Write the box and the slabs of edges[start:stop] to a row of nodes; return the vector across their direction."""
+    """Write the box and the slabs of edges[start:stop] to nodes[row]; return the vector across their main direction."""
     nodes[row, X0] = nodes[row, Y0] = np.inf
     nodes[row, X1] = nodes[row, Y1] = -np.inf
     for e in range(start, stop):
@@ -130,7 +130,7 @@ def fill_node(xy, edges, start, stop, slack, nodes, row):
 
 @kernel
 def gain_along(xy, edges, start, stop, nx, ny):
-    """How far edges[start:stop] are spread along a unit vector, beyond twice their own mean length along it."""
+    """Return how far edges[start:stop] spread along a unit vector, minus twice their mean length along it."""
     least = np.inf
     most = -np.inf
     length = 0.0
@@ -145,7 +145,7 @@ def gain_along(xy, edges, start, stop, nx, ny):
 
 @kernel
 def split_normal(xy, edges, start, stop, nx, ny):
-    """The direction in which edges[start:stop] are divided: an axis, or along or across their main direction."""
+    """Return the direction in which to divide edges[start:stop]: an axis, or along or across their main direction."""
     best_x = nx
     best_y = ny
     best = gain_along(xy, edges, start, stop, nx, ny)
@@ -162,9 +162,10 @@ def split_normal(xy, edges, start, stop, nx, ny):
 
 @kernel
 def divide(keys, edges, start, stop, middle, state):
-    """Reorder edges[start:stop] by their keys: before `middle` none is larger, from there on none is smaller.
+    """Reorder edges[start:stop] by `keys`: no key before `middle` is larger than a key from `middle` on.
 
-    Hoare's selection; pivots that input could predict would allow quadratic time. Returns the state of the generator.
+    Uses Hoare's selection with random pivots: pivots that the input could predict would allow quadratic time. Returns
+    the state of the random generator.
     """
     low = start
     high = stop - 1
@@ -198,22 +199,22 @@ def divide(keys, edges, start, stop, middle, state):
 
 @inlined_kernel
 def count_leaves(count):
-    """The number of leaves of a tree over so many edges: a power of two."""
+    """Return the number of leaves of a tree over `count` edges, a power of two."""
     leaves = np.int64(1)
-    while leaves * LEAF < count:
+    while leaves * MAX_LEAF_EDGES < count:
         leaves *= 2
     return leaves
 
 
 @inlined_kernel
 def rounding_of(bounds, row):
-    """Room for the rounding of projections of points in the box bounds[row]."""
+    """Return room for the rounding of projections of points in the box bounds[row]."""
     return ROUNDING * (max(abs(bounds[row, 0]), abs(bounds[row, 2])) + max(abs(bounds[row, 1]), abs(bounds[row, 3])))
 
 
 @allocating_kernel
 def build_tree(xy, rings, r0, r1, bounds, row):
-    """Return the tree over the edges of rings r0..r1, a region whose box is a row of bounds."""
+    """Build the tree over the edges of rings r0..r1, a region with the box bounds[row]."""
     count = count_edges(rings, r0, r1)
     edges = np.empty(count, np.int64)
     at = 0
@@ -222,7 +223,7 @@ def build_tree(xy, rings, r0, r1, bounds, row):
             edges[at] = i
             at += 1
     leaves = np.int64(count_leaves(count))
-    nodes = np.empty((2 * leaves, COLUMNS))
+    nodes = np.empty((2 * leaves, NODE_COLUMNS))
     keys = np.empty(count)
     slack = rounding_of(bounds, row)
     state = (np.int64(nodes.ctypes.data) >> 4) % (LCG_MODULUS - 1) + 1
@@ -244,21 +245,21 @@ def build_tree(xy, rings, r0, r1, bounds, row):
 
 @entry("f8[2] i8[1] i4[1] f8[2] i8")
 def build_edge_tree(xy, rings, regions, bounds, item):
-    """Nodes and edges of the tree of a region of a column."""
+    """Return nodes and edges of the tree of region `item` of a column."""
     tree = build_tree(xy, rings, np.int64(regions[item]), np.int64(regions[item + 1]), bounds, item)
     return tree.nodes, tree.edges
 
 
 @inlined_kernel
 def leaf_limits(tree, k):
-    """Where the edges of leaf k begin and end."""
+    """Return where the edges of leaf k begin and end."""
     i = k - tree.leaves
     return i * len(tree.edges) // tree.leaves, (i + 1) * len(tree.edges) // tree.leaves
 
 
 @kernel
 def is_left_at(y, xy, e, f):
-    """True if edge e lies left of edge f just above height y, over which both reach; they do not cross."""
+    """Return True if edge e is left of edge f just above height y; both edges reach over y and do not cross."""
     e0 = e if xy[e, 1] < xy[e + 1, 1] else e + 1
     e1 = e + e + 1 - e0
     f0 = f if xy[f, 1] < xy[f + 1, 1] else f + 1
@@ -276,13 +277,13 @@ def is_left_at(y, xy, e, f):
 
 @kernel
 def reach_of(x, y, nodes, row):
-    """A lower bound of the x where edges of a node meet the ray from (x, y) to the right; inf if none does."""
+    """Return a lower bound of the x where edges of a node meet the ray from (x, y) to the right; inf if none does."""
     if y < nodes[row, Y0] or y > nodes[row, Y1] or x > nodes[row, X1]:
         return np.inf
     reach = nodes[row, X0]
     for slab in SLABS:
         nx = nodes[row, slab + NX]
-        if abs(nx) < STEEP:
+        if abs(nx) < MIN_NORMAL_X:
             continue
         along = nodes[row, slab + NY] * y
         slack = 2 * ROUNDING * (abs(along) + abs(x * nx))
@@ -299,7 +300,7 @@ def reach_of(x, y, nodes, row):
 
 @kernel
 def meeting_x(y, xy, e, slack):
-    """An upper bound of the x where edge e, which reaches over height y, has that height."""
+    """Return an upper bound of the x where edge e, which reaches over height y, has that height."""
     low = min(xy[e, 0], xy[e + 1, 0])
     high = max(xy[e, 0], xy[e + 1, 0])
     part = (y - xy[e, 1]) / (xy[e + 1, 1] - xy[e, 1])
@@ -308,12 +309,12 @@ def meeting_x(y, xy, e, slack):
 
 @kernel
 def locate_in_tree(x, y, xy, tree, stack, floor):
-    """IN, ON or OUT: the point against the region of the tree, by the first edge to the right of it.
+    """Return IN, ON or OUT for the point and the tree's region, decided by the first edge to the right of the point.
 
-    Interiors lie to the left of edges, so the direction of that edge tells. Where two edges are met in one point, the
-    one that is left just above it counts, as for cross_edge.
+    Interiors lie to the left of edges, so the direction of that edge decides. If two edges are met in one point, the
+    edge that is left just above the point counts, as in cross_edge.
     """
-    slack = tree.slack / STEEP  # as large as the rounding in reach_of, and more than that of meeting_x
+    slack = tree.slack / MIN_NORMAL_X  # at least the rounding error of reach_of, and more than that of meeting_x
     first = np.int64(-1)
     limit = np.inf
     stack[floor, 0] = 1

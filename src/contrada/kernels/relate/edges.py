@@ -1,9 +1,18 @@
-"""All pairs of edges of two regions that can meet: by a scan, or by the edge indexes of large regions."""
+"""Compare all pairs of edges of two regions that can meet, by a scan or through the edge indexes of large regions."""
 
 import numpy as np
 
 from contrada.jit import kernel
-from contrada.kernels.relate.chains import EDGES, FANOUT, SHIFT, SPENT, chain_levels, is_spent, join_chains, ring_of
+from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
+    EDGE_PAIR_COST,
+    FANOUT,
+    FANOUT_SHIFT,
+    chain_levels,
+    is_spent,
+    join_chains,
+    ring_of,
+)
 from contrada.kernels.relate.contacts import CROSSING, contact_bits, edge_contact
 from contrada.kernels.relate.touch_nodes import SETTLED, TOUCH, is_decided
 
@@ -12,7 +21,7 @@ from contrada.kernels.relate.touch_nodes import SETTLED, TOUCH, is_decided
 def scan_edges(
     a, a0, a1, a_base, i_first, i_stop, b, b0, b1, b_base, j_first, j_stop, x0, y0, x1, y1, bits, stops, work
 ):
-    """Bits from all pairs of edges i_first..i_stop of a and j_first..j_stop of b within the window."""
+    """Return bits from all pairs of edges i_first..i_stop of a and j_first..j_stop of b within the box x0..y1."""
     rb = ring_of(b.rings, b0, b1, j_first)
     for j in range(j_first, j_stop):
         if j == b.rings[rb + 1] - 1:  # the slot between two rings
@@ -36,7 +45,7 @@ def scan_edges(
                     or max(a.xy[i, 1], a.xy[i + 1, 1]) < ly
                 ):
                     continue
-                work.found[SPENT, 0] += EDGES
+                work.found[COUNTER_ROW, 0] += EDGE_PAIR_COST
                 contact = edge_contact(a.xy, i, b.xy, j)
                 if contact == 0:
                     continue
@@ -52,7 +61,7 @@ def scan_edges(
 
 @kernel
 def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work):
-    """Bits from all pairs of edges whose index blocks meet, until comparisons are too many (is_spent)."""
+    """Return bits from all pairs of edges whose index blocks meet; stop if comparisons exceed the limit (is_spent)."""
     a_first = a.rings[a0]
     b_first = b.rings[b0]
     a_slots = a.rings[a1] - a_first - 1
@@ -65,8 +74,8 @@ def join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work):
     while depth > 0:
         count, depth = join_chains(a.boxes, a_base, a_slots, b.boxes, b_base, b_slots, work.stack, depth, work.found)
         for k in range(count):
-            i = work.found[k, 0] << SHIFT
-            j = work.found[k, 1] << SHIFT
+            i = work.found[k, 0] << FANOUT_SHIFT
+            j = work.found[k, 1] << FANOUT_SHIFT
             box = a_base + work.found[k, 0]
             bits = scan_edges(
                 a, a0, a1, a_base, a_first + i, a_first + min(i + FANOUT, a_slots),

@@ -1,11 +1,12 @@
-"""A grid over one region that is related to many: most points are located by a look-up.
+"""Grid over one region that is related to many others: most points are located by a look-up.
 
-The region's box is cut into cells, with a frame of padding cells around it. A cell that no edge comes near is
-labelled inside or outside, as the bits that a boundary point of the other region in it proves (nodes.py); cells near an
-edge are labelled 0 and list their edges. Summed counts of such cells tell at once whether a box of cells is clear.
+The region's box is cut into cells, with a frame of padding cells around it. A cell that no edge comes near is labelled
+inside or outside; the label holds the bits that follow from a boundary point of the other region in that cell
+(touch_nodes.py). Cells near an edge have the label 0 and list their edges. Summed counts of such cells show at once
+whether a box of cells has none.
 
-The labels are exact although cell coordinates are rounded: they err by less than 1e-12 of a cell, and edges mark every
-cell within MARGIN of them.
+The labels are exact although cell coordinates are rounded: rounding errors are below 1e-12 of a cell, and edges mark
+every cell within MARGIN_CELLS of them.
 """
 
 from typing import Any, NamedTuple
@@ -15,15 +16,15 @@ import numpy as np
 from contrada.jit import allocating_kernel, inlined_kernel, kernel
 from contrada.kernels.relate.touch_nodes import B_LEAVES, BOUNDARY_B_IN_A
 
-MARGIN = 1e-6
-# Edges that all cross the whole region are listed in many cells each: then there are fewer cells, of which the lists
-# take at most 200 MB, or as much as short edges would.
-MANY_LINKS, FEW_LINKS, SMALLEST_SIZE = 1 << 24, 40, 8
-NEAR, TOGGLE = 128, 64  # while building: an edge is near; an edge crosses the middle of the row
+MARGIN_CELLS = 1e-6
+# Edges that cross the whole region are listed in many cells each. The grid then gets fewer cells, so that the lists
+# take at most 200 MB, or as much as they would for short edges.
+MAX_LINKS, MAX_LINKS_PER_VERTEX, MIN_GRID_SIZE = 1 << 24, 40, 8
+NEAR, TOGGLE = 128, 64  # marks while building: an edge is near; an edge crosses the middle of the row
 
 
 class Grid(NamedTuple):
-    """Cells in rows over the box x0, y0, x1, y1, with sx by sy cells to the unit."""
+    """Cells in rows over the box x0, y0, x1, y1, with sx by sy cells per unit."""
 
     size: Any
     x0: Any
@@ -41,7 +42,7 @@ class Grid(NamedTuple):
 
 @kernel
 def grid_size(pairs):
-    """Cells per side that pay for so many regions, 0 for none."""
+    """Return the number of cells per side that pays off for `pairs` regions, 0 for no grid."""
     if pairs < 48:
         return 0
     return 64 if pairs < 20000 else 128
@@ -49,16 +50,16 @@ def grid_size(pairs):
 
 @inlined_kernel
 def cell_of(v, origin, scale, size):
-    """The row or column of a coordinate; monotone, and clamped to the padding."""
+    """Return the row or column of a coordinate; monotone, and clamped to the padding."""
     return np.int64(min(max((v - origin) * scale + 1.0, 0.0), size - 1.0))
 
 
 @kernel
 def count_links(xy, rings, r0, r1, x0, y0, sx, sy):
-    """An upper bound of the (edge, cell) incidences.
+    """Return an upper bound of the number of (edge, cell) incidences.
 
-    An edge lower than a row can touch three rows over its whole width; a higher one covers its width once, but for
-    the margins, and up to three cells more in every row.
+    An edge lower than a row can touch three rows over its whole width. A higher edge covers its width once, apart from
+    the margins, plus up to three cells in every row.
     """
     total = 0
     for r in range(r0, r1):
@@ -71,7 +72,7 @@ def count_links(xy, rings, r0, r1, x0, y0, sx, sy):
 
 @kernel
 def trace_edge(ax, ay, bx, by, edge, size, labels, heads, links, edges, used):
-    """Mark and link every cell near the edge a-b (in cell coordinates); returns the number of links used."""
+    """Mark and link every cell near the edge a-b (in cell coordinates); return the number of links used."""
     if ay > by:
         ax, bx = bx, ax
         ay, by = by, ay
@@ -79,17 +80,17 @@ def trace_edge(ax, ay, bx, by, edge, size, labels, heads, links, edges, used):
     high = max(ax, bx)
     flat = by - ay < 1e-3
     slope = 0.0 if flat else (bx - ax) / (by - ay)
-    for row in range(np.int64(ay - MARGIN), np.int64(by + MARGIN) + 1):
+    for row in range(np.int64(ay - MARGIN_CELLS), np.int64(by + MARGIN_CELLS) + 1):
         left = low
         right = high
         if not flat:
-            left = ax + (row - MARGIN - ay) * slope
-            right = ax + (row + 1 + MARGIN - ay) * slope
+            left = ax + (row - MARGIN_CELLS - ay) * slope
+            right = ax + (row + 1 + MARGIN_CELLS - ay) * slope
             if left > right:
                 left, right = right, left
             left = min(max(left, low), high)
             right = min(max(right, low), high)
-        for cell in range(row * size + np.int64(left - MARGIN), row * size + np.int64(right + MARGIN) + 1):
+        for cell in range(row * size + np.int64(left - MARGIN_CELLS), row * size + np.int64(right + MARGIN_CELLS) + 1):
             if labels[cell] & NEAR == 0:
                 labels[cell] |= NEAR
                 heads[cell] = -1
@@ -130,17 +131,17 @@ def fill_labels(size, labels, sums):
 
 @allocating_kernel
 def build_grid(xy, rings, r0, r1, bounds, row, size):
-    """The grid over the region of rings r0..r1, whose box is a row of bounds."""
+    """Build the grid over the region of rings r0..r1 with the box bounds[row]."""
     x0 = bounds[row, 0]
     y0 = bounds[row, 1]
     width = bounds[row, 2] - x0
     height = bounds[row, 3] - y0
-    most = max(MANY_LINKS, FEW_LINKS * (rings[r1] - rings[r0]))
+    most = max(MAX_LINKS, MAX_LINKS_PER_VERTEX * (rings[r1] - rings[r0]))
     while True:
-        sx = (size - 2) / width if width > 0 else 0.0  # a point has no grid
+        sx = (size - 2) / width if width > 0 else 0.0  # 0 for a point
         sy = (size - 2) / height if height > 0 else 0.0
         room = count_links(xy, rings, r0, r1, x0, y0, sx, sy)
-        if room <= most or size <= SMALLEST_SIZE:
+        if room <= most or size <= MIN_GRID_SIZE:
             break
         size //= 2
     labels = np.empty(size * size, np.uint8)

@@ -1,14 +1,14 @@
-"""One region under a grid (grid.py) against another region: the bits from vertices and edges."""
+"""Relation bits of one region under a grid (grid.py) and another region, from vertices and edges."""
 
 import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     FANOUT,
+    FANOUT_SHIFT,
     FOUND_FLOOR,
     NO_INDEX,
-    SHIFT,
-    SPENT,
     begin_count,
     is_spent,
     query_chain,
@@ -19,17 +19,17 @@ from contrada.kernels.relate.edges import scan_edges
 from contrada.kernels.relate.grid import cell_of
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import IN, locate
-from contrada.kernels.relate.small import CROSSED_OVER, NOTHING, UNDECIDED, first_contact_blocks, is_beside
+from contrada.kernels.relate.small import CROSSED_OVER, NO_CONTACT, UNDECIDED, first_contact_blocks, is_beside
 from contrada.kernels.relate.touch_nodes import A_LEAVES, B_LEAVES, BOUNDARY_B_IN_A, SETTLED, TOUCH, is_decided
 
-FEW_CELLS = 12  # up to so many cells their edge lists are walked, beyond that the region's edges
-FEW_VERTICES = np.int64(8)
-MOST_LOOKS = 1024  # edges that are looked at to tell whether a box lies wholly inside or outside a region
+MAX_WALKED_CELLS = 12  # cells whose edge lists are walked; a longer edge is compared with the region's edges instead
+EXTRA_VERTICES_IF_TREED = np.int64(8)
+MAX_BOX_EDGE_TESTS = 1024  # edges tested to decide whether a box lies wholly inside or outside a region
 
 
 @inlined_kernel
 def label_bits(b, b0, b1, grid, bits, stops, marks):
-    """Bits from the labels of b's vertices; marks the rings that have a labelled vertex."""
+    """Return bits from the labels of b's vertices; mark the rings that have a labelled vertex."""
     size = grid.size
     x0 = grid.x0
     y0 = grid.y0
@@ -50,7 +50,7 @@ def label_bits(b, b0, b1, grid, bits, stops, marks):
 
 @kernel
 def touches_box(xy, i, lx, ly, hx, hy):
-    """True if the box of edge i meets the given box."""
+    """Return True if the box of edge i meets the box lx, ly, hx, hy."""
     return not (
         min(xy[i, 0], xy[i + 1, 0]) > hx
         or max(xy[i, 0], xy[i + 1, 0]) < lx
@@ -61,13 +61,13 @@ def touches_box(xy, i, lx, ly, hx, hy):
 
 @kernel
 def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
-    """Edges of a listed in a few cells whose boxes meet the given box; -1 if there is no room for them.
+    """Collect edges of a listed in cells c0..c1, r0..r1 whose boxes meet the given box; return their number.
 
-    Stops with -1 too if there are more edges to look at than may be compared (is_spent).
+    Returns -1 if `found` has no room for them, or if there are more edges to test than may be compared (is_spent).
     """
     count = 0
     looks = 0
-    most = found[SPENT, 1] - found[SPENT, 0]
+    most = found[COUNTER_ROW, 1] - found[COUNTER_ROW, 0]
     for row in range(r0, r1 + 1):
         for cell in range(row * grid.size + c0, row * grid.size + c1 + 1):
             if grid.labels[cell] != 0:
@@ -78,21 +78,21 @@ def candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, found):
                 link = grid.links[link]
                 looks += 1
                 if looks > most:
-                    found[SPENT, 0] += looks
+                    found[COUNTER_ROW, 0] += looks
                     return -1
                 if touches_box(a.xy, i, lx, ly, hx, hy):
                     if count == FOUND_FLOOR:
-                        found[SPENT, 0] += looks
+                        found[COUNTER_ROW, 0] += looks
                         return -1
                     found[count, 0] = i
                     count += 1
-    found[SPENT, 0] += looks
+    found[COUNTER_ROW, 0] += looks
     return count
 
 
 @kernel
 def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work):
-    """Bits from edge j of b and all edges of a, which is small: only those that reach both sides of its line count."""
+    """Return bits from edge j of b and all edges of a (a small region) that reach both sides of the line through j."""
     px = b.xy[j, 0]
     py = b.xy[j, 1]
     qx = b.xy[j + 1, 0]
@@ -113,7 +113,7 @@ def line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work
 
 @kernel
 def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work):
-    """Bits from an edge of b that spans many cells: a's edges by their index, or all of them."""
+    """Return bits from edge j of b, which spans many cells: uses the index of a's edges, or scans all of them."""
     if a_base < 0:
         return line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)
     first = a.rings[a0]
@@ -137,7 +137,7 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
             FOUND_FLOOR,
         )
         for c in range(count):
-            start = first + (work.found[c, 0] << SHIFT)
+            start = first + (work.found[c, 0] << FANOUT_SHIFT)
             stop = min(start + FANOUT, last)
             bits = scan_edges(
                 a, a0, a1, a_base, start, stop, b, b0, b1, b_base, j, j + 1, lx, ly, hx, hy, bits, stops, work
@@ -149,9 +149,10 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
 
 @inlined_kernel
 def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
-    """All bits of a and a region whose box bounds[row] no edge of a comes near; UNDECIDED if one may, or many cells do.
+    """Return all bits of a and a region whose box bounds[row] no edge of a comes near, otherwise UNDECIDED.
 
-    The box lies wholly inside or outside a then: a cell that has a label tells, or else a corner.
+    Such a box lies wholly inside or outside a: a labelled cell decides, or else a corner. Also returns UNDECIDED if the
+    box spans more than MAX_WALKED_CELLS cells or needs more than MAX_BOX_EDGE_TESTS edge tests.
     """
     lx = bounds[row, 0]
     ly = bounds[row, 1]
@@ -161,7 +162,7 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
     c1 = cell_of(hx, grid.x0, grid.sx, grid.size)
     r0 = cell_of(ly, grid.y0, grid.sy, grid.size)
     r1 = cell_of(hy, grid.y0, grid.sy, grid.size)
-    if (c1 - c0 + 1) * (r1 - r0 + 1) > FEW_CELLS:
+    if (c1 - c0 + 1) * (r1 - r0 + 1) > MAX_WALKED_CELLS:
         return UNDECIDED
     label = 0
     looks = 0
@@ -175,7 +176,7 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
                 i = grid.edges[link]
                 link = grid.links[link]
                 looks += 1
-                if looks > MOST_LOOKS:
+                if looks > MAX_BOX_EDGE_TESTS:
                     return UNDECIDED
                 if touches_box(a.xy, i, lx, ly, hx, hy) and not is_beside(
                     a.xy[i, 0], a.xy[i, 1], a.xy[i + 1, 0], a.xy[i + 1, 1], bounds, row
@@ -189,13 +190,15 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
 
 @inlined_kernel
 def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, is_treed, bits, stops, work):
-    """Bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
+    """Return bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
 
-    Stops if that takes too many comparisons (is_spent): where a tree of a's edges can take over, too many for b alone.
-    If a is a small simple polygon, its edge index stands in work.boxes.
+    Stops if the comparisons exceed the limit (is_spent). The limit counts b's vertices alone if a tree of a's edges can
+    take over. If a is a small simple polygon, its edge index is in work.boxes.
     """
     clear_marks(a1 - a0, b1 - b0, work.marks)
-    begin_count(work.found, b.rings[b1] - b.rings[b0] + (FEW_VERTICES if is_treed else a.rings[a1] - a.rings[a0]))
+    begin_count(
+        work.found, b.rings[b1] - b.rings[b0] + (EXTRA_VERTICES_IF_TREED if is_treed else a.rings[a1] - a.rings[a0])
+    )
     bits = label_bits(b, b0, b1, grid, bits, stops, work.marks)
     if is_decided(bits, stops):
         return bits
@@ -225,16 +228,16 @@ def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, is_treed, bits, s
             if near == 0:
                 continue
             count = -1
-            if (c1 - c0 + 1) * (r1 - r0 + 1) <= FEW_CELLS:
+            if (c1 - c0 + 1) * (r1 - r0 + 1) <= MAX_WALKED_CELLS:
                 count = candidates_in_cells(a, grid, c0, r0, c1, r1, lx, ly, hx, hy, work.found)
                 if count < 0 and is_spent(work.found):
                     return bits
             if count < 0 and a_base < 0 and a1 - a0 == 1:
-                # Two arrays are passed faster than everything that a contact needs, and contacts are rare.
+                # Passing two arrays is faster than passing everything that a contact needs, and contacts are rare.
                 i = first_contact_blocks(j, a.rings[a0], a.rings[a1] - 1, a.xy, b.xy, work.boxes)
                 if i == CROSSED_OVER:
                     return bits | SETTLED | TOUCH
-                if i != NOTHING:
+                if i != NO_CONTACT:
                     bits = line_bits(j, a, a0, a1, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)
             elif count < 0:
                 bits = long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits, stops, work)

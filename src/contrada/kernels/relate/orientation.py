@@ -1,7 +1,7 @@
-"""The sign of a triangle's area, exact for coordinates within 1e-120..1e120 in magnitude.
+"""Orientation test: the sign of a triangle's area, exact for coordinates within 1e-120..1e120 in magnitude.
 
-A floating-point filter decides nearly always; the rest is decided by expansions (Shewchuk 1997), which represent
-the determinant as a sum of non-overlapping doubles. No fastmath here, ever: it would break the error terms.
+A floating-point filter decides nearly always. Expansions (Shewchuk 1997), which represent the determinant as a sum of
+non-overlapping doubles, decide the rest. Never use fastmath here: it would break the error terms.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ SPLITTER = 134217729.0  # 2**27 + 1
 
 @kernel
 def two_product(a, b):
-    """a * b as a rounded product and its exact error."""
+    """Return a * b as a rounded product and its exact error."""
     p = a * b
     c = SPLITTER * a
     a_high = c - (c - a)
@@ -28,7 +28,7 @@ def two_product(a, b):
 
 @kernel
 def difference_tail(a, b, x):
-    """The exact error of x = a - b."""
+    """Return the exact error of x = a - b."""
     b_virtual = a - x
     a_virtual = x + b_virtual
     return (a - a_virtual) + (b_virtual - b)
@@ -36,7 +36,7 @@ def difference_tail(a, b, x):
 
 @allocating_kernel
 def orient_expanded(ax, ay, bx, by, cx, cy):
-    """Sign of ax*by - ax*cy - cx*by - ay*bx + ay*cx + cy*bx, summed as one expansion of twelve terms."""
+    """Return the sign of ax*by - ax*cy - cx*by - ay*bx + ay*cx + cy*bx, summed as one expansion of twelve terms."""
     h = np.empty(12)
     m = 0
     for t in range(6):
@@ -72,7 +72,7 @@ def orient_expanded(ax, ay, bx, by, cx, cy):
 
 @kernel
 def orient_exact(ax, ay, bx, by, cx, cy):
-    """The sign where the filter gave up: exact differences first (grids, shared vertices), then expansions."""
+    """Return the sign if the filter cannot decide: by exact differences (grids, shared vertices), or by expansions."""
     if (ax == cx and ay == cy) or (bx == cx and by == cy) or (ax == bx and ay == by):
         return 0
     d1 = ax - cx
@@ -97,7 +97,7 @@ def orient_exact(ax, ay, bx, by, cx, cy):
 
 @kernel
 def orient(ax, ay, bx, by, cx, cy):
-    """1 if a, b, c turn left (counter-clockwise), -1 if right, 0 if they lie on one line. Exact."""
+    """Return 1 if a, b, c turn left (counter-clockwise), -1 if right, 0 if they lie on one line. Exact."""
     left = (ax - cx) * (by - cy)
     right = (ay - cy) * (bx - cx)
     det = left - right

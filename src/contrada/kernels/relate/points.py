@@ -1,25 +1,25 @@
-"""Points against regions, row by row."""
+"""Relate points to regions, row by row."""
 
 import numpy as np
 
 from contrada.jit import entry
-from contrada.kernels.relate.chains import FOUND, SPENT, STACK
-from contrada.kernels.relate.edge_tree import BUILD_AFTER, COLUMNS, ZERO, EdgeTree, build_tree, locate_in_tree
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS
+from contrada.kernels.relate.edge_tree import BUILD_AFTER, NODE_COLUMNS, ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.rings import IN, ON, locate
 
 
 @entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
 def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop, out):
-    """out[k] = relation of point k to region k: inside, meets or disjoint; a single one stands for every k.
+    """Write the relation of point k to region k to out[k]: inside, meets or disjoint; a single one is used for every k.
 
-    One region for many points gets a tree of its edges if they take more comparisons than building it.
+    If one region is related to many points, a tree of its edges is built once comparisons exceed the cost of building.
     """
-    stack = np.empty((STACK, 4), np.int64)
-    found = np.empty((FOUND, 2), np.int64)
-    found[SPENT, 0] = 0
+    stack = np.empty((STACK_ROWS, 4), np.int64)
+    found = np.empty((FOUND_ROWS, 2), np.int64)
+    found[COUNTER_ROW, 0] = 0
     is_single = len(regions) == 2 and chains[0] >= 0
     most = BUILD_AFTER * (rings[regions[1]] - rings[regions[0]])
-    tree = EdgeTree(ZERO, 0.0, np.empty((0, COLUMNS)), np.empty(0, np.int64))
+    tree = EdgeTree(ZERO, 0.0, np.empty((0, NODE_COLUMNS)), np.empty(0, np.int64))
     for k in range(start, stop):
         i = k if len(points) > 1 else 0
         j = k if len(regions) > 2 else 0
@@ -30,7 +30,7 @@ def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop
             continue
         r0 = np.int64(regions[j])
         r1 = np.int64(regions[j + 1])
-        if is_single and found[SPENT, 0] > most:
+        if is_single and found[COUNTER_ROW, 0] > most:
             if tree.leaves == 0:
                 tree = build_tree(xy, rings, r0, r1, bounds, np.int64(0))
             side = locate_in_tree(x, y, xy, tree, stack, np.int64(0))

@@ -1,25 +1,35 @@
-"""The exact relation of two regions, by orientation tests on input vertices alone.
+"""Exact relation of two regions, by orientation tests on input vertices alone.
 
-1. Boxes that do not meet: disjoint. Otherwise each box that sticks out of the other tells which region leaves which.
+1. If the boxes do not meet, the regions are disjoint. Otherwise a box that sticks out of the other shows which region
+   leaves the other.
 2. A proper crossing of two edges settles the pair: overlaps.
-3. Without one, every contact lies at an input vertex; the order of the edges around it tells the rest (nodes.py).
-4. A ring without any contact lies wholly inside or outside the other region: one point tells.
+3. Without a crossing, every contact lies at an input vertex; the order of the edges around it decides (touch_nodes.py).
+4. A ring without any contact lies wholly inside or outside the other region: one point decides.
 
-Where that takes more than ALLOWED comparisons per vertex (chains.py), a sweep line takes over (swept.py). One region
-against many gets a tree of its edges (edge_tree.py) once the pairs so far have taken more than building it would.
+If that takes more than MAX_COMPARISONS_PER_VERTEX (chains.py), a sweep line takes over (sweep_relation.py). If one
+region is related to many, a tree of its edges (edge_tree.py) is built once the pairs so far have taken more than
+building would.
 """
 
 import numpy as np
 
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
-from contrada.kernels.relate.chains import LARGE, NO_INDEX, SPENT, begin_count, chain_size, fill_chain, is_spent
+from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
+    MAX_SCANNED_VERTICES,
+    NO_INDEX,
+    begin_count,
+    chain_size,
+    fill_chain,
+    is_spent,
+)
 from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half, make_work
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
 from contrada.kernels.relate.edges import join_edges, scan_edges
 from contrada.kernels.relate.grid import build_grid, grid_size
 from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import FEW, UNDECIDED, relate_few
+from contrada.kernels.relate.small import MAX_SMALL_VERTICES, UNDECIDED, relate_few
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import (
     A_LEAVES,
@@ -34,7 +44,7 @@ from contrada.kernels.relate.touch_nodes import (
 )
 from contrada.kernels.relate.tree_edges import is_small, treed_edges_bits, treed_ring_bits, treed_vertex_bits
 
-# Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (nodes.py).
+# Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (touch_nodes.py).
 RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
 RELATION[MEET], RELATION[MEET | TOUCH] = 3, 3
 RELATION[MEET | B_LEAVES], RELATION[MEET | B_LEAVES | TOUCH] = 4, 7
@@ -44,7 +54,7 @@ RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
 
 @kernel
 def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
-    """Bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
+    """Return bits from a boundary point of one region that lies inside, outside or on the boundary of the other."""
     if x < bounds[row, 0] or y < bounds[row, 1] or x > bounds[row, 2] or y > bounds[row, 3]:
         return outside
     side = locate(x, y, b.xy, b.rings, b0, b1, b.boxes, base, work.stack, work.found)
@@ -53,8 +63,8 @@ def vertex_bits(x, y, b, b0, b1, base, bounds, row, inside, outside, work):
 
 @kernel
 def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, outside, bits, stops, work):
-    """Bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
-    work.found[SPENT, 0] += a1 - a0
+    """Return bits from the rings of a that have no contact with b: each lies wholly inside or outside b."""
+    work.found[COUNTER_ROW, 0] += a1 - a0
     for r in range(a0, a1):
         if work.marks[first_mark + r - a0]:
             continue
@@ -67,8 +77,8 @@ def untouched_bits(a, a0, a1, first_mark, b, b0, b1, base, bounds, row, inside, 
 
 @kernel
 def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
-    """The bits once all contacts are known: rings without a contact are located by one point each."""
-    # Of two simple polygons without contact, one that leaves the other cannot lie in it.
+    """Return the bits after all contacts are known: rings without a contact are located by one point each."""
+    # If two simple polygons have no contact and one leaves the other, it cannot lie in the other.
     single = a1 - a0 == 1 and b1 - b0 == 1
     if not (single and bits & (TOUCH | A_LEAVES)):
         bits = untouched_bits(
@@ -83,7 +93,7 @@ def locate_rings(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
 
 @kernel
 def finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
-    """The bits after relate_gridded by a tree of a's edges: from all edges of b if it was stopped, and from rings."""
+    """Return the bits after relate_gridded, by a tree of a's edges: from rings, and b's edges if it was stopped."""
     was_stopped = is_spent(work.found)
     begin_count(work.found, a.rings[a1] - a.rings[a0] + b.rings[b1] - b.rings[b0])
     if was_stopped:
@@ -102,7 +112,7 @@ def finish_treed(a, a0, a1, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, w
 
 @kernel
 def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, stops, work):
-    """The bits after relate_gridded: from rings without contact, or from a sweep if comparisons were too many."""
+    """Return the bits after relate_gridded: from rings without contact, or from a sweep if comparisons are too many."""
     if is_decided(bits, stops):
         return bits
     if tree.leaves > 0:
@@ -118,15 +128,15 @@ def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree,
 
 @inlined_kernel
 def swap_bits(bits):
-    """The bits of b and a, given those of a and b."""
+    """Return the bits of (b, a), given the bits of (a, b)."""
     return (bits & ~(A_LEAVES | B_LEAVES)) | (bits & A_LEAVES) << 1 | (bits & B_LEAVES) >> 1
 
 
 @kernel
 def treed_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree, bits, work):
-    """All bits of the regions of rings a0..a1 of a and b0..b1 of b, of which b's edges stand in a tree."""
-    work.found[SPENT, 0] = 1  # as if a search with a grid was stopped, so that all edges are looked at
-    work.found[SPENT, 1] = 0
+    """Return all bits of the regions of rings a0..a1 of a and b0..b1 of b; `tree` holds b's edges."""
+    work.found[COUNTER_ROW, 0] = 1  # exceeds the limit, as after a stopped grid search: all edges are compared
+    work.found[COUNTER_ROW, 1] = 0
     return swap_bits(
         finish(
             b, b0, b1, b_base, b_bounds, j, a, a0, a1, a_base, a_bounds, i, tree, swap_bits(bits), UNTIL_SETTLED, work
@@ -136,7 +146,7 @@ def treed_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, t
 
 @inlined_kernel
 def box_bits(a, i, b, j):
-    """What the boxes of regions i and j tell: -1 if they are apart, else which region leaves which."""
+    """Return -1 if the boxes of regions i and j are apart, else the bits for the region that leaves the other."""
     if a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]:
         return -1
     bits = 0
@@ -149,19 +159,19 @@ def box_bits(a, i, b, j):
 
 @kernel
 def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
-    """What relates the region of rings a0..a1 of a and that of rings b0..b1 of b, given what their boxes tell.
+    """Return bits of the region of rings a0..a1 of a and the region of rings b0..b1 of b; `bits` come from their boxes.
 
-    Stops early at bits that suffice the asker (is_decided); with UNTIL_SETTLED all bits are found, unless that takes
-    too many comparisons (is_spent).
+    Stops early at bits that decide the caller's question (is_decided). With UNTIL_SETTLED all bits are found, unless
+    that takes too many comparisons (is_spent).
     """
     n = a.rings[a1] - a.rings[a0]
     m = b.rings[b1] - b.rings[b0]
-    begin_count(work.found, max(n + m, 5 * LARGE))  # two small regions may have all their edges compared
+    begin_count(work.found, max(n + m, 5 * MAX_SCANNED_VERTICES))  # enough to compare all edges of two small regions
     if bits < 0:
         return 0
     clear_marks(a1 - a0, b1 - b0, work.marks)
-    if n <= LARGE and m <= LARGE:
-        work.found[SPENT, 0] += n * m >> 2
+    if n <= MAX_SCANNED_VERTICES and m <= MAX_SCANNED_VERTICES:
+        work.found[COUNTER_ROW, 0] += n * m >> 2
         bits = scan_edges(
             a, a0, a1, NO_INDEX, a.rings[a0], a.rings[a1] - 1, b, b0, b1, NO_INDEX, b.rings[b0], b.rings[b1] - 1,
             a_bounds[i, 0], a_bounds[i, 1], a_bounds[i, 2], a_bounds[i, 3], bits, stops, work,
@@ -172,7 +182,7 @@ def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
             a = RegionColumn(a.xy, a.rings, a.flags, work.boxes)
             fill_chain(a.xy, a.rings, a0, a1, work.boxes, a_base)
         if b_base < 0:
-            b_base = chain_size(LARGE)
+            b_base = chain_size(MAX_SCANNED_VERTICES)
             b = RegionColumn(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
         bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)
@@ -183,7 +193,7 @@ def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
 
 @kernel
 def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work):
-    """Relate two regions of any shape: a sweep line takes over where comparing edges would take too long."""
+    """Return the bits of two regions of any shape; a sweep line takes over where comparing edges takes too long."""
     bits = compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, bits, stops, work)
     if is_spent(work.found) and not is_decided(bits, stops):
         return sweep_bits(a, a0, a1, b, b0, b1, bits, stops)
@@ -192,7 +202,7 @@ def relate_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, 
 
 @kernel
 def most_rings(regions):
-    """The largest number of rings of any region."""
+    """Return the largest number of rings of any region."""
     most = 1
     for i in range(len(regions) - 1):
         most = max(most, np.int64(regions[i + 1] - regions[i]))
@@ -201,7 +211,7 @@ def most_rings(regions):
 
 @inlined_kernel
 def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
-    """All bits of the simple polygon of few vertices that is a's only region, and region j of b."""
+    """Return all bits of a's only region, a simple polygon of few vertices, and region j of b."""
     i = np.int64(0)
     b0 = np.int64(b_regions[j])
     b1 = np.int64(b_regions[j + 1])
@@ -216,8 +226,8 @@ def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
 
 @inlined_kernel
 def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
-    """The bits of a's only region, which is under the grid, and region j of b, as far as the asker wants."""
-    work.found[SPENT, 0] = 0
+    """Return the bits of a's only region, which has the grid, and region j of b; stop at bits that `stops` names."""
+    work.found[COUNTER_ROW, 0] = 0
     whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
     if whole != UNDECIDED:
         return whole
@@ -232,13 +242,13 @@ def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, 
 
 @inlined_kernel
 def build_after(a, a0, a1, a_base):
-    """The comparisons after which a tree of a region's edges is built; regions without an edge index need none."""
+    """Return the number of comparisons after which a tree of a's edges is built: infinite without an edge index."""
     return BUILD_AFTER * (a.rings[a1] - a.rings[a0]) if a_base >= 0 else np.int64(1) << 62
 
 
 @kernel
 def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out):
-    """One simple polygon of few vertices against many regions."""
+    """Relate one simple polygon of few vertices to many regions."""
     a0 = np.int64(a_regions[0])
     for k in range(start, stop):
         bits = box_bits(a_bounds, np.int64(0), b_bounds, k)
@@ -250,14 +260,14 @@ def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, sta
 
 @allocating_kernel
 def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
-    """One region against many: a grid over the one decides most of the others' vertices by a look-up."""
+    """Relate one region to many: a grid over the one region decides most vertices of the others by a look-up."""
     i = np.int64(0)
     a0 = np.int64(a_regions[0])
     a1 = np.int64(a_regions[1])
     grid = build_grid(a.xy, a.rings, a0, a1, a_bounds, i, size)
     if a_chains[0] < 0:
         fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
-    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # none yet
+    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # no tree yet
     left = build_after(a, a0, a1, a_chains[0])
     for k in range(start, stop):
         bits = box_bits(a_bounds, i, b_bounds, k)
@@ -269,7 +279,7 @@ def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chain
         bits = gridded_bits(
             a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, tree, bits, UNTIL_SETTLED, work
         )
-        left -= work.found[SPENT, 0]
+        left -= work.found[COUNTER_ROW, 0]
         out[k] = RELATION[bits & 15]
 
 
@@ -279,12 +289,16 @@ def relate_pairs(
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
     start, stop, out,
 ):  # fmt: skip
-    """out[k] = relation of region k of a to region k of b for k in start..stop; a single one stands for every k."""
+    """Write the relation of region k of a to region k of b to out[k], start <= k < stop; a single one serves all k."""
     a = RegionColumn(a_xy, a_rings, a_flags, a_boxes)
     b = RegionColumn(b_xy, b_rings, b_flags, b_boxes)
     work = make_work(most_rings(a_regions), most_rings(b_regions))
     size = grid_size(stop - start) if len(a_regions) == 2 else 0
-    if size > 0 and a_regions[1] - a_regions[0] == 1 and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= FEW:
+    if (
+        size > 0
+        and a_regions[1] - a_regions[0] == 1
+        and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= MAX_SMALL_VERTICES
+    ):
         relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out)
         return
     if size > 0:

@@ -1,13 +1,13 @@
-"""One point against one region, and measures of regions."""
+"""Locate one point in one region (inside, on the boundary, outside), and measure regions."""
 
 import numpy as np
 
 from contrada.jit import entry, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     FANOUT,
+    FANOUT_SHIFT,
     FOUND_FLOOR,
-    SHIFT,
-    SPENT,
     STACK_FLOOR,
     query_chain,
     ring_of,
@@ -21,9 +21,9 @@ ON_EDGE, CROSSED, MISSED = 2, 1, 0
 
 @kernel
 def cross_edge(x, y, ax, ay, bx, by):
-    """How the ray from (x, y) to the right meets the edge a-b: CROSSED, MISSED, or ON_EDGE for a point on the edge.
+    """Return how the ray from (x, y) to the right meets the edge a-b: CROSSED, MISSED, or ON_EDGE if (x, y) is on it.
 
-    An edge owns its lower end only, so that a ray through a vertex counts rightly.
+    An edge owns only its lower end, so a ray through a vertex is counted correctly.
     """
     if (ay > y) != (by > y):
         if ax < x and bx < x:
@@ -41,7 +41,7 @@ def cross_edge(x, y, ax, ay, bx, by):
 
 @kernel
 def locate_scanned(x, y, xy, rings, r0, r1):
-    """IN, ON or OUT: the point against the region of rings r0..r1, by a scan of its edges."""
+    """Return IN, ON or OUT for the point and the region of rings r0..r1, by a scan of its edges."""
     inside = False
     for r in range(r0, r1):
         s = rings[r]
@@ -63,7 +63,7 @@ def locate_scanned(x, y, xy, rings, r0, r1):
 
 @kernel
 def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
-    """Locate a point through the edge index: only edges that the ray to the right can meet are tested."""
+    """Return IN, ON or OUT through the edge index: tests only edges that the ray to the right can meet."""
     inside = False
     first = rings[r0]
     slots = rings[r1] - first - 1
@@ -82,10 +82,10 @@ def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
             depth,
             found,
             FOUND_FLOOR,
-            SPENT,
+            COUNTER_ROW,
         )
         for c in range(FOUND_FLOOR, end):
-            k = first + (found[c, 0] << SHIFT)
+            k = first + (found[c, 0] << FANOUT_SHIFT)
             stop = min(k + FANOUT, rings[r1] - 1)
             r = ring_of(rings, r0, r1, k)
             while k < stop:
@@ -102,7 +102,7 @@ def locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found):
 
 @kernel
 def locate(x, y, xy, rings, r0, r1, boxes, base, stack, found):
-    """IN, ON or OUT: the point against the region of rings r0..r1, through its edge index if it has one."""
+    """Return IN, ON or OUT for the point and the region of rings r0..r1, through its edge index if it has one."""
     if base >= 0:
         return locate_indexed(x, y, xy, rings, r0, r1, boxes, base, stack, found)
     return locate_scanned(x, y, xy, rings, r0, r1)
@@ -110,7 +110,7 @@ def locate(x, y, xy, rings, r0, r1, boxes, base, stack, found):
 
 @entry("f8[2] i8[1] i4[1]")
 def measure_regions(xy, rings, regions):
-    """Area and boundary length of every region, in floating point."""
+    """Return area and boundary length of every region, in floating point."""
     measures = np.empty((len(regions) - 1, 2))
     for i in range(len(regions) - 1):
         measures[i, 0] = measures[i, 1] = 0.0
@@ -119,7 +119,7 @@ def measure_regions(xy, rings, regions):
             for k in range(s, rings[r + 1] - 1):
                 dx = xy[k + 1, 0] - xy[k, 0]
                 dy = xy[k + 1, 1] - xy[k, 1]
-                # Relative to the ring's first vertex: large offsets would swamp a small area.
+                # Coordinates relative to the ring's first vertex: large offsets would swamp a small area.
                 measures[i, 0] += ((xy[k, 0] - xy[s, 0]) * dy - (xy[k, 1] - xy[s, 1]) * dx) / 2
                 measures[i, 1] += np.hypot(dx, dy)
     return measures

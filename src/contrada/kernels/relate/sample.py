@@ -1,7 +1,7 @@
 """Algorithm 1 of [SPATIAL] as printed: the relation of two simple polygons from samples of their boundaries.
 
-Samples are made inside the loop that checks them; nothing is allocated per pair. What the algorithm gets
-wrong is kept (docs/sampled.md).
+The loop that checks samples also makes them; nothing is allocated per pair. The errors of the algorithm are kept
+(docs/sampled.md).
 """
 
 import math
@@ -12,13 +12,13 @@ from contrada.jit import entry, kernel
 from contrada.kernels.relate.boxes import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
 from contrada.kernels.relate.rings import CROSSED, ON_EDGE, cross_edge
 
-SEEN_IN, SEEN_MEET, SEEN_OUT = 1, 2, 4  # what POINTCHECK answers, as bits of what a loop has seen
-SAMPLE_LIMIT = 2.0**31  # samples on one boundary; more is a mistake in the density, not a wish
+SEEN_IN, SEEN_MEET, SEEN_OUT = 1, 2, 4  # answers of POINTCHECK, combined as bits over a loop
+SAMPLE_LIMIT = 2.0**31  # samples on one boundary; more means that the density is a mistake
 
 
 @kernel
 def ring_length(xy, first, last):
-    """The length of the line from vertex `first` to vertex `last`: the whole ring if `last` closes it."""
+    """Return the length of the line from vertex `first` to vertex `last`: the whole ring if `last` closes it."""
     length = 0.0
     for k in range(first, last):
         length += math.hypot(xy[k + 1, 0] - xy[k, 0], xy[k + 1, 1] - xy[k, 1])
@@ -27,7 +27,7 @@ def ring_length(xy, first, last):
 
 @kernel
 def extra_samples(length, ends, density, extra):
-    """How many samples a ring gets besides its end points: none where these alone are dense enough."""
+    """Return the number of samples a ring gets besides its end points: 0 if the end points alone are dense enough."""
     wanted = int(length * density + 0.5)
     if extra:
         return wanted
@@ -36,13 +36,13 @@ def extra_samples(length, ends, density, extra):
 
 @kernel
 def extra_until(count, travelled, length):
-    """How many of `count` extra samples lie on the first `travelled` of a ring: each segment's fair share."""
+    """Return how many of `count` extra samples lie on the first `travelled` of a ring: a fair share per segment."""
     return min(int(count * (travelled / length)), count)
 
 
 @kernel
 def is_near(x, y, xy, first, last, radius):
-    """True if (x, y) is closer than `radius` to the ring of vertices first..last."""
+    """Return True if (x, y) is closer than `radius` to the ring of vertices first..last."""
     bx = xy[first, 0]
     by = xy[first, 1]
     for k in range(first + 1, last + 1):
@@ -67,9 +67,9 @@ def is_near(x, y, xy, first, last, radius):
 
 @kernel
 def point_check(x, y, xy, first, last, radius):
-    """POINTCHECK: SEEN_IN, SEEN_MEET or SEEN_OUT of a point and the ring of vertices first..last.
+    """Return the POINTCHECK answer for a point and the ring of vertices first..last: SEEN_IN, SEEN_MEET or SEEN_OUT.
 
-    Meeting is exact, and with a radius everything closer than that to the ring meets as well.
+    Meeting is exact; with a positive `radius`, every point closer than that to the ring also meets.
     """
     if radius > 0.0 and is_near(x, y, xy, first, last, radius):
         return SEEN_MEET
@@ -92,10 +92,10 @@ def point_check(x, y, xy, first, last, radius):
 
 @kernel
 def boundary_witnesses(a_xy, a_rings, a, a_length, b_xy, b_rings, b, density, extra, halo, first_loop):
-    """Which of in, meet and out the samples of ring a of one column are to ring b of another, as bits.
+    """Return as bits which of in, meet and out the samples of ring a have to ring b.
 
-    Stops early as Algorithm 1 does: the first loop when it has seen both in and out (line 15), the second at
-    the first sample that is one of them (lines 28-33).
+    Stops early as Algorithm 1 does: the first loop after it has seen both in and out (line 15), the second at the first
+    sample that is in or out (lines 28-33).
     """
     seen = 0
     first = a_rings[a]
@@ -106,7 +106,7 @@ def boundary_witnesses(a_xy, a_rings, a, a_length, b_xy, b_rings, b, density, ex
     placed = 0
     travelled = 0.0
     gap_before = 0.0
-    if halo:  # of the last segment, which ends at the first vertex
+    if halo:  # gap of the last segment, which ends at the first vertex
         before = ring_length(a_xy, first, last - 1)
         gap_before = (a_length - before) / (count - extra_until(count, before, a_length) + 1)
     for k in range(first, last):
@@ -134,7 +134,7 @@ def boundary_witnesses(a_xy, a_rings, a, a_length, b_xy, b_rings, b, density, ex
 
 @kernel
 def find_relation(a_xy, a_rings, a, a_length, b_xy, b_rings, b, b_length, density, extra, halo):
-    """FINDRELATION of [SPATIAL], lines 6-43: the relation of ring a to ring b."""
+    """Return the relation of ring a to ring b: FINDRELATION of [SPATIAL], lines 6-43."""
     seen = boundary_witnesses(a_xy, a_rings, a, a_length, b_xy, b_rings, b, density, extra, halo, True)
     i1 = seen & SEEN_MEET != 0
     i2 = seen & SEEN_IN != 0
@@ -156,7 +156,7 @@ def find_relation(a_xy, a_rings, a, a_length, b_xy, b_rings, b, b_length, densit
 
 @kernel
 def inverse(relation):
-    """The relation of b to a from that of a to b."""
+    """Return the relation of b to a, given the relation of a to b."""
     if relation == INSIDE:
         return CONTAINS
     if relation == CONTAINS:
@@ -170,13 +170,13 @@ def inverse(relation):
 
 @kernel
 def are_apart(a, b):
-    """True if two boxes share no point."""
+    """Return True if two boxes share no point."""
     return a[2] < b[0] or a[0] > b[2] or a[3] < b[1] or a[1] > b[3]
 
 
 @kernel
 def fill_lengths(xy, rings, regions, lengths):
-    """lengths[i] = boundary length of region i, which has one ring."""
+    """Write the boundary length of region i, which has one ring, to lengths[i]."""
     for i in range(len(lengths)):
         lengths[i] = ring_length(xy, rings[regions[i]], rings[regions[i] + 1] - 1)
 
@@ -197,11 +197,11 @@ def relate_sampled_pairs(
     boxes_first,
     out,
 ):
-    """out[k] = relation of region k of column a to region k of column b; a column of one stands for every k.
+    """Write the relation of region k of column a to region k of column b to out[k]; a column of one serves all k.
 
-    Every region has one ring. The shorter boundary goes first and the answer is translated back. With
-    boxes_first, which is not the paper's, regions whose boxes are apart are disjoint without a sample.
-    Returns False, and fills nothing, if a boundary would get more than SAMPLE_LIMIT samples.
+    Every region has one ring. The shorter boundary goes first and the answer is translated back. With `boxes_first`,
+    which is not in the paper, regions whose boxes are apart are disjoint without a sample. Returns False, and fills
+    nothing, if a boundary would get more than SAMPLE_LIMIT samples.
     """
     a_lengths = np.empty(len(a_regions) - 1)
     b_lengths = np.empty(len(b_regions) - 1)

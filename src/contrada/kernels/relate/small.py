@@ -1,12 +1,12 @@
-"""A simple polygon of few vertices against another simple polygon, in one pass over the other's edges.
+"""Relate a simple polygon of few vertices to another simple polygon, in one pass over the other's edges.
 
-Where the boundaries merely touch nothing is decided here: the caller takes the long way.
+If the boundaries merely touch, the answer is UNDECIDED and the caller uses the general method.
 """
 
 import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import FANOUT, SHIFT
+from contrada.kernels.relate.chains import FANOUT, FANOUT_SHIFT
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON_EDGE, cross_edge, locate_scanned
 from contrada.kernels.relate.touch_nodes import (
@@ -19,19 +19,19 @@ from contrada.kernels.relate.touch_nodes import (
     TOUCH,
 )
 
-FEW = 12  # vertices of a simple polygon for which this beats a grid (benchmarks/relate.py)
-NOTHING, CROSSED_OVER = np.int64(-1), np.int64(-2)
+MAX_SMALL_VERTICES = 12  # up to here this beats a grid (benchmarks/relate.py)
+NO_CONTACT, CROSSED_OVER = np.int64(-1), np.int64(-2)
 UNDECIDED = np.int64(-1)
 
 
 @inlined_kernel
 def first_contact(j, first, last, a, b):
-    """CROSSED_OVER if edge j of b crosses an edge first..last of a, NOTHING if it touches none, else one it touches."""
+    """Return CROSSED_OVER if edge j of b crosses an edge first..last of a, else an edge it touches, else NO_CONTACT."""
     px = b[j, 0]
     py = b[j, 1]
     qx = b[j + 1, 0]
     qy = b[j + 1, 1]
-    touched = NOTHING
+    touched = NO_CONTACT
     v_side = orient(px, py, qx, qy, a[first, 0], a[first, 1])
     for i in range(first, last):
         u_side = v_side
@@ -50,7 +50,7 @@ def first_contact(j, first, last, a, b):
 
 @kernel
 def is_beside(px, py, qx, qy, boxes, k):
-    """True only if the whole of box k lies strictly on one side of the line p-q; rounding is allowed for."""
+    """Return True only if all of box k lies strictly on one side of the line p-q, with room for rounding."""
     dx = qx - px
     dy = qy - py
     cx = 0.5 * (boxes[k, 0] + boxes[k, 2]) - px
@@ -66,12 +66,12 @@ def is_beside(px, py, qx, qy, boxes, k):
 
 @kernel
 def first_contact_blocks(j, first, last, a, b, boxes):
-    """Like `first_contact`, but skips blocks of edges of a (chains.py) that lie beside edge j of b."""
-    touched = NOTHING
-    for block in range((last - first + FANOUT - 1) >> SHIFT):
+    """Work like `first_contact`, but skip blocks of edges of a (chains.py) that lie beside edge j of b."""
+    touched = NO_CONTACT
+    for block in range((last - first + FANOUT - 1) >> FANOUT_SHIFT):
         if is_beside(b[j, 0], b[j, 1], b[j + 1, 0], b[j + 1, 1], boxes, block):
             continue
-        start = first + (block << SHIFT)
+        start = first + (block << FANOUT_SHIFT)
         contact = first_contact(j, start, min(start + FANOUT, last), a, b)
         if contact == CROSSED_OVER:
             return CROSSED_OVER
@@ -81,7 +81,7 @@ def first_contact_blocks(j, first, last, a, b, boxes):
 
 @inlined_kernel
 def relate_few(a, rings, r, bounds, row, b, first, last, bits):
-    """Bits of ring r of a, few vertices within the box bounds[row], and the ring first..last of b; or UNDECIDED."""
+    """Return bits of ring r of a, few vertices in the box bounds[row], and the ring first..last of b; or UNDECIDED."""
     start = rings[r]
     stop = rings[r + 1] - 1
     x0 = bounds[row, 0]
@@ -90,7 +90,7 @@ def relate_few(a, rings, r, bounds, row, b, first, last, bits):
     y1 = bounds[row, 3]
     x = a[start, 0]
     y = a[start, 1]
-    inside = False  # the first vertex of a in b, so far
+    inside = False  # whether the first vertex of a lies in b, by the edges so far
     qx = b[first, 0]
     qy = b[first, 1]
     for j in range(first, last):
@@ -108,7 +108,7 @@ def relate_few(a, rings, r, bounds, row, b, first, last, bits):
         contact = first_contact(j, start, stop, a, b)
         if contact == CROSSED_OVER:
             return SETTLED | TOUCH
-        if contact != NOTHING:
+        if contact != NO_CONTACT:
             return UNDECIDED
     if inside:
         return bits | BOUNDARY_A_IN_B

@@ -1,9 +1,9 @@
-"""A sweep line over edges that do not cross: n log n for every input. Base of swept.py and swept_rings.py.
+"""Sweep line over edges that do not cross, in n log n for every input; used by sweep_relation.py and sweep_validity.py.
 
 The sweep visits vertices from left to right, and from bottom to top where x is equal. The status holds the edges that
-the sweep line meets, in their order from bottom to top: a linked list with a balanced tree (a treap) over it. Two edges
-that cross become neighbours in the status before the crossing (Shamos and Hoey 1976), and the sweep stops there.
-Therefore it visits input vertices only, and every decision is an orientation test on input vertices.
+the sweep line meets, in order from bottom to top: a linked list with a balanced tree (a treap) over it. Two edges that
+cross become neighbours in the status before the crossing (Shamos and Hoey 1976), and the sweep stops there. Therefore
+the sweep visits input vertices only, and every decision is an orientation test on input vertices.
 
 A row of `segments` is an edge: x, y of the end that is visited first, then x, y of the other end. `items` lists the
 visits: item e < len(segments) is the start of edge e; item len(segments) + e is a vertex where no edge starts and edge
@@ -16,23 +16,23 @@ from contrada.jit import kernel
 from contrada.kernels.relate.orientation import orient
 
 # Columns of `nodes`, one row per edge: children and parent in the tree, neighbours in the list, priority in the tree, a
-# label of the area above the edge, one more for the caller. The last row is the head: it lies below all edges and has
-# the root of the tree as its left child.
+# label of the area above the edge, a number for the caller's use. The last row is the head: it lies below all edges and
+# has the root of the tree as its left child.
 LEFT, RIGHT, UP, BELOW, ABOVE, PRIORITY, LABEL, EXTRA = range(8)
-COLUMNS = 8
+STATUS_COLUMNS = 8
 NONE = np.int64(-1)
 LCG_FACTOR, LCG_MODULUS = np.int64(48271), np.int64(2147483647)  # Park and Miller's generator
 
 
 @kernel
 def is_after(xy, i, j):
-    """True if vertex i is visited after vertex j."""
+    """Return True if vertex i is visited after vertex j."""
     return xy[i, 0] > xy[j, 0] or (xy[i, 0] == xy[j, 0] and xy[i, 1] > xy[j, 1])
 
 
 @kernel
 def count_edges(rings, r0, r1):
-    """The number of edges of rings r0..r1: one fewer than vertices for each."""
+    """Return the number of edges of rings r0..r1: each ring has one edge fewer than vertices."""
     return rings[r1] - rings[r0] - (r1 - r0)
 
 
@@ -41,7 +41,7 @@ def fill_segments(xy, rings, r0, r1, segments, at, items, count):
     """Write the edges of rings r0..r1 to segments[at:] and their visits to items[count:]; return the new count."""
     edges = len(segments)
     for r in range(r0, r1):
-        rises = is_after(xy, rings[r + 1] - 1, rings[r + 1] - 2)  # the edge before
+        rises = is_after(xy, rings[r + 1] - 1, rings[r + 1] - 2)  # of the edge before
         for k in range(rings[r], rings[r + 1] - 1):
             start = k
             stop = k + 1
@@ -66,7 +66,7 @@ def fill_segments(xy, rings, r0, r1, segments, at, items, count):
 
 @kernel
 def place_of(segments, item):
-    """Where an item is visited."""
+    """Return the coordinates where `item` is visited."""
     if item < len(segments):
         return segments[item, 0], segments[item, 1]
     return segments[item - len(segments), 2], segments[item - len(segments), 3]
@@ -74,13 +74,13 @@ def place_of(segments, item):
 
 @kernel
 def turn_from(x, y, segments, e, f):
-    """1 if edge f, which like e goes on from (x, y), lies above e; 0 if they run along each other."""
+    """Return 1 if edge f lies above edge e, both continuing from (x, y); 0 if they run along each other."""
     return orient(x, y, segments[e, 2], segments[e, 3], segments[f, 2], segments[f, 3])
 
 
 @kernel
 def comes_before(segments, i, j):
-    """True if item i is visited before item j."""
+    """Return True if item i is visited before item j."""
     x, y = place_of(segments, i)
     other_x, other_y = place_of(segments, j)
     if x != other_x:
@@ -94,7 +94,7 @@ def comes_before(segments, i, j):
 
 @kernel
 def sort_items(segments, items, room, count):
-    """Sort the first `count` items into the order of visits, by merging; room is scratch space of the same size."""
+    """Sort the first `count` items into the order of visits, by merging; `room` is scratch space of the same size."""
     width = 1
     while width < count:
         for low in range(0, count, 2 * width):
@@ -116,14 +116,14 @@ def sort_items(segments, items, room, count):
 
 @kernel
 def clear_status(nodes, seed):
-    """Empty the status. The seed decides the priorities; a seed that input can predict would allow unbalanced trees."""
+    """Empty the status. `seed` decides the priorities; a seed that input can predict would allow unbalanced trees."""
     head = len(nodes) - 1
     state = seed % (LCG_MODULUS - 1) + 1
     for k in range(head):
         state = state * LCG_FACTOR % LCG_MODULUS
         nodes[k, PRIORITY] = state
         nodes[k, EXTRA] = NONE
-    for column in range(COLUMNS):
+    for column in range(STATUS_COLUMNS):
         nodes[head, column] = NONE
     nodes[head, BELOW] = nodes[head, ABOVE] = head
     nodes[head, PRIORITY] = LCG_MODULUS
@@ -131,13 +131,13 @@ def clear_status(nodes, seed):
 
 @kernel
 def side_of(x, y, segments, e):
-    """1 if (x, y) lies above edge e of the status, -1 below, 0 on it."""
+    """Return 1 if (x, y) lies above edge e of the status, -1 below, 0 on it."""
     return orient(segments[e, 0], segments[e, 1], segments[e, 2], segments[e, 3], x, y)
 
 
 @kernel
 def find_at(x, y, segments, nodes):
-    """The lowest edge of the status through (x, y), or NONE; and the edge below it, or the head."""
+    """Return the lowest edge of the status through (x, y), or NONE, and the edge below it, or the head."""
     head = len(nodes) - 1
     below = head
     k = nodes[head, LEFT]
@@ -159,7 +159,7 @@ def find_at(x, y, segments, nodes):
 
 @kernel
 def replace_child(nodes, parent, old, new):
-    """Put new, or nothing, in the place of a child of parent."""
+    """Replace the child `old` of `parent` by `new`, or by nothing if `new` is negative."""
     side = LEFT if nodes[parent, LEFT] == old else RIGHT
     nodes[parent, side] = new
     if new >= 0:
@@ -168,7 +168,7 @@ def replace_child(nodes, parent, old, new):
 
 @kernel
 def rotate_up(nodes, k):
-    """Turn the tree so that k takes its parent's place; the order stays."""
+    """Rotate the tree so that k takes its parent's place; the order of the edges stays."""
     parent = nodes[k, UP]
     side = LEFT if nodes[parent, LEFT] == k else RIGHT
     other = LEFT + RIGHT - side
@@ -193,7 +193,7 @@ def insert_above(nodes, k, below):
     if below != head and nodes[below, RIGHT] < 0:
         nodes[below, RIGHT] = k
         nodes[k, UP] = below
-    else:  # then nothing is left of the one above
+    else:  # then the edge above has no left child
         nodes[above, LEFT] = k
         nodes[k, UP] = above
     while nodes[nodes[k, UP], PRIORITY] < nodes[k, PRIORITY]:
@@ -202,7 +202,7 @@ def insert_above(nodes, k, below):
 
 @kernel
 def remove(nodes, k):
-    """Take edge k out of the status."""
+    """Remove edge k from the status."""
     while nodes[k, LEFT] >= 0 and nodes[k, RIGHT] >= 0:
         left = nodes[k, LEFT]
         right = nodes[k, RIGHT]
@@ -217,13 +217,13 @@ def remove(nodes, k):
 
 @kernel
 def ends_at(x, y, segments, e):
-    """True if edge e, which passes through (x, y), ends there."""
+    """Return True if edge e, which passes through (x, y), ends there."""
     return segments[e, 2] == x and segments[e, 3] == y
 
 
 @kernel
 def do_cross(segments, e, f):
-    """True if edges e and f cross at a point that is an end of neither; the head crosses nothing."""
+    """Return True if edges e and f cross at a point that is an end of neither; the head crosses nothing."""
     if e >= len(segments) or f >= len(segments):
         return False
     if max(segments[e, 0], segments[f, 0]) > min(segments[e, 2], segments[f, 2]):
@@ -237,7 +237,7 @@ def do_cross(segments, e, f):
 
 @kernel
 def visit_end(segments, items, count, at):
-    """The end of the items that are visited where item number `at` is."""
+    """Return the end of the run of items that are visited at the same place as items[at]."""
     x, y = place_of(segments, items[at])
     end = at + 1
     while end < count:

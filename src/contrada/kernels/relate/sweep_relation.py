@@ -1,8 +1,9 @@
-"""The relation of two regions by a sweep line (sweep.py), in n log n for every input.
+"""Relation of two regions by a sweep line (sweep.py), in n log n for every input.
 
-relate.py calls it where comparing pairs of edges would take longer. The LABEL of an edge says whether the area directly
-above it lies in a, in b, in both or in neither; together these areas give all bits, so no ring needs to be located.
-Two edges, one of a and one of b, that run along each other share one node: the second is the EXTRA of the first.
+regions.py calls it where comparing pairs of edges would take longer. The LABEL of an edge says whether the area
+directly above it lies in a, in b, in both or in neither; all areas together give all bits, so no ring needs to be
+located. If an edge of a and an edge of b run along each other, they share one node: the second is the EXTRA of the
+first.
 """
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.sweep import (
     ABOVE,
-    COLUMNS,
     EXTRA,
     LABEL,
     NONE,
+    STATUS_COLUMNS,
     clear_status,
     count_edges,
     do_cross,
@@ -36,7 +37,7 @@ FACES = np.array([0, A_LEAVES, B_LEAVES, MEET])  # bits that follow from an area
 
 @kernel
 def owner_of(edge, split):
-    """IN_A for an edge of a, IN_B for one of b, 0 for none; edges from `split` on are b's."""
+    """Return IN_A for an edge of a, IN_B for an edge of b, 0 for no edge; edges from `split` on are b's."""
     return 0 if edge < 0 else (IN_A if edge < split else IN_B)
 
 
@@ -44,8 +45,8 @@ def owner_of(edge, split):
 def close_edges(x, y, first, segments, nodes, split):
     """Remove the edges through (x, y) from the status; `first` is the lowest of them.
 
-    Returns their owners, and the edge that continues beyond (x, y) with the one that runs along it, or NONE. If two
-    edges continue in different directions they cross here: then SETTLED stands in place of the owners.
+    Returns the owners of these edges, the edge that continues beyond (x, y), and the edge that runs along it (NONE if
+    there is none). If two edges continue in different directions they cross here: then SETTLED replaces the owners.
     """
     seen = np.int64(0)
     passing = NONE
@@ -73,7 +74,7 @@ def close_edges(x, y, first, segments, nodes, split):
 
 @kernel
 def open_edges(x, y, at, end, below, passing, passing_mate, items, segments, nodes, split, bits):
-    """Insert the edges that start at (x, y) or continue beyond it; return the bits and the topmost of them."""
+    """Insert the edges that start at (x, y) or continue beyond it; return the bits and the topmost of these edges."""
     edges = len(segments)
     top = below
     label = nodes[below, LABEL]
@@ -104,7 +105,7 @@ def open_edges(x, y, at, end, below, passing, passing_mate, items, segments, nod
 
 @kernel
 def sweep_regions(segments, items, count, nodes, split, bits, stops):
-    """Visit all items; return the bits. Edges before `split` are a's, the others b's."""
+    """Visit all items and return the bits. Edges before `split` are a's, the others b's."""
     head = len(segments)
     nodes[head, LABEL] = 0
     at = 0
@@ -133,7 +134,7 @@ def sweep_regions(segments, items, count, nodes, split, bits, stops):
 
 @kernel
 def are_crossing(segments, e, f, split):
-    """True if neighbours in the status cross; edges of one region do not."""
+    """Return True if neighbours in the status cross; edges of the same region never do."""
     return (e < split) != (f < split) and do_cross(segments, e, f)
 
 
@@ -143,8 +144,8 @@ def sweep_bits(a, a0, a1, b, b0, b1, bits, stops):
     split = count_edges(a.rings, a0, a1)
     edges = split + count_edges(b.rings, b0, b1)
     segments = np.empty((edges, 4))
-    items = np.empty(edges + edges // 2, np.int64)  # no edge starts at every second vertex at most
-    nodes = np.empty((edges + 1, COLUMNS), np.int64)
+    items = np.empty(edges + edges // 2, np.int64)  # at most every second vertex starts no edge
+    nodes = np.empty((edges + 1, STATUS_COLUMNS), np.int64)
     count = fill_segments(a.xy, a.rings, a0, a1, segments, np.int64(0), items, np.int64(0))
     count = fill_segments(b.xy, b.rings, b0, b1, segments, split, items, count)
     sort_items(segments, items, np.empty(count, np.int64), count)

@@ -1,11 +1,11 @@
-"""What happens where two boundaries touch: the angular order of edges around a node.
+"""Relation bits from nodes, the points where two boundaries touch, by the angular order of the edges around a node.
 
 At a node P each region has rays: even rows of a ray array point along edges that leave P (the interior lies
-counter-clockwise of them), odd rows back along edges that arrive (the interior lies clockwise). A direction from P
-lies in the region iff the first ray clockwise of it is a leaving one.
+counter-clockwise of them), odd rows back along edges that arrive (the interior lies clockwise). A direction from P lies
+in the region iff the first ray clockwise of it is a leaving one.
 
-Whatever is learnt about a pair is kept in four bits; each observation sets the bits that follow from it, and none is
-ever taken back:
+Four bits hold the facts about a pair of regions. Each observation sets the bits that follow from it, and no bit is ever
+cleared:
 
     MEET     the interiors meet
     A_LEAVES A has interior points outside B
@@ -17,10 +17,10 @@ import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
     FANOUT,
+    FANOUT_SHIFT,
     FOUND_FLOOR,
-    SHIFT,
-    SPENT,
     STACK_FLOOR,
     query_chain,
     ring_of,
@@ -28,12 +28,12 @@ from contrada.kernels.relate.chains import (
 )
 from contrada.kernels.relate.orientation import orient
 
-# NumPy integers, not Python's: Numba compiles a function anew for every literal that is passed to it.
+# NumPy integers, not Python's: Numba recompiles a function for every Python literal that is passed to it.
 MEET, A_LEAVES, B_LEAVES, TOUCH, SHARED = (np.int64(1 << k) for k in range(5))
-SETTLED = MEET | A_LEAVES | B_LEAVES  # nothing can change any more: the regions overlap
+SETTLED = MEET | A_LEAVES | B_LEAVES  # final: the regions overlap
 UNTIL_SETTLED = np.int64(1 << SETTLED | 1 << (SETTLED | TOUCH))  # see is_decided
 
-BOUNDARY_A_IN_B = MEET | B_LEAVES  # near such a point A's interior meets B's, and part of B is left out
+BOUNDARY_A_IN_B = MEET | B_LEAVES  # near a boundary point of A in B the interiors meet, and B has interior outside A
 BOUNDARY_B_IN_A = MEET | A_LEAVES
 SAME_SIDE = MEET | TOUCH | SHARED  # a shared piece of boundary with both interiors on one side
 OPPOSITE_SIDES = A_LEAVES | B_LEAVES | TOUCH | SHARED
@@ -42,8 +42,8 @@ TOUCHING = 2  # ring flag: another ring of the same region passes through a poin
 
 
 def _stops():
-    """For each set of relations that is asked for, the states of the four bits that decide it."""
-    whole = [0b0110, 0b1110, 0b1111, 0b1001, 0b0101, 0b0011, 0b1011, 0b1101]  # the bits of each relation, all known
+    """Return, for each mask of relations, the states of the four bits that decide whether the relation is in it."""
+    whole = [0b0110, 0b1110, 0b1111, 0b1001, 0b0101, 0b0011, 0b1011, 0b1101]  # all bits of each relation
     stops = np.zeros(256, np.int64)
     for state in range(16):
         possible = sum(1 << relation for relation in range(8) if whole[relation] & state == state)
@@ -58,13 +58,13 @@ STOPS = _stops()
 
 @inlined_kernel
 def is_decided(bits, stops):
-    """True if the bits are among those at which the asker stops: stops has a bit for each of the 16 states."""
+    """Return True if `bits` decide the caller's question: `stops` has a bit for each of the 16 states."""
     return (stops >> (bits & 15)) & 1 != 0
 
 
 @kernel
 def same_direction(px, py, dx, dy, ex, ey):
-    """True if d and e lie on one ray from p."""
+    """Return True if d and e lie on one ray from p."""
     if dx == ex and dy == ey:
         return True
     if (dx > px) != (ex > px) or (dx < px) != (ex < px) or (dy > py) != (ey > py) or (dy < py) != (ey < py):
@@ -74,7 +74,7 @@ def same_direction(px, py, dx, dy, ex, ey):
 
 @kernel
 def is_between(px, py, fx, fy, rx, ry, dx, dy):
-    """True if, turning counter-clockwise from f to d around p, r is met strictly in between (f and d differ)."""
+    """Return True if a counter-clockwise turn around p from f to d meets r strictly in between (f and d differ)."""
     turn = orient(px, py, fx, fy, dx, dy)
     if turn > 0:
         return orient(px, py, fx, fy, rx, ry) > 0 and orient(px, py, rx, ry, dx, dy) > 0
@@ -85,7 +85,7 @@ def is_between(px, py, fx, fy, rx, ry, dx, dy):
 
 @kernel
 def locate_direction(px, py, dx, dy, rays, start, count):
-    """The direction p-d among a region's rays at p: -1 outside, -2 inside, or the row of the ray it runs along."""
+    """Locate the direction p-d among a region's rays at p: -1 outside, -2 inside, or the row of a ray along it."""
     for k in range(start, start + count):
         if same_direction(px, py, dx, dy, rays[k, 0], rays[k, 1]):
             return k
@@ -98,7 +98,7 @@ def locate_direction(px, py, dx, dy, rays, start, count):
 
 @kernel
 def node_bits(px, py, rays, a_count, b_start, b_count):
-    """The bits that follow from the rays of A (from row 0) and of B (from row b_start, even) at a node."""
+    """Return the bits that follow from the rays of A (from row 0) and of B (from row b_start, even) at a node."""
     bits = TOUCH
     for k in range(a_count):
         side = locate_direction(px, py, rays[k, 0], rays[k, 1], rays, b_start, b_count)
@@ -115,7 +115,7 @@ def node_bits(px, py, rays, a_count, b_start, b_count):
 
 @kernel
 def lies_on(px, py, ux, uy, vx, vy):
-    """True if p lies on the edge u-v between its ends (p is not u nor v)."""
+    """Return True if p lies on the edge u-v strictly between its ends."""
     if (px < ux and px < vx) or (px > ux and px > vx) or (py < uy and py < vy) or (py > uy and py > vy):
         return False
     if (px == ux and py == uy) or (px == vx and py == vy):
@@ -125,13 +125,13 @@ def lies_on(px, py, ux, uy, vx, vy):
 
 @kernel
 def before(rings, r, i):
-    """The vertex before vertex i on its ring r."""
+    """Return the vertex before vertex i on its ring r."""
     return i - 1 if i > rings[r] else rings[r + 1] - 2
 
 
 @kernel
 def add_rays(px, py, xy, rings, r, i, rays, count):
-    """Add the two rays of ring r at p if edge i starts at p or passes through it."""
+    """Add the two rays of ring r at p if edge i starts at p or passes through it; return the new number of rays."""
     if xy[i, 0] == px and xy[i, 1] == py:
         j = before(rings, r, i)
     elif lies_on(px, py, xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]):
@@ -147,7 +147,7 @@ def add_rays(px, py, xy, rings, r, i, rays, count):
 
 @kernel
 def gather_rays(px, py, xy, rings, flags, r0, r1, r, i, boxes, base, stack, found, rays, start):
-    """The rays of a region at p, where edge i of ring r starts at p or passes through it: rays[start:returned]."""
+    """Write the rays of a region at p, on edge i of ring r, to `rays` from row `start` on; return the end."""
     if flags[r] & TOUCHING == 0:
         return add_rays(px, py, xy, rings, r, i, rays, start)
     count = start
@@ -162,10 +162,10 @@ def gather_rays(px, py, xy, rings, flags, r0, r1, r, i, boxes, base, stack, foun
     depth = start_query(slots, stack, STACK_FLOOR)
     while depth > STACK_FLOOR:
         end, depth = query_chain(
-            boxes, base, slots, px, py, px, py, stack, STACK_FLOOR, depth, found, FOUND_FLOOR, SPENT
+            boxes, base, slots, px, py, px, py, stack, STACK_FLOOR, depth, found, FOUND_FLOOR, COUNTER_ROW
         )
         for c in range(FOUND_FLOOR, end):
-            k = first + (found[c, 0] << SHIFT)
+            k = first + (found[c, 0] << FANOUT_SHIFT)
             stop = min(k + FANOUT, rings[r1] - 1)
             t = ring_of(rings, r0, r1, k)
             while k < stop:

@@ -1,15 +1,22 @@
-"""One region under a tree of its edges (edge_tree.py) against another region: the bits from edges and rings."""
+"""Relation bits of one region under an edge tree (edge_tree.py) and another region, from edges and rings."""
 
 import numpy as np
 
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import EDGES, LARGE, SPENT, STACK_FLOOR, is_spent, ring_of
+from contrada.kernels.relate.chains import (
+    COUNTER_ROW,
+    EDGE_PAIR_COST,
+    MAX_SCANNED_VERTICES,
+    STACK_FLOOR,
+    is_spent,
+    ring_of,
+)
 from contrada.kernels.relate.contacts import (
     A_ON_B,
     AT_STARTS,
     B_ON_A,
-    COMPARISONS,
     CROSSING,
+    RAY_PAIR_COST,
     clear_marks,
     edge_contact,
     half,
@@ -49,13 +56,13 @@ from contrada.kernels.relate.touch_nodes import (
 
 @inlined_kernel
 def is_apart(nodes, k, lx, ly, hx, hy):
-    """True if the box of node k and the given box have no point in common."""
+    """Return True if the box of node k and the box lx, ly, hx, hy have no point in common."""
     return nodes[k, X0] > hx or nodes[k, X1] < lx or nodes[k, Y0] > hy or nodes[k, Y1] < ly
 
 
 @kernel
 def is_edge_beside(px, py, qx, qy, slack, nodes, row):
-    """True only if the edge p-q lies beside a slab of a node."""
+    """Return True only if the edge p-q lies beside a slab of nodes[row]."""
     for slab in SLABS:
         p = nodes[row, slab + NX] * px + nodes[row, slab + NY] * py
         q = nodes[row, slab + NX] * qx + nodes[row, slab + NY] * qy
@@ -66,7 +73,7 @@ def is_edge_beside(px, py, qx, qy, slack, nodes, row):
 
 @kernel
 def gather_treed_rays(x, y, tree, a, a0, a1, r, i, work):
-    """The number of rays of a at (x, y), where edge i of ring r starts or passes: they are work.rays[:number]."""
+    """Write the rays of a at (x, y), a point on edge i of ring r, to work.rays; return their number."""
     count = np.int64(0)
     if a.flags[r] & TOUCHING == 0:
         return add_rays(x, y, a.xy, a.rings, r, i, work.rays, count)
@@ -76,7 +83,7 @@ def gather_treed_rays(x, y, tree, a, a0, a1, r, i, work):
     while depth > STACK_FLOOR:
         depth -= 1
         k = work.stack[depth, 0]
-        work.found[SPENT, 0] += 4
+        work.found[COUNTER_ROW, 0] += 4
         if is_apart(tree.nodes, k, x, y, x, y) or is_edge_beside(x, y, x, y, slack, tree.nodes, k):
             continue
         if k < tree.leaves:
@@ -96,7 +103,7 @@ def gather_treed_rays(x, y, tree, a, a0, a1, r, i, work):
 
 @kernel
 def treed_node_bits(x, y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work):
-    """The bits at the node (x, y) where edges i of a and j of b touch."""
+    """Return the bits at the node (x, y) where edge i of a and edge j of b touch."""
     ra = ring_of(a.rings, a0, a1, i)
     rb = ring_of(b.rings, b0, b1, j)
     b_start = half(work.rays)
@@ -104,7 +111,7 @@ def treed_node_bits(x, y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work):
     end = gather_rays(
         x, y, b.xy, b.rings, b.flags, b0, b1, rb, j, b.boxes, b_base, work.stack, work.found, work.rays, b_start
     )
-    work.found[SPENT, 0] += COMPARISONS * n * (end - b_start)
+    work.found[COUNTER_ROW, 0] += RAY_PAIR_COST * n * (end - b_start)
     if is_spent(work.found):
         return np.int64(0)
     return node_bits(x, y, work.rays, n, b_start, end - b_start)
@@ -112,9 +119,10 @@ def treed_node_bits(x, y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work):
 
 @kernel
 def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
-    """Bits from edge j of b and the edges of a that come near it.
+    """Return bits from edge j of b and the edges of a that come near it.
 
-    Many edges of a may touch edge j in one node: that of its start is looked at once, and others once in a row.
+    Many edges of a may touch edge j in one node. The node at the start of j is evaluated once, any other node once per
+    run of edges that touch there.
     """
     px = b.xy[j, 0]
     py = b.xy[j, 1]
@@ -134,7 +142,7 @@ def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
     while depth > 0:
         depth -= 1
         k = work.stack[depth, 0]
-        work.found[SPENT, 0] += 4
+        work.found[COUNTER_ROW, 0] += 4
         if is_apart(nodes, k, lx, ly, hx, hy):
             continue
         if is_edge_beside(px, py, qx, qy, slack, nodes, k) or is_beside(px, py, qx, qy, nodes, k):
@@ -149,7 +157,7 @@ def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
             i = tree.edges[e]
             if not touches_box(a.xy, i, lx, ly, hx, hy):
                 continue
-            work.found[SPENT, 0] += EDGES
+            work.found[COUNTER_ROW, 0] += EDGE_PAIR_COST
             contact = edge_contact(a.xy, i, b.xy, j)
             if contact == 0:
                 continue
@@ -171,7 +179,7 @@ def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
 
 @kernel
 def treed_edges_bits(tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
-    """Bits from all edges of b; marks the rings that touch. Stops if that takes too many comparisons (is_spent)."""
+    """Return bits from all edges of b; mark the rings that touch. Stops if comparisons exceed the limit (is_spent)."""
     clear_marks(a1 - a0, b1 - b0, work.marks)
     for r in range(b0, b1):
         for j in range(b.rings[r], b.rings[r + 1] - 1):
@@ -183,7 +191,7 @@ def treed_edges_bits(tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
 
 @kernel
 def slab_across(b, first, last):
-    """A vector across the longest edge of the ring first..last of b, and the limits of the ring along it."""
+    """Return a vector across the longest edge of the ring first..last of b, and the limits of the ring along it."""
     nx = 1.0
     ny = 0.0
     longest = 0.0
@@ -205,7 +213,7 @@ def slab_across(b, first, last):
 
 @kernel
 def is_beside_slab(nodes, k, nx, ny, low, high, slack):
-    """True only if the box of node k lies beside the slab low..high along a vector."""
+    """Return True only if the box of node k lies beside the slab low..high along the vector nx, ny."""
     least = (nodes[k, X0] if nx > 0 else nodes[k, X1]) * nx + (nodes[k, Y0] if ny > 0 else nodes[k, Y1]) * ny
     most = (nodes[k, X1] if nx > 0 else nodes[k, X0]) * nx + (nodes[k, Y1] if ny > 0 else nodes[k, Y0]) * ny
     return least - slack > high or most + slack < low
@@ -213,7 +221,7 @@ def is_beside_slab(nodes, k, nx, ny, low, high, slack):
 
 @kernel
 def is_beside_node(b, first, last, nodes, k, slack):
-    """True only if the vertices first..last of b lie on one side of a slab of node k."""
+    """Return True only if the vertices first..last of b lie on one side of a slab of node k."""
     for slab in SLABS:
         low = np.inf
         high = -np.inf
@@ -228,7 +236,7 @@ def is_beside_node(b, first, last, nodes, k, slack):
 
 @kernel
 def is_near_boundary(b, b0, b1, nodes, k):
-    """False only if no edge of b has a point in the box of node k."""
+    """Return False only if no edge of b has a point in the box of node k."""
     for r in range(b0, b1):
         for j in range(b.rings[r], b.rings[r + 1] - 1):
             if touches_box(b.xy, j, nodes[k, X0], nodes[k, Y0], nodes[k, X1], nodes[k, Y1]) and not is_beside(
@@ -240,16 +248,16 @@ def is_near_boundary(b, b0, b1, nodes, k):
 
 @kernel
 def side_bits(x, y, b, b0, b1):
-    """Bits from a boundary point of a that lies inside or outside b, which is small."""
+    """Return bits from a boundary point of a that lies inside or outside b, a small region."""
     side = locate_scanned(x, y, b.xy, b.rings, b0, b1)
     return BOUNDARY_A_IN_B if side == IN else (A_LEAVES if side == OUT else np.int64(0))
 
 
 @kernel
 def treed_vertex_bits(tree, a, b, b0, b1, bounds, row, bits, stops, work):
-    """Bits from vertices of a inside and outside b, which is small and has the box bounds[row].
+    """Return bits from vertices of a inside and outside b, a small region with the box bounds[row].
 
-    Looks no further than one of each kind. Nodes with a box that no edge of b comes near are decided as a whole.
+    Stops after one vertex of each kind. A node whose box no edge of b comes near is decided as a whole.
     """
     first = b.rings[b0]
     last = b.rings[b1]
@@ -263,7 +271,7 @@ def treed_vertex_bits(tree, a, b, b0, b1, bounds, row, bits, stops, work):
     while depth > 0 and bits & everything != everything and not is_decided(bits, stops):
         depth -= 1
         k = work.stack[depth, 0]
-        work.found[SPENT, 0] += 8
+        work.found[COUNTER_ROW, 0] += 8
         if (
             is_apart(nodes, k, bounds[row, 0], bounds[row, 1], bounds[row, 2], bounds[row, 3])
             or (is_single and is_beside_slab(nodes, k, nx, ny, low, high, 2 * (slack + tree.slack)))
@@ -287,7 +295,7 @@ def treed_vertex_bits(tree, a, b, b0, b1, bounds, row, bits, stops, work):
 
 @kernel
 def treed_ring_bits(tree, a, b, b0, b1, bits, stops, work):
-    """Bits from the rings of b without contact, each located by one point."""
+    """Return bits from the rings of b without contact, each located by one point."""
     for r in range(b0, b1):
         if work.marks[half(work.marks) + r - b0]:
             continue
@@ -301,5 +309,5 @@ def treed_ring_bits(tree, a, b, b0, b1, bits, stops, work):
 
 @inlined_kernel
 def is_small(b, b0, b1):
-    """True if all edges of a region may be looked at for every node of a tree."""
-    return b.rings[b1] - b.rings[b0] <= LARGE
+    """Return True if b has few enough edges to test all of them at every node of a tree."""
+    return b.rings[b1] - b.rings[b0] <= MAX_SCANNED_VERTICES

@@ -1,1 +1,1 @@
-"""R-trees of boxes: choosing, splitting, merging."""
+"""R-trees of boxes: choose, split, merge."""

@@ -1,7 +1,7 @@
-"""Where in a tree of boxes a new box goes, which of several boxes covers most, and which of them a message meets.
+"""Choose where in a tree of boxes a new box goes, the largest of several boxes, and the boxes that a message meets.
 
-Boxes are rows of 2 d numbers as in kernels/rtree/split.py: the lows of all axes and then the highs, any of which may
-be unbounded. They are scaled and drawn in as there, so that areas are finite. What is equal is decided by the order.
+Boxes are rows of 2 d numbers as in kernels/rtree/split.py: the lows of all axes and then the highs, any of which may be
+unbounded. They are scaled and made finite as there, so that areas are finite. The order of the boxes decides ties.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from contrada.kernels.rtree.split import area_of, common_area, copy_box, enlarge
 
 @allocating_kernel
 def finite_with(boxes, box):
-    """The boxes, and one more behind them, scaled and drawn in together."""
+    """Return the boxes with `box` appended, scaled and made finite together."""
     count = len(boxes)
     together = np.empty((count + 1, boxes.shape[1]))
     together[:count] = boxes
@@ -24,7 +24,7 @@ def finite_with(boxes, box):
 
 @entry("f8[2] f8[1]")
 def choose_enlargement(boxes, box):
-    """The box that grows least in area to hold another; then the smallest (Guttman's ChooseLeaf)."""
+    """Return the box that grows least in area to include `box`; ties by smallest area (Guttman's ChooseLeaf)."""
     work = finite_with(boxes, box)
     last = len(boxes)
     best = 0
@@ -42,7 +42,7 @@ def choose_enlargement(boxes, box):
 
 @kernel
 def overlap_growth(work, i, grown):
-    """How much more box i shares with the others once it is as large as the box in grown."""
+    """Return the growth of the overlap of box i with the others if it grows to the box in `grown`."""
     total = 0.0
     for j in range(len(work) - 1):
         if j != i:
@@ -52,7 +52,7 @@ def overlap_growth(work, i, grown):
 
 @entry("f8[2] f8[1]")
 def choose_overlap(boxes, box):
-    """The box whose overlap with the others grows least to hold another; then whose area does; then the smallest."""
+    """Return the box whose overlap with the others grows least to include `box`; ties by area growth, then area."""
     work = finite_with(boxes, box)
     last = len(boxes)
     grown = np.empty((1, work.shape[1]))
@@ -77,7 +77,7 @@ def choose_overlap(boxes, box):
 
 @entry("f8[2]")
 def largest_box(boxes):
-    """The box of largest area, then of largest margin, then the first."""
+    """Return the box of largest area; ties by largest margin, then the first."""
     work = np.empty(boxes.shape)
     fill_finite(boxes, work)
     best = 0
@@ -91,7 +91,7 @@ def largest_box(boxes):
 
 @entry("f8[2]")
 def order_by_distance(boxes):
-    """The boxes by the distance of their centres from the centre of them all, nearest first (R*'s ReInsert)."""
+    """Return the boxes by the distance of their centres from the centre of all, nearest first (R*'s ReInsert)."""
     work = np.empty(boxes.shape)
     fill_finite(boxes, work)
     axes = boxes.shape[1] // 2
@@ -109,7 +109,7 @@ def order_by_distance(boxes):
 
 @entry("f8[2] i8[1] f8[1] i8[1]!")
 def met_owners(boxes, owners, box, found):
-    """The owners of boxes that another meets go to `found`, each once; returns how many. An owner's boxes adjoin."""
+    """Write the owners of boxes that meet `box` to `found`, each once; return their number. Owners are adjacent."""
     axes = len(box) // 2
     count = 0
     for i in range(len(boxes)):

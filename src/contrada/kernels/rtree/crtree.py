@@ -1,9 +1,9 @@
-"""The constraint R-tree (CR-tree) of [SPATIAL]: Guttman's inserts and deletes, a list of `disjoint` for every node.
+"""Constraint R-tree (CR-tree) of [SPATIAL]: Guttman's insert and delete, plus a list of `disjoint` for every node.
 
 Leaves are nodes of level 0, whose children are constraints; children of other nodes are nodes one level below. The
-`disjoint` constraints form one doubly linked list in which those below a node always stand together: a node's list is
-the run from its head to its tail, so that cutting out or joining in a whole subtree changes two links and the heads and
-tails on one path.
+`disjoint` constraints form one doubly linked list in which those below a node are always adjacent: a node's list is the
+run from its head to its tail. Cutting out or inserting a whole subtree changes only two links, and the heads and tails
+on one path.
 """
 
 from typing import Any, NamedTuple
@@ -14,15 +14,15 @@ from contrada.jit import entry, kernel
 from contrada.kernels.relate.boxes import DISJOINT, box_relation
 from contrada.kernels.rtree.split import area_of, copy_box, enlarge_box, fill_split, joint_area, make_split_work
 
-NOBODY = -1
+NONE = -1
 DISJOINT_BIT = np.uint8(1)
-ROOT, USED, FREE = 0, 1, 2  # places in state: the root, nodes ever used, head of the list of free nodes
+ROOT, USED, FREE = 0, 1, 2  # places in state: the root, number of nodes ever used, head of the list of free nodes
 FREE_LEVEL = -1
-MAX_HEIGHT = 32  # levels of 2**31 constraints, two to a node
+MAX_HEIGHT = 32  # levels for 2**31 constraints, two per node
 
 
 class CRTreeItems(NamedTuple):
-    """What nodes and constraints have in common: a box, a parent and a run of `disjoint` constraints (or none)."""
+    """Common attributes of nodes and constraints: a box, a parent and a run of `disjoint` constraints (or none)."""
 
     boxes: Any
     parents: Any
@@ -31,7 +31,7 @@ class CRTreeItems(NamedTuple):
 
 
 class CRNodes(NamedTuple):
-    """A CR-tree: its nodes, its constraints, and the links of the list."""
+    """CR-tree: its nodes, its constraints, and the links of the list."""
 
     nodes: Any
     children: Any
@@ -45,30 +45,30 @@ class CRNodes(NamedTuple):
 
 @kernel
 def children_of(t, node):
-    """The items that a node's children are."""
+    """Return the items that hold a node's children: constraints or nodes."""
     return t.entries if t.levels[node] == 0 else t.nodes
 
 
 @kernel
 def new_node(t, level):
-    """A node without children or parent."""
+    """Return a node without children or parent."""
     node = t.state[FREE]
-    if node == NOBODY:
+    if node == NONE:
         node = t.state[USED]
         t.state[USED] = node + 1
     else:
         t.state[FREE] = t.nodes.parents[node]
     t.levels[node] = level
     t.counts[node] = 0
-    t.nodes.parents[node] = NOBODY
-    t.nodes.heads[node] = NOBODY
-    t.nodes.tails[node] = NOBODY
+    t.nodes.parents[node] = NONE
+    t.nodes.heads[node] = NONE
+    t.nodes.tails[node] = NONE
     return node
 
 
 @kernel
 def free_node(t, node):
-    """Give a node back; free nodes are linked by their parents."""
+    """Free a node; free nodes are linked by their parents."""
     t.levels[node] = FREE_LEVEL
     t.counts[node] = 0
     t.nodes.parents[node] = t.state[FREE]
@@ -77,53 +77,53 @@ def free_node(t, node):
 
 @kernel
 def cut_run(t, head, tail, node):
-    """Take the run head..tail out of the lists of a node and of all above it."""
-    if head == NOBODY:
+    """Remove the run head..tail from the lists of a node and of all above it."""
+    if head == NONE:
         return
     before = t.prevs[head]
     after = t.nexts[tail]
-    while node != NOBODY:
+    while node != NONE:
         is_first = t.nodes.heads[node] == head
         is_last = t.nodes.tails[node] == tail
         if is_first:
-            t.nodes.heads[node] = NOBODY if is_last else after
+            t.nodes.heads[node] = NONE if is_last else after
         if is_last:
-            t.nodes.tails[node] = NOBODY if is_first else before
+            t.nodes.tails[node] = NONE if is_first else before
         node = t.nodes.parents[node]
-    if before != NOBODY:
+    if before != NONE:
         t.nexts[before] = after
-    if after != NOBODY:
+    if after != NONE:
         t.prevs[after] = before
-    t.prevs[head] = NOBODY
-    t.nexts[tail] = NOBODY
+    t.prevs[head] = NONE
+    t.nexts[tail] = NONE
 
 
 @kernel
 def join_run(t, head, tail, node):
-    """Put the run head..tail at the end of the list of a node, and so into the lists of all above it."""
-    if head == NOBODY:
+    """Append the run head..tail to the list of a node, and thereby to the lists of all above it."""
+    if head == NONE:
         return
-    while node != NOBODY and t.nodes.heads[node] == NOBODY:
+    while node != NONE and t.nodes.heads[node] == NONE:
         t.nodes.heads[node] = head
         t.nodes.tails[node] = tail
         node = t.nodes.parents[node]
-    before = NOBODY if node == NOBODY else t.nodes.tails[node]
-    after = NOBODY if node == NOBODY else t.nexts[before]
-    while node != NOBODY:
+    before = NONE if node == NONE else t.nodes.tails[node]
+    after = NONE if node == NONE else t.nexts[before]
+    while node != NONE:
         if t.nodes.tails[node] == before:
             t.nodes.tails[node] = tail
         node = t.nodes.parents[node]
     t.prevs[head] = before
     t.nexts[tail] = after
-    if before != NOBODY:
+    if before != NONE:
         t.nexts[before] = head
-    if after != NOBODY:
+    if after != NONE:
         t.prevs[after] = tail
 
 
 @kernel
 def attach(t, node, child):
-    """Make child the last child of a node; the boxes stay as they are."""
+    """Append `child` to the children of a node; boxes do not change."""
     items = children_of(t, node)
     t.children[node, t.counts[node]] = child
     t.counts[node] += 1
@@ -133,19 +133,19 @@ def attach(t, node, child):
 
 @kernel
 def detach(t, node, at):
-    """Take the child at a place from a node; the last one takes its place. The boxes stay as they are."""
+    """Remove the child at position `at` from a node; the last child takes its position. Boxes do not change."""
     items = children_of(t, node)
     child = t.children[node, at]
     cut_run(t, items.heads[child], items.tails[child], node)
     t.counts[node] -= 1
     t.children[node, at] = t.children[node, t.counts[node]]
-    items.parents[child] = NOBODY
+    items.parents[child] = NONE
     return child
 
 
 @kernel
 def place_of(t, node, child):
-    """The place of a child in its node."""
+    """Return the position of a child in its node."""
     at = 0
     while t.children[node, at] != child:
         at += 1
@@ -154,7 +154,7 @@ def place_of(t, node, child):
 
 @kernel
 def tighten(t, node):
-    """Make a node's box that of its children."""
+    """Set a node's box to the box around its children."""
     items = children_of(t, node)
     for axis in range(2):
         t.nodes.boxes[node, axis] = np.inf
@@ -165,7 +165,7 @@ def tighten(t, node):
 
 @kernel
 def choose_node(t, items, child, level):
-    """The node of a level that takes a child: down by least enlargement, then by smallest area (ChooseLeaf)."""
+    """Return the node of a level that takes a child: descend by least enlargement, then smallest area (ChooseLeaf)."""
     node = t.state[ROOT]
     while t.levels[node] > level:
         best = t.children[node, 0]
@@ -185,13 +185,13 @@ def choose_node(t, items, child, level):
 
 @kernel
 def split_node(t, node, minimum, method, boxes, work):
-    """Split an overfull node; its new sibling goes to their parent, which is made if there is none and returned."""
+    """Split an overfull node and add the new sibling to the parent, made if there is none; return the parent."""
     items = children_of(t, node)
     for at in range(t.counts[node]):
         copy_box(items.boxes, t.children[node, at], boxes, at)
     fill_split(boxes, minimum, method, work)
     parent = np.int64(t.nodes.parents[node])
-    if parent == NOBODY:
+    if parent == NONE:
         parent = new_node(t, t.levels[node] + 1)
         copy_box(t.nodes.boxes, node, t.nodes.boxes, parent)
         attach(t, parent, node)
@@ -208,23 +208,23 @@ def split_node(t, node, minimum, method, boxes, work):
 
 @kernel
 def put(t, child, level, minimum, method, boxes, work):
-    """Make child a child of some node of a level; splits climb as far as they must (AdjustTree)."""
+    """Insert `child` below some node of a level; split upwards as far as needed (AdjustTree)."""
     items = t.entries if level == 0 else t.nodes
     node = choose_node(t, items, child, level)
     attach(t, node, child)
     above = node
-    while above != NOBODY:
+    while above != NONE:
         enlarge_box(t.nodes.boxes, above, items.boxes, child)
         above = np.int64(t.nodes.parents[above])
-    while node != NOBODY and t.counts[node] == len(boxes):
+    while node != NONE and t.counts[node] == len(boxes):
         node = split_node(t, node, minimum, method, boxes, work)
 
 
 @kernel
 def condense(t, node, minimum, orphans):
-    """Take nodes with too few children out, from a leaf to the root; returns how many there are (CondenseTree)."""
+    """Remove nodes with too few children, from a leaf to the root; return their number (CondenseTree)."""
     count = 0
-    while t.nodes.parents[node] != NOBODY:
+    while t.nodes.parents[node] != NONE:
         parent = np.int64(t.nodes.parents[node])
         if t.counts[node] < minimum:
             orphans[count] = detach(t, parent, place_of(t, parent, node))
@@ -238,11 +238,11 @@ def condense(t, node, minimum, orphans):
 
 @kernel
 def lower_root(t):
-    """While the root has a single node below it, that is the root."""
+    """Replace the root by its only child while it has a single node below it."""
     root = np.int64(t.state[ROOT])
     while t.levels[root] > 0 and t.counts[root] == 1:
         child = np.int64(t.children[root, 0])
-        t.nodes.parents[child] = NOBODY
+        t.nodes.parents[child] = NONE
         free_node(t, root)
         root = child
     t.state[ROOT] = root
@@ -253,12 +253,12 @@ def insert_constraint(
     boxes, parents, heads, tails, children, counts, levels,
     entry_boxes, entry_parents, entry_heads, nexts, prevs, state, item, minimum, method,
 ):  # fmt: skip
-    """Insert a constraint whose box and head are written already; state[ROOT] < 0 makes the first root."""
+    """Insert a constraint whose box and head are already written; state[ROOT] < 0 makes the first root."""
     t = CRNodes(
         CRTreeItems(boxes, parents, heads, tails), children, counts, levels,
         CRTreeItems(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
     )  # fmt: skip
-    if state[ROOT] == NOBODY:
+    if state[ROOT] == NONE:
         state[ROOT] = new_node(t, 0)
         tighten(t, state[ROOT])
     overfull = np.empty((children.shape[1], 4))
@@ -270,7 +270,7 @@ def delete_constraint(
     boxes, parents, heads, tails, children, counts, levels,
     entry_boxes, entry_parents, entry_heads, nexts, prevs, state, item, minimum, method,
 ):  # fmt: skip
-    """Delete a constraint; it knows its leaf, so FindLeaf is one look. Orphans return to their level, highest first."""
+    """Delete a constraint; it stores its leaf, so FindLeaf is one look-up. Orphans are reinserted, highest first."""
     t = CRNodes(
         CRTreeItems(boxes, parents, heads, tails), children, counts, levels,
         CRTreeItems(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
@@ -293,18 +293,18 @@ def delete_constraint(
 
 @kernel
 def append_run(nexts, head, tail, out, count):
-    """Append the constraints of a run to out."""
+    """Append the constraints of a run to `out`."""
     item = head
-    while item != NOBODY:
+    while item != NONE:
         out[count] = item
         count += 1
-        item = NOBODY if item == tail else nexts[item]
+        item = NONE if item == tail else nexts[item]
     return count
 
 
 @kernel
 def is_apart(boxes, k, box):
-    """True if box k and the message's have no common point."""
+    """Return True if box k and the message's box have no common point."""
     return boxes[k, 0] > box[0, 2] or boxes[k, 2] < box[0, 0] or boxes[k, 1] > box[0, 3] or boxes[k, 3] < box[0, 1]
 
 
@@ -312,9 +312,9 @@ def is_apart(boxes, k, box):
 def search_constraints(
     box, children, counts, levels, heads, tails, boxes, entry_boxes, nexts, masks, admitted, root, out, candidates
 ):
-    """Constraints that boxes decide go to out, those to be evaluated to candidates; returns the numbers of both.
+    """Write constraints that boxes decide to `out`, those to evaluate to `candidates`; return the numbers of both.
 
-    admitted[mask] has the bits of the relations of boxes in which some relation of the mask can hold.
+    admitted[mask] has the bits of the relations of boxes for which some relation of the mask can hold.
     """
     stack = np.empty(MAX_HEIGHT * children.shape[1], np.int64)
     stack[0] = root

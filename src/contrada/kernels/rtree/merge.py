@@ -1,7 +1,7 @@
-"""Few boxes in place of many: those that lie in others left out, then the pair merged that wastes least, and so on.
+"""Replace many boxes by few: drop boxes that lie in others, then repeatedly merge the pair that wastes least.
 
-Boxes are as in kernels/rtree/split.py. The waste of a pair is the area of the box around both that neither covers;
-among equal wastes the pair whose box has the least margin is merged, then the first.
+Boxes are as in kernels/rtree/split.py. The waste of a pair is the area of the box around both that neither covers; ties
+are decided by the least margin of that box, then by order.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from contrada.kernels.rtree.split import area_of, common_area, enlarge_box, fill
 
 @kernel
 def covers_box(boxes, i, j):
-    """True if box i covers box j."""
+    """Return True if box i covers box j."""
     axes = boxes.shape[1] // 2
     for axis in range(axes):
         if boxes[i, axis] > boxes[j, axis] or boxes[i, axis + axes] < boxes[j, axis + axes]:
@@ -22,7 +22,7 @@ def covers_box(boxes, i, j):
 
 @kernel
 def joint_margin(boxes, i, j):
-    """The sum of the sides of the box around two."""
+    """Return the sum of the sides of the box around two boxes."""
     axes = boxes.shape[1] // 2
     margin = 0.0
     for axis in range(axes):
@@ -32,10 +32,10 @@ def joint_margin(boxes, i, j):
 
 @kernel
 def offer_partner(work, areas, i, j, partners, wastes, margins):
-    """partners[i] = j if the two are merged at less waste than box i and its partner so far."""
+    """Set partners[i] = j if merging the two wastes less than box i and its partner so far."""
     waste = joint_area(work, i, work, j) - areas[i] - areas[j]
     if waste > wastes[i]:
-        return  # what they share only adds to it
+        return  # their common area only adds to the waste
     waste += common_area(work, i, work, j)
     if waste <= wastes[i]:
         margin = joint_margin(work, i, j)
@@ -47,7 +47,7 @@ def offer_partner(work, areas, i, j, partners, wastes, margins):
 
 @kernel
 def fill_partner(work, areas, alive, i, partners, wastes, margins):
-    """partners[i] = the later box that box i is merged with at least waste; none if there is none."""
+    """Set partners[i] to the later box that box i is merged with at least waste; len(work) if there is none."""
     partners[i] = len(work)
     wastes[i] = np.inf
     margins[i] = np.inf
@@ -58,13 +58,13 @@ def fill_partner(work, areas, alive, i, partners, wastes, margins):
 
 @allocating_kernel
 def fill_outer(boxes, outer):
-    """The places of the boxes that lie in no other, of equal ones the first; returns how many there are."""
+    """Write the positions of the boxes that lie in no other, of equal boxes the first; return their number."""
     count = len(boxes)
     is_inner = np.zeros(count, np.bool_)
     left = 0
     for i in range(count):
         for j in range(count):
-            # A box that lies in another need not be asked: that other one covers all that it covers.
+            # A box that lies in another can be skipped: that other box covers all that it covers.
             if i != j and not is_inner[j] and covers_box(boxes, j, i) and (j < i or not covers_box(boxes, i, j)):
                 is_inner[i] = True
                 break
@@ -76,7 +76,7 @@ def fill_outer(boxes, outer):
 
 @allocating_kernel
 def merge_pairs(boxes, work, most):
-    """Merge boxes until so many are left, and tell which; `boxes` and `work`, the same scaled, are changed."""
+    """Merge boxes until `most` are left, and return which; changes `boxes` and `work`, the scaled boxes."""
     count = len(boxes)
     alive = np.ones(count, np.bool_)
     areas = np.empty(count)
@@ -109,7 +109,7 @@ def merge_pairs(boxes, work, most):
 
 @entry("f8[2] i8")
 def merged_boxes(boxes, most):
-    """At most so many boxes that cover all the given ones, in the order of these."""
+    """Return at most `most` boxes that cover all given boxes, in their order."""
     outer = np.empty(len(boxes), np.int64)
     outer = outer[: fill_outer(boxes, outer)]
     out = boxes[outer]

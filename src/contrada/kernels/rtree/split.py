@@ -1,15 +1,15 @@
-"""Splitting an overfull node: its boxes into two groups of at least `minimum`, in three ways.
+"""Split an overfull node: divide its boxes into two groups of at least `minimum`, in three ways.
 
-- quadratic [Guttman 1984]: the pair that wastes most area together are the seeds; then always the box that prefers one
-  group most.
-- linear [Guttman 1984]: the seeds are the highest low side and the lowest high side of the axis where these two lie
+- quadratic [Guttman 1984]: the seeds are the pair that wastes most area together; then, each time, the box with the
+  strongest preference for one group is assigned.
+- linear [Guttman 1984]: the seeds are the highest low side and the lowest high side of the axis where these two are
   furthest apart relative to the width of all boxes; then the others in their order.
 - R* [Beckmann, Kriegel, Schneider, Seeger 1990]: the axis whose distributions have the least sum of margins, and there
   the distribution of least overlap, then of least area.
 
-Boxes are rows of 2 d numbers, the lows of all axes and then the highs. Every choice is deterministic: what is equal is
-decided by the order of the boxes. Numbers are multiplied by a power of two so that no product overflows, which changes
-no decision; an unbounded side stands as far outside all finite sides of its axis as these reach.
+Boxes are rows of 2 d numbers, the lows of all axes and then the highs. Every choice is deterministic: the order of the
+boxes decides ties. Numbers are multiplied by a power of two so that no product overflows, which changes no decision. An
+unbounded side is placed outside all finite sides of its axis, at a distance equal to their extent.
 """
 
 import math
@@ -24,19 +24,19 @@ UNASSIGNED = np.uint8(2)
 
 
 class SplitWork(NamedTuple):
-    """Scratch space to split so many boxes of so many axes."""
+    """Scratch space to split k boxes of d axes."""
 
     boxes: Any  # (k, 2 d): finite and scaled
-    groups: Any  # (2, 2 d): the boxes of the two groups
-    firsts: Any  # (k, 2 d): the box of the first boxes of an order
-    lasts: Any  # (k, 2 d): the box of the last ones
+    groups: Any  # (2, 2 d): boxes around the two groups
+    firsts: Any  # (k, 2 d): box around the first boxes of an order
+    lasts: Any  # (k, 2 d): box around the last boxes of an order
     order: Any
-    assignment: Any  # 0 or 1 for every box: the answer
+    assignment: Any  # the result: 0 or 1 for every box
 
 
 @allocating_kernel
 def make_split_work(count, axes):
-    """Scratch space to split so many boxes of so many axes."""
+    """Allocate scratch space to split `count` boxes of `axes` axes."""
     return SplitWork(
         np.empty((count, 2 * axes)),
         np.empty((2, 2 * axes)),
@@ -49,7 +49,7 @@ def make_split_work(count, axes):
 
 @kernel
 def power_of_two(boxes):
-    """What to multiply with so that no finite number is greater than 1."""
+    """Return the factor that makes no finite number greater than 1."""
     most = 0.0
     for i in range(boxes.shape[0]):
         for c in range(boxes.shape[1]):
@@ -61,7 +61,7 @@ def power_of_two(boxes):
 
 @kernel
 def fill_finite(boxes, out):
-    """out = the boxes scaled, with unbounded sides drawn in."""
+    """Write the scaled boxes to `out`, with unbounded sides made finite."""
     scale = power_of_two(boxes)
     axes = boxes.shape[1] // 2
     for axis in range(axes):
@@ -83,7 +83,7 @@ def fill_finite(boxes, out):
 
 @kernel
 def area_of(boxes, i):
-    """The area (volume) of box i."""
+    """Return the area (volume) of box i."""
     axes = boxes.shape[1] // 2
     area = 1.0
     for axis in range(axes):
@@ -93,7 +93,7 @@ def area_of(boxes, i):
 
 @kernel
 def joint_area(a, i, b, j):
-    """The area of the box around box i of a and box j of b."""
+    """Return the area of the box around box i of a and box j of b."""
     axes = a.shape[1] // 2
     area = 1.0
     for axis in range(axes):
@@ -103,7 +103,7 @@ def joint_area(a, i, b, j):
 
 @kernel
 def common_area(a, i, b, j):
-    """The area that box i of a and box j of b share."""
+    """Return the area that box i of a and box j of b share."""
     axes = a.shape[1] // 2
     area = 1.0
     for axis in range(axes):
@@ -113,7 +113,7 @@ def common_area(a, i, b, j):
 
 @kernel
 def margin_of(boxes, i):
-    """The sum of the sides of box i."""
+    """Return the sum of the sides of box i."""
     axes = boxes.shape[1] // 2
     margin = 0.0
     for axis in range(axes):
@@ -123,14 +123,14 @@ def margin_of(boxes, i):
 
 @kernel
 def copy_box(a, i, out, j):
-    """out[j] = a[i]."""
+    """Set out[j] = a[i]."""
     for c in range(a.shape[1]):
         out[j, c] = a[i, c]
 
 
 @kernel
 def enlarge_box(out, j, a, i):
-    """Enlarge box j of out to hold box i of a."""
+    """Enlarge box j of `out` to include box i of a."""
     axes = a.shape[1] // 2
     for axis in range(axes):
         out[j, axis] = min(out[j, axis], a[i, axis])
@@ -139,7 +139,7 @@ def enlarge_box(out, j, a, i):
 
 @kernel
 def quadratic_seeds(boxes):
-    """The two boxes that waste most area in one box."""
+    """Return the two boxes that waste most area in one box."""
     first, second = 0, 1
     most = -np.inf
     for i in range(len(boxes)):
@@ -153,7 +153,7 @@ def quadratic_seeds(boxes):
 
 @kernel
 def extremes(boxes, axis):
-    """The box of the highest low side on an axis, the one of the lowest high side among the others, and the width."""
+    """Return the box of the highest low side on an axis, another of the lowest high side, and the width of all."""
     axes = boxes.shape[1] // 2
     highest_low = 0
     low = boxes[0, axis]
@@ -172,7 +172,7 @@ def extremes(boxes, axis):
 
 @kernel
 def linear_seeds(boxes):
-    """The two boxes furthest apart on some axis, relative to the width of all boxes there."""
+    """Return the two boxes furthest apart on some axis, relative to the width of all boxes there."""
     axes = boxes.shape[1] // 2
     first, second = 0, 1
     most = -np.inf
@@ -188,13 +188,13 @@ def linear_seeds(boxes):
 
 @kernel
 def enlargement(work, group, i):
-    """How much area a group gains by box i."""
+    """Return the area that a group gains by box i."""
     return joint_area(work.groups, group, work.boxes, i) - area_of(work.groups, group)
 
 
 @kernel
 def most_decided(work):
-    """The box without a group that prefers one group most (PickNext)."""
+    """Return the unassigned box with the strongest preference for one group (PickNext)."""
     chosen = -1
     most = -np.inf
     for i in range(len(work.boxes)):
@@ -208,7 +208,7 @@ def most_decided(work):
 
 @kernel
 def next_unassigned(work):
-    """The first box without a group."""
+    """Return the first box without a group."""
     for i in range(len(work.boxes)):
         if work.assignment[i] == UNASSIGNED:
             return i
@@ -217,7 +217,7 @@ def next_unassigned(work):
 
 @kernel
 def preferred_group(work, i, size0, size1):
-    """The group for box i: least enlargement, then smallest area, then fewest boxes, then the first."""
+    """Return the group for box i: least enlargement, then smallest area, then fewest boxes, then the first."""
     gain0 = enlargement(work, 0, i)
     gain1 = enlargement(work, 1, i)
     if gain0 != gain1:
@@ -231,7 +231,7 @@ def preferred_group(work, i, size0, size1):
 
 @kernel
 def fill_guttman(work, minimum, is_linear):
-    """work.assignment = Guttman's split of work.boxes, linear or quadratic."""
+    """Write Guttman's split of work.boxes, linear or quadratic, to work.assignment."""
     first, second = linear_seeds(work.boxes) if is_linear else quadratic_seeds(work.boxes)
     left = len(work.boxes) - 2
     size0, size1 = 1, 1
@@ -259,7 +259,7 @@ def fill_guttman(work, minimum, is_linear):
 
 @kernel
 def fill_order(boxes, by, then, order):
-    """order = the boxes by one column, then by another, then as they stand."""
+    """Write the boxes sorted by column `by`, then by column `then`, then by position to `order`."""
     for i in range(len(boxes)):
         at = i
         while at > 0 and (
@@ -273,7 +273,7 @@ def fill_order(boxes, by, then, order):
 
 @kernel
 def fill_distributions(work, axis, is_high):
-    """Put the boxes in order of a side; firsts[k], lasts[k] = the boxes of those up to k, from k on."""
+    """Sort the boxes by a side; firsts[k] is the box around those up to k, lasts[k] around those from k on."""
     axes = work.boxes.shape[1] // 2
     if is_high:
         fill_order(work.boxes, axis + axes, axis, work.order)
@@ -291,7 +291,7 @@ def fill_distributions(work, axis, is_high):
 
 @kernel
 def rstar_axis(work, minimum):
-    """The axis of least margin over all distributions, by low and by high sides (ChooseSplitAxis)."""
+    """Return the axis of least margin over all distributions, by low and by high sides (ChooseSplitAxis)."""
     best = 0
     least = np.inf
     for axis in range(work.boxes.shape[1] // 2):
@@ -308,7 +308,7 @@ def rstar_axis(work, minimum):
 
 @kernel
 def fill_rstar(work, minimum):
-    """work.assignment = the R* split of work.boxes."""
+    """Write the R* split of work.boxes to work.assignment."""
     axis = rstar_axis(work, minimum)
     best_high = False
     best = minimum
@@ -331,7 +331,7 @@ def fill_rstar(work, minimum):
 
 @kernel
 def fill_split(boxes, minimum, method, work):
-    """work.assignment = the group, 0 or 1, of every box; there are at least 2 * minimum, and minimum is at least 1."""
+    """Write the group, 0 or 1, of every box to work.assignment; needs 2 * minimum boxes and minimum >= 1."""
     fill_finite(boxes, work.boxes)
     if method == RSTAR:
         fill_rstar(work, minimum)
@@ -341,7 +341,7 @@ def fill_split(boxes, minimum, method, work):
 
 @entry("f8[2] i8")
 def split_quadratic(boxes, minimum):
-    """The group, 0 or 1, of every box by Guttman's quadratic split."""
+    """Return the group, 0 or 1, of every box by Guttman's quadratic split."""
     work = make_split_work(len(boxes), boxes.shape[1] // 2)
     fill_split(boxes, minimum, QUADRATIC, work)
     return work.assignment
@@ -349,7 +349,7 @@ def split_quadratic(boxes, minimum):
 
 @entry("f8[2] i8")
 def split_linear(boxes, minimum):
-    """The group, 0 or 1, of every box by Guttman's linear split."""
+    """Return the group, 0 or 1, of every box by Guttman's linear split."""
     work = make_split_work(len(boxes), boxes.shape[1] // 2)
     fill_split(boxes, minimum, LINEAR, work)
     return work.assignment
@@ -357,7 +357,7 @@ def split_linear(boxes, minimum):
 
 @entry("f8[2] i8")
 def split_rstar(boxes, minimum):
-    """The group, 0 or 1, of every box by the R* split."""
+    """Return the group, 0 or 1, of every box by the R* split."""
     work = make_split_work(len(boxes), boxes.shape[1] // 2)
     fill_split(boxes, minimum, RSTAR, work)
     return work.assignment

@@ -1,1 +1,1 @@
-"""What kernels need of the machine: pointers, prefetching, the gate before the GIL."""
+"""Machine-level helpers of kernels: pointers, prefetching, the gate before the GIL."""

@@ -1,9 +1,9 @@
-"""The gate: a kernel that has done its work waits in front of it while a writer holds the interpreter.
+"""Gate before the GIL: a finished kernel waits here while a writer holds the interpreter.
 
-Kernels run without Python's global lock, and want it back at the end. A thread that finds it taken goes to sleep, and
-to be woken takes several times as long as most questions and updates do. So writers wait until a reader is inside a
-long kernel, shut the gate for the microseconds of an update, and the kernel watches it; nobody watches for long, and
-what kernels return does not depend on it.
+Kernels run without Python's global interpreter lock, and need it back at the end. A thread that finds the lock taken
+goes to sleep, and waking it takes several times as long as most queries and updates. So a writer waits until a reader
+is inside a long kernel and shuts the gate for the microseconds of an update, while the kernel polls the gate. The wait
+is bounded, and the results of kernels do not depend on the gate.
 """
 
 from numba import config, types
@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 
 from contrada.jit import entry, kernel
 
-INSIDE = 8  # where the number of long kernels at work stands: not in the cache line of the gate, which is place 0
-SPINS = 120_000  # looks at a shut gate, at most: about 100 microseconds
-AFTERWARDS = 1_500  # further ones, until the writer has let the interpreter go
+RUNNING_PLACE = 8  # place of the number of running long kernels: not in the cache line of the gate, which is place 0
+MAX_POLLS = 120_000  # polls of a shut gate: about 100 microseconds
+POLLS_AFTER_OPENING = 1_500  # polls after the gate opens, until the writer has released the interpreter
 
 
 def _load_interpreted(gate, place):
@@ -27,7 +27,7 @@ def _add_interpreted(gate, amount):
 
 @intrinsic
 def _load(typing_context, gate, place):
-    """What another thread has written to a place of an array."""
+    """Load a number that another thread may have written."""
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -38,11 +38,11 @@ def _load(typing_context, gate, place):
 
 @intrinsic
 def _add(typing_context, gate, amount):
-    """Add to the number of kernels at work, at once with others; the array may be read-only otherwise."""
+    """Add to the number of long kernels running, atomically; the array may be read-only otherwise."""
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [cgutils.intp_t(INSIDE)])
+        place = builder.gep(array.data, [cgutils.intp_t(RUNNING_PLACE)])
         builder.atomic_rmw("add", place, arguments[1], "acq_rel")
         return context.get_dummy_value()
 
@@ -54,33 +54,33 @@ load, add = (_load_interpreted, _add_interpreted) if config.DISABLE_JIT else (_l
 
 @kernel
 def wait_at(gate):
-    """Wait while the gate is shut, but not for long."""
+    """Wait while the gate is shut, for a bounded time."""
     if load(gate, 0) == 0:
         return
-    for _ in range(SPINS):
+    for _ in range(MAX_POLLS):
         if load(gate, 0) == 0:
             break
-    for _ in range(AFTERWARDS):
+    for _ in range(POLLS_AFTER_OPENING):
         load(gate, 0)
 
 
 @kernel
 def enter(gate):
-    """Let writers know that a kernel is at work that takes longer than an update."""
+    """Tell writers that a kernel is running that takes longer than an update."""
     add(gate, 1)
 
 
 @kernel
 def leave(gate):
-    """Wait at the gate, after `enter`."""
+    """Wait at the gate, then undo `enter`."""
     wait_at(gate)
     add(gate, -1)
 
 
 @entry("i8[1]! i8 i8")
 def shut_gate(gate, least, most):
-    """Shut the gate as soon as a long kernel is at work, after so many looks at least and at most."""
+    """Shut the gate once a long kernel is running; polls at least `least` and at most `most` times."""
     for k in range(most):
-        if load(gate, INSIDE) > 0 and k >= least:
+        if load(gate, RUNNING_PLACE) > 0 and k >= least:
             break
     gate[0] = 1

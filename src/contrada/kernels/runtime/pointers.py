@@ -1,8 +1,7 @@
-"""Arrays by their addresses: many arrays that stay where they are reach a kernel as one array of numbers.
+"""Pass arrays by address: many arrays that do not move reach a kernel as one array of numbers.
 
-A kernel that is called for every message takes about fifty nanoseconds per array just to receive it, so a tree of
-twenty arrays is passed as its table of addresses and lengths. Whoever makes that table keeps the arrays alive while it
-is in use.
+Receiving an array costs a kernel about 50 nanoseconds per call, so a tree of twenty arrays is passed to per-message
+kernels as a table of addresses and lengths. The owner of the table keeps the arrays alive while it is in use.
 """
 
 import ctypes
@@ -24,7 +23,7 @@ NUMBA_TYPES = {"f8": types.float64, "i8": types.int64, "u8": types.uint64, "i4":
 
 
 def _interpreted(name, columns):
-    """What a viewer does where nothing is compiled."""
+    """Return a viewer for interpreted code."""
 
     def view(address, rows):
         count = int(rows) * max(columns, 1)
@@ -35,7 +34,7 @@ def _interpreted(name, columns):
 
 
 def _viewer(name, columns=0, readonly=True):
-    """A function of an address and a number of rows that gives the array there: of one column number, or flat."""
+    """Return a function from an address and a number of rows to the array there: `columns` columns, or flat if 0."""
     if config.DISABLE_JIT:
         return _interpreted(name, columns)
     scalar = NUMBA_TYPES[name]
@@ -65,13 +64,13 @@ def _viewer(name, columns=0, readonly=True):
 
 vertices_at = _viewer("f8", 2)
 boxes_at = _viewer("f8", 4)
-chains_at = _viewer("f8", 4, readonly=False)  # kernels take edge indexes as arrays that could be written to
+chains_at = _viewer("f8", 4, readonly=False)  # kernels take edge indexes as writable arrays
 records_at = _viewer("i4", 3)
 blocks_at = _viewer("i4", 4)
 entries_at = _viewer("u8", 2)
 longs_at = _viewer("i8")
 counters_at = _viewer("i8", readonly=False)
 places_at = _viewer("i8", 2)
-tree_nodes_at = _viewer("f8", 12, readonly=False)  # edge_tree.py makes them writable
+tree_nodes_at = _viewer("f8", 12, readonly=False)  # writable in kernels/relate/edge_tree.py
 ints_at = _viewer("i4")
 bytes_at = _viewer("u1")

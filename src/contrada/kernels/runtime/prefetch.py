@@ -1,14 +1,14 @@
-"""Prefetching: what a loop will need a few steps later is asked for now, so that memory answers while it works.
+"""Prefetch memory that a loop needs a few steps later, so that it arrives while the loop works.
 
-A table of a million filters is larger than any cache, and the filters that a message reaches lie anywhere in it:
-without this most of the time goes into waiting for one of them after another.
+A table of a million filters is larger than any cache, and a message reaches filters all over it: without prefetching
+most of the time is spent waiting for one filter after another.
 """
 
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-AHEAD = 8  # steps
+PREFETCH_STEPS = 8  # steps between a prefetch and its use
 
 
 def _interpreted(array, row):
@@ -17,7 +17,7 @@ def _interpreted(array, row):
 
 @intrinsic
 def _compiled(typing_context, array, row):
-    """Ask for a row of an array; one that is not there does no harm."""
+    """Prefetch a row of an array; a row beyond the end does no harm."""
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]
@@ -31,7 +31,7 @@ def _compiled(typing_context, array, row):
             [cgutils.voidptr_t],
             cgutils.ir.FunctionType(cgutils.ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
         )
-        builder.call(function, [pointer, i32(0), i32(3), i32(1)])  # to read, into all caches, data
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])  # for reading, into all caches, data
         return context.get_dummy_value()
 
     return types.none(array, types.int64), generate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.geometry.arrow_checks import SHOWN, check_column
+from contrada.geometry.arrow_checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import Crs
 from contrada.installation import missing
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
@@ -105,7 +105,7 @@ def surveyed(part: FilePart, layer: str | None) -> list[Surveyed]:
     try:
         found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
     except Exception as error:  # libraries raise many types for damaged files
-        reason = str(error)[:SHOWN] or type(error).__name__
+        reason = str(error)[:MAX_ERROR_CHARS] or type(error).__name__
         return [_described(part, error=f"the file cannot be read: {reason}")]
     return found
 
