@@ -12,7 +12,8 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 # Ranks, outermost first: a thread that holds a lock takes only locks of higher ranks.
 OPENING, UPDATING, LEARNING, SAMPLING, BUILDING = range(5)
@@ -21,11 +22,47 @@ _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []
 
 
+T = TypeVar("T")
+
+
 class Owner(Protocol):
     """Object with state about threads."""
 
     def after_fork(self) -> None:
         """Forget the threads of the parent process; called in the child."""
+
+
+class cached_property(Generic[T]):  # as functools calls it
+    """A property that is computed once and kept in the object: that of functools without its lock.
+
+    Up to Python 3.11 that of functools has one lock for all objects of a class. A child that was forked while another
+    thread held it waited for ever. Two threads may compute a value at once here, which does no harm: values are equal.
+
+    >>> class Square:
+    ...     @cached_property
+    ...     def area(self):
+    ...         return 4.0
+    >>> square = Square()
+    >>> square.area, vars(square)
+    (4.0, {'area': 4.0})
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._function(instance)
+        return value
 
 
 def make_lock(rank: int) -> Any:

@@ -5,6 +5,7 @@
 WHAT is one of updates, packing, questions, compiling, covering.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -49,6 +50,7 @@ def compiling(table):
 
 def child(table, index, what):
     """Do everything that a table can do."""
+    faulthandler.dump_traceback_later(CHILD_SECONDS - 5)  # where it hangs, before the alarm ends it
     signal.alarm(CHILD_SECONDS)
     before = len(table)
     assert before == len(list(table))

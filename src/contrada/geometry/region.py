@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
 from contrada.errors import CrsError, RegionError
+from contrada.forking import cached_property
 from contrada.geometry import interchange
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of

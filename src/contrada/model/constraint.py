@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from contrada.arguments import checks_methods
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
+from contrada.forking import cached_property
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.geometry.foreign import one_geometry_of
 from contrada.limits import check_limit
