@@ -130,7 +130,7 @@ class Region:
             raise RegionError(f"box is {[xmin, ymin, xmax, ymax]}; need xmin < xmax and ymin < ymax")
         corners = [(xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax), (xmin, ymin)]
         try:
-            wkb = _BOX_WKB.pack(1, 3, 1, 5, *chain.from_iterable(corners))  # five times as fast as from coordinates
+            wkb = _BOX_WKB.pack(1, 3, 1, 5, *chain.from_iterable(corners))  # faster than from coordinates
         except (struct.error, OverflowError):
             return cls(corners, crs=crs)  # raises and says what is wrong
         return cls.from_wkb(wkb, crs=crs)
