@@ -9,7 +9,6 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
 from contrada.geometry import Region
 from contrada.language.cap_areas import Zones
-from contrada.language.decoding import decode
 from contrada.language.messages import message_from, not_an_object
 from contrada.language.records import (
     ROWS,
@@ -86,13 +85,15 @@ def _readers(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
 
 def _read_json(ready: Opened, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
+        value, reason = record.decoded()
+        if reason is None and record.in_collection and not is_feature(value):
+            reason = "a FeatureCollection holds Features, with properties and geometry, and this is none"
+        elif reason is None and type(value) is not dict:
+            reason = not_an_object(value)
+        if reason is not None:  # an exception would take longer than all the rest
+            yield record.rejected(ready.name, reason)
+            continue
         try:
-            value = record.value() if record.crs is not None or record.error is not None else decode(record.data)
-            if type(value) is not dict and not record.in_collection:  # an exception would take longer than the rest
-                yield record.rejected(ready.name, not_an_object(value))
-                continue
-            if record.in_collection and not is_feature(value):
-                raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
             message = message_from(value, reading.spatial, reading.times)
         except input_errors() as error:
             yield record.rejected(ready.name, reason_of(error))
