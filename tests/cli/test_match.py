@@ -450,6 +450,24 @@ def test_answers_come_before_the_input_ends(files):
         assert process.stdout.read() == b""
 
 
+def test_rejections_can_be_watched_before_the_input_ends(files, tmp_path):
+    bad = tmp_path / "bad.ndjson"
+    with start("-", files[1], "--reject", bad) as process:
+        for burst in (1, 3, 2 * rejections.MAX_PENDING_LINES + 1):
+            seen = len(bad.read_bytes().splitlines()) if bad.exists() else 0
+            process.stdin.write(b"no JSON\n" * burst)
+            process.stdin.flush()
+            deadline = time.monotonic() + 60
+            while not bad.exists() or len(bad.read_bytes().splitlines()) < seen + burst:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        process.stdin.close()
+        assert process.wait(60) == 1
+        process.stdout.read(), process.stderr.read()
+    lines = [json.loads(line) for line in bad.read_text().splitlines() if '"what": "message"' in line]
+    assert [line["line"] for line in lines] == list(range(1, 1 + 1 + 3 + 2 * rejections.MAX_PENDING_LINES + 1))
+
+
 def test_interrupted_live_it_still_sums_up(files):
     with start("-", files[1]) as process:
         process.stdin.write(b'{"severity": 9}\n')

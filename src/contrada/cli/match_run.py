@@ -93,11 +93,13 @@ def run(plan: MatchPlan) -> int:
 
 def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
     """Build the table of the good subscriptions; the others are rejected."""
-    return table_of(
+    table = table_of(
         plan.asking,
         lambda item: rejections.add(item, "subscription"),
         lambda count: progress.tell(lambda: counted(count, "subscription")),
     )
+    rejections.flush()  # messages may be long in coming
+    return table
 
 
 def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> int:
@@ -148,7 +150,9 @@ class MatchRun:
             plan.output, chosen_format(plan.format, plan.output), table, plan.by, plan.csv_safe
         )
         self._progress = ProgressLine(False)
-        self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"))
+        self._intake = Intake(
+            plan.reading, self._take, lambda item: rejections.add(item, "message"), pause=rejections.flush
+        )
 
     def run(self, progress: ProgressLine) -> None:
         """Read and match all messages."""
@@ -181,7 +185,13 @@ class Explained:
             plan.format is not None or plan.output is not None
         )
         self._out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
-        self._intake = Intake(plan.reading, self._take, lambda item: rejections.add(item, "message"), by_rows=False)
+        self._intake = Intake(
+            plan.reading,
+            self._take,
+            lambda item: rejections.add(item, "message"),
+            by_rows=False,
+            pause=rejections.flush,
+        )
 
     def run(self, progress: ProgressLine) -> None:
         """Read messages, up to the limit."""

@@ -50,7 +50,10 @@ class MessageBatch(NamedTuple):
 
 
 class Intake:
-    """Reads messages; passes batches to `take` and rejections to `reject`."""
+    """Reads messages; passes batches to `take` and rejections to `reject`.
+
+    `pause` is called when all messages read so far are passed on, before waiting for more.
+    """
 
     def __init__(
         self,
@@ -59,8 +62,9 @@ class Intake:
         reject: Callable[[Rejected], None],
         by_rows: bool = True,
         several: bool = False,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
-        self._reading, self._take, self._reject = reading, take, reject
+        self._reading, self._take, self._reject, self._pause = reading, take, reject, pause
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
         self._pending: list[dict[str, Any]] = []
@@ -78,14 +82,18 @@ class Intake:
         for file in files:
             assert isinstance(file, str | os.PathLike)
             format = self._reading.format or suffix_format(file)
-            with _stream(Path(file), self.flush) as stream, opened(unpacked(stream, file), format) as ready:
+            with _stream(Path(file), self._before_waiting) as stream, opened(unpacked(stream, file), format) as ready:
                 self.position = _position(stream)
                 if self._by_rows and ready.format in TABLE_FORMATS:
                     self._read_rows(ready)
                 else:
                     self._read_each(ready)
-                self.flush()
+                self._before_waiting()
             self.position = None
+
+    def _before_waiting(self) -> None:
+        self.flush()
+        self._pause()
 
     def flush(self) -> None:
         """Process the pending messages."""

@@ -15,57 +15,94 @@ from contrada.formats.records import Rejected
 MAX_SHOWN_REASONS = 5  # reasons in a summary
 MAX_DISTINCT_REASONS = 1000  # reasons counted separately: memory must not grow with the number of bad rows
 MAX_REASON_LENGTH = 160
+MAX_PENDING_LINES = 1024  # lines of the file kept in memory
+LONG_TEXT = 1 << 16  # characters; a rejected text of that length is written at once
 _text = json.encoder.encode_basestring  # an encoder of whole objects takes three times as long per row
-_known_text = lru_cache(1024)(_text)
 
 
 class Rejections:
-    """Rejected messages and subscriptions; `what` names the kind of rejected item."""
+    """Rejected messages and subscriptions, counted by reason and written to a file.
+
+    Lines are written in blocks. The reader of messages calls `flush` before it waits for more input, so that the file
+    of a live stream can be watched.
+    """
 
     def __init__(self, path: Path | None) -> None:
-        # Unbuffered, so that a live stream can be watched.
         self._file: FileIO | None = None if path is None else path.open("wb", buffering=0)
         self._path = path
-        self.counts: Counter[str] = Counter()
-        self._reasons: Counter[tuple[str, str]] = Counter()
+        self._pending: list[str] = []
+        self._reasons: dict[tuple[str, str], int] = {}
         self._first: dict[tuple[str, str], str] = {}
 
+    @property
+    def counts(self) -> Counter[str]:
+        """Return the number of rejected items by kind."""
+        counts: Counter[str] = Counter()
+        for (what, _), count in self._reasons.items():
+            counts[what] += count
+        return counts
+
     def add(self, item: Rejected, what: str) -> None:
-        """Record a rejection."""
-        what = f"part of a {what}" if item.is_part else what
-        self.counts[what] += 1
-        reason = (what, _shortened(item.reason))
-        if reason not in self._first:
-            if len(self._first) >= MAX_DISTINCT_REASONS:
-                reason = (what, "other reasons")
-            self._first.setdefault(reason, f"{item.source}, {item.unit} {item.number}")
-        self._reasons[reason] += 1
+        """Record a rejection; `what` names the kind of item."""
+        source, unit, number, why, raw, is_part = item
+        reason = _reason(what, is_part, why)
+        count = self._reasons.get(reason)
+        if count is None:
+            reason, count = self._new_reason(reason, f"{source}, {unit} {number}")
+        self._reasons[reason] = count + 1
         if self._file is not None:
-            where = f'"source": {_known_text(item.source)}, {_known_text(item.unit)}: {item.number:d}'
-            why = f'"what": {_known_text(what)}, "reason": {_known_text(item.reason)}, "raw": {_text(item.raw)}'
-            line = f"{{{where}, {why}}}\n".encode("utf-8", "backslashreplace")  # handles any text
-            while line:  # a full device may take a part of a line
-                line = line[self._file.write(line) :]
+            start, middle = _frame(source, unit, what, is_part, why)
+            self._pending.append(f"{start}{number:d}{middle}{_text(raw)}}}\n")
+            if len(self._pending) >= MAX_PENDING_LINES or len(raw) >= LONG_TEXT:
+                self.flush()
+
+    def _new_reason(self, reason: tuple[str, str], where: str) -> tuple[tuple[str, str], int]:
+        """Return the reason under which a new reason is counted, and its count so far."""
+        if len(self._first) >= MAX_DISTINCT_REASONS:
+            reason = (reason[0], "other reasons")
+        self._first.setdefault(reason, where)
+        return reason, self._reasons.get(reason, 0)
+
+    def flush(self) -> None:
+        """Write the pending lines."""
+        if self._file is None or not self._pending:
+            return
+        lines, self._pending = "".join(self._pending), []
+        data = memoryview(lines.encode("utf-8", "backslashreplace"))  # handles any text
+        while data:  # a full device may take a part
+            data = data[self._file.write(data) :]
 
     def close(self) -> None:
-        """Close the file."""
+        """Write the pending lines and close the file."""
         if self._file is not None:
-            self._file.close()
+            try:
+                self.flush()
+            finally:
+                self._file.close()
 
     def lines(self) -> Iterator[str]:
         """Yield the most frequent reasons with count and first place, and the path of the file."""
-        common = self._reasons.most_common(MAX_SHOWN_REASONS)
+        common = Counter(self._reasons).most_common(MAX_SHOWN_REASONS)
         for (what, reason), count in common:
             where = self._first[what, reason]
             yield f"  {count:,} x {what}: {reason} ({where if count == 1 else f'first: {where}'})"
         rest = len(self._reasons) - len(common)
         if rest > 0:
             yield f"  ... and {counted(rest, 'other reason')}"
-        if self._path is not None and self.counts:
+        if self._path is not None and self._reasons:
             yield f"  all of them: {self._path}"
 
 
-def _shortened(reason: str) -> str:
-    """Return the first line of a reason, shortened."""
-    line = reason.partition("\n")[0]
-    return line if len(line) <= MAX_REASON_LENGTH else line[: MAX_REASON_LENGTH - 3] + "..."
+@lru_cache(1024)
+def _reason(what: str, is_part: bool, why: str) -> tuple[str, str]:
+    """Return the kind of item and the first line of the reason, shortened."""
+    line = why.partition("\n")[0]
+    short = line if len(line) <= MAX_REASON_LENGTH else line[: MAX_REASON_LENGTH - 3] + "..."
+    return (f"part of a {what}" if is_part else what, short)
+
+
+@lru_cache(1024)
+def _frame(source: str, unit: str, what: str, is_part: bool, why: str) -> tuple[str, str]:
+    """Return the text of a line before the number and before the raw text; successive lines often share both."""
+    what, _ = _reason(what, is_part, why)
+    return f'{{"source": {_text(source)}, {_text(unit)}: ', f', "what": {_text(what)}, "reason": {_text(why)}, "raw": '

@@ -21,13 +21,25 @@ def decode(data: bytes | str, shape: Any = None) -> Any:
     Traceback (most recent call last):
     contrada.errors.FormatError: JSON is malformed: invalid character (byte 1)
     """
+    value, reason = decoded(data, shape)
+    if reason is not None:
+        raise FormatError(reason)
+    return value
+
+
+def decoded(data: bytes | str, shape: Any = None) -> tuple[Any, str | None]:
+    """Return the value of a JSON text and None, or None and the reason why it is malformed; raises nothing.
+
+    >>> decoded(b"{}"), decoded(b"{")
+    (({}, None), (None, 'Input data was truncated'))
+    """
     try:
         if isinstance(data, bytes) and data.startswith(BYTE_ORDER_MARK):
             data = data[3:]
-        return _decode(data) if shape is None else msgspec.json.decode(data, type=shape)
+        return (_decode(data) if shape is None else msgspec.json.decode(data, type=shape)), None
     except UnicodeError as error:
-        raise FormatError(f"JSON is not UTF-8: {error.reason}") from error  # type: ignore[attr-defined]
+        return None, f"JSON is not UTF-8: {error.reason}"  # type: ignore[attr-defined]
     except msgspec.MsgspecError as error:
-        raise FormatError(str(error)) from error
-    except RecursionError as error:
-        raise FormatError("JSON is nested too deeply") from error
+        return None, str(error)
+    except RecursionError:
+        return None, "JSON is nested too deeply"

@@ -9,7 +9,6 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
 from contrada.formats.cap_areas import Zones
 from contrada.formats.geojson_shapes import is_feature
-from contrada.formats.json import decode
 from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.records import (
     TABLE_FORMATS,
@@ -86,13 +85,15 @@ def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
 
 def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     for record in json_records(ready.stream, ready.format):
+        value, reason = record.decoded()
+        if reason is None and record.in_collection and not is_feature(value):
+            reason = "a FeatureCollection holds Features, with properties and geometry, and this is none"
+        elif reason is None and type(value) is not dict:
+            reason = not_an_object(value)
+        if reason is not None:  # faster than an exception
+            yield record.rejected(ready.name, reason)
+            continue
         try:
-            value = record.value() if record.crs is not None or record.error is not None else decode(record.data)
-            if type(value) is not dict and not record.in_collection:  # faster than an exception
-                yield record.rejected(ready.name, not_an_object(value))
-                continue
-            if record.in_collection and not is_feature(value):
-                raise FormatError("a FeatureCollection holds Features, with properties and geometry, and this is none")
             message = message_from(value, reading.spatial, reading.times)
         except input_errors() as error:
             yield record.rejected(ready.name, reason_of(error))

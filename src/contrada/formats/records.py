@@ -15,7 +15,7 @@ import msgspec
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.compressed import compression_at, compression_of, decompressed
-from contrada.formats.json import BYTE_ORDER_MARK, decode
+from contrada.formats.json import BYTE_ORDER_MARK, decode, decoded
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
 TABLE_FORMATS = ("parquet", "arrow", "gis")  # read as tables
@@ -74,12 +74,19 @@ class Record(NamedTuple):
 
     def value(self) -> Any:
         """Decode the text; a feature that names no CRS gets that of its collection."""
+        value, reason = self.decoded()
+        if reason is not None:
+            raise self.error or FormatError(reason)
+        return value
+
+    def decoded(self) -> tuple[Any, str | None]:
+        """Return the value and None, or None and the reason why the text has no value."""
         if self.error is not None:
-            raise self.error
-        value = decode(self.data)
+            return None, str(self.error)
+        value, reason = decoded(self.data)
         if self.crs is not None and isinstance(value, dict):
             value.setdefault("crs", self.crs)
-        return value
+        return value, reason
 
     def rejected(self, source: str, reason: object) -> Rejected:
         """Return a rejection of the record."""
