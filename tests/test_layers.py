@@ -19,7 +19,8 @@ HEAVY = {"fastapi", "hypothesis", "lark", "matplotlib", "numba", "pandas", "pysp
 
 # Folder: the folders it may import, besides itself and SHARED. Folders that do not exist yet are listed too, so that
 # each finds its place when it comes.
-SHARED = {"amounts", "arguments", "doors", "errors", "forking", "installation", "limits", "spark_names"}
+SHARED = {"amounts", "arguments", "doors", "errors", "forking", "halving", "installation", "limits",
+          "spark_names"}  # fmt: skip
 CORE = {"kernels", "geometry", "model", "cql2", "formats", "index", "simplification", "matching", "covering"}
 ALLOWED = {
     "kernels": {"jit"},
