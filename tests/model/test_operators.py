@@ -42,7 +42,10 @@ REFUSED = [
     (("a", "like", "50%\\"), "nothing follows the escape at position 3"),
     (("a", "is null", 1), "`is null` takes no value"),
     (("a", "contains", ct.Region.box(0, 0, 1, 1)), "with regions use a Relation"),
-    (("a", ct.Relation.MEETS, 3), "relations need a Region or Point, not int"),
+    (
+        ("a", ct.Relation.MEETS, 3),
+        "constraint on 'a': need a Region or Point, a Shapely geometry or an object with __geo_interface__, not int",
+    ),
     (("", "=", 1), "an attribute is named by text"),
 ]
 

@@ -16,7 +16,10 @@ from contrada.geometry.region import Region
 
 One = Region | Point
 Many = RegionArray | PointArray
-NEEDED = "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
+ONE_GEOMETRY = "a Region or Point, a Shapely geometry or an object with __geo_interface__"
+GEOMETRY_OR_COLUMN = (
+    "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
+)
 
 
 def geometry_of(value: Any) -> One | Many:
@@ -42,11 +45,13 @@ def geometry_of(value: Any) -> One | Many:
         return _of_arrow(value)
     if hasattr(value, "__geo_interface__"):
         return _of_mapping(value.__geo_interface__)
-    raise ArgumentError(f"need {NEEDED}, not {type(value).__name__}")
+    raise ArgumentError(f"need {GEOMETRY_OR_COLUMN}, not {type(value).__name__}")
 
 
 def one_geometry_of(value: Any) -> One:
     """Return one region or point from any supported object; a column raises an ArgumentError."""
+    if isinstance(value, (str, bytes, int, float)) or value is None:
+        raise ArgumentError(f"need {ONE_GEOMETRY}, not {type(value).__name__}")
     made = geometry_of(value)
     if isinstance(made, (RegionArray, PointArray)):
         raise ArgumentError(f"need one region or point, not a column of {len(made)}")
