@@ -14,7 +14,7 @@ import traceback
 
 import contrada as ct
 from contrada.kernels.runtime.gil_gate import shut_gate
-from contrada.matching import levels as store
+from contrada.matching.tuning import Tuning
 
 CHILD_SECONDS = 60
 MATCHING = {"severity": 5, "area": ct.Region.box(1, 1, 2, 2)}
@@ -78,8 +78,8 @@ def child(table, index, what):
 
 def main():
     what, forks = sys.argv[1], int(sys.argv[2])
-    store.BUFFER_FILTERS = 32  # so that threads pack all the time
-    table, index = ct.ForwardingTable(), ct.CoveringIndex()
+    table = ct.ForwardingTable(tuning=Tuning(buffer_filters=32))  # so that threads pack all the time
+    index = ct.CoveringIndex()
     for number in range(200):
         table.subscribe(number, f"severity >= {number % 9}", key=f"first {number}")
     table.match(MATCHING)

@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from contrada.matching.names import MIN_COLUMN_NAMES, Names
+from contrada.matching.names import Names
+from contrada.matching.tuning import DEFAULT_TUNING
 
-MANY = MIN_COLUMN_NAMES + 5
+MANY = DEFAULT_TUNING.min_column_names + 5
 TEXTS = pa.array([f"t{k}" for k in range(MANY)])
 NUMBERS = pa.array(np.arange(MANY, dtype=np.int32) + 10**6)
 LARGE = pa.array(np.arange(MANY, dtype=np.uint64) + 2**63)

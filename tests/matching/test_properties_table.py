@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 import contrada as ct
-from contrada.matching import buffer, names
-from contrada.matching import levels as store
+from contrada.matching.tuning import Tuning
 from effort import examples
 from generators.strategies import points, regions, relation_sets
 
+# Levels so small that updates pass through all of them.
+SMALL = Tuning(buffer_filters=3, small_filters=7, buffer_capacity=2, buffer_vertices_per_region=1, min_column_names=3)
 # Tables are saved thousands of times, and each save waits for the disk.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -63,7 +64,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.table = ct.ForwardingTable()
+        self.table = ct.ForwardingTable(tuning=SMALL)
         self.model = {}
         self.directory = TemporaryDirectory(dir=MEMORY)
         self.saved = []
@@ -119,7 +120,7 @@ class TableMachine(RuleBasedStateMachine):
         rows = pa.table({"geometry": pa.array([point.to_wkb() for point in column], pa.binary())})
         first = len(self.table._keys)
         added = self.table.subscribe_many(rows, ct.Constraint("b", mask, ct.Column("geometry")))
-        assert added.tolist() == list(range(first, first + len(column)))
+        assert added == list(range(first, first + len(column)))
         named = list(self.table)[-len(column) :]
         assert self.model.keys().isdisjoint(named)
         self._add(named, mask, column, "b")
@@ -190,7 +191,7 @@ class TableMachine(RuleBasedStateMachine):
         before = list(self.table)
         self.save()
         self.table.settle()
-        self.table = ct.ForwardingTable.open(self.saved[-1][0])
+        self.table = ct.ForwardingTable.open(self.saved[-1][0], tuning=SMALL)
         assert list(self.table) == before
         everything = self.table.match_keys({"a": ct.Region.box(-9, -9, 9, 9), "b": ct.Region.box(-9, -9, 9, 9)})
         assert (everything.rows < len(before)).all()
@@ -202,7 +203,7 @@ class TableMachine(RuleBasedStateMachine):
             path, model = self.saved[-1 - back % len(self.saved)]
             ct.ForwardingTable.verify(path)
             self.table.settle()
-            self.table, self.model = ct.ForwardingTable.open(path), dict(model)
+            self.table, self.model = ct.ForwardingTable.open(path, tuning=SMALL), dict(model)
 
     # Questions
 
@@ -271,16 +272,6 @@ class TableMachine(RuleBasedStateMachine):
         assert set(self.table) == set(self.model)
         for message in PROBES:
             assert self.table.match_keys(message) == set(self.scan(message))
-
-
-@pytest.fixture(autouse=True)
-def _small_levels(monkeypatch):
-    """Levels so small that updates pass through all of them."""
-    monkeypatch.setattr(store, "BUFFER_FILTERS", 3)
-    monkeypatch.setattr(store, "SMALL_FILTERS", 7)
-    monkeypatch.setattr(buffer, "INITIAL_CAPACITY", 2)
-    monkeypatch.setattr(buffer, "INITIAL_VERTICES_PER_REGION", 1)
-    monkeypatch.setattr(names, "MIN_COLUMN_NAMES", 3)
 
 
 TestTable = TableMachine.TestCase

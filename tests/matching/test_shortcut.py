@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
-from contrada.matching import shortcut as front
 from contrada.matching.shortcut import chosen_filters
+from contrada.matching.tuning import Tuning
 
 SIDE = 100
 
 
-@pytest.fixture(autouse=True)
-def _sooner(monkeypatch):
-    monkeypatch.setattr(front, "MIN_FILTERS", 200)
-    monkeypatch.setattr(front, "MIN_FILTERS_PER_SUBSCRIBER", 8)
-    monkeypatch.setattr(front, "LEARN_FROM_MESSAGES", 16)
-    monkeypatch.setattr(front, "REFRESH_SUBSCRIBERS_AFTER", 4)
+SOONER = Tuning(
+    shortcut_min_filters=200,
+    shortcut_min_filters_per_subscriber=8,
+    shortcut_learn_from_messages=16,
+    shortcut_refresh_after_messages=4,
+)
 
 
 def region(rng, size):
@@ -40,7 +40,7 @@ def predicate(rng, count=60):
 
 
 def packed(rng, subscribers=6, each=1):
-    table = ForwardingTable()
+    table = ForwardingTable(tuning=SOONER)
     for k in range(subscribers * each):
         table.subscribe(f"s{k % subscribers}", predicate(rng, 60 // each), key=k)
     table.pack()
@@ -84,7 +84,7 @@ def test_who_comes_and_who_leaves_is_noticed():
 
 def test_where_nothing_is_gained_nothing_is_kept():
     rng = np.random.default_rng(3)
-    table = ForwardingTable()
+    table = ForwardingTable(tuning=SOONER)
     for k in range(5):  # few messages satisfy anything
         table.subscribe(k, Predicate(Filter([Constraint("x", "=", int(n))]) for n in rng.integers(0, 10**6, 80)))
     table.pack()

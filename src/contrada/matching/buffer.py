@@ -18,19 +18,17 @@ from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
 from contrada.matching.encoding import Places
 from contrada.matching.level import EMPTY, Level, Place
 from contrada.matching.residual import Constraints, Residual
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Constraint, Predicate
 from contrada.model.types import Asked
-
-INITIAL_CAPACITY = 256  # constraints that fit before an array is reallocated
-INITIAL_VERTICES_PER_REGION = 12  # most regions have fewer vertices
 
 
 class Buffer:
     """Filters that were added one by one. `level` shows the filters added so far and never changes later."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.level = EMPTY
-        self._places = places
+        self._places, self._tuning = places, tuning
         self._reached: dict[Place, Growing | GrowingOwn] = {}
         self._further: dict[Place, Growing | GrowingOwn] = {}
         self._raw = RawBuffer()
@@ -52,9 +50,9 @@ class Buffer:
                 objects.sort(key=_breadth)
             for k, constraint in enumerate(objects):
                 if k == 0 and not others:
-                    reached.update([_grown(self._reached, number, constraint)])
+                    reached.update([self._grown(self._reached, number, constraint)])
                 else:
-                    further.update([_grown(self._further, number, constraint)])
+                    further.update([self._grown(self._further, number, constraint)])
         # Make the views once, after the last filter: a predicate may have thousands of filters.
         trees |= {place: grown.tree() for place, grown in reached.items()}
         checks |= {place: grown.checks() for place, grown in further.items()}
@@ -69,19 +67,18 @@ class Buffer:
             self._raw.append(number, self._places.number(constraint.place), constraint.test)
         self._scanned += 1
 
-
-def _grown(
-    places: dict[Place, Growing | GrowingOwn], number: int, constraint: Constraint
-) -> tuple[Place, Growing | GrowingOwn]:
-    """Add a constraint of filter `number` at its slot; return the slot and its growing arrays."""
-    assert constraint.kind is not None
-    place = (constraint.attribute, constraint.kind)
-    grown = places.get(place)
-    if grown is None:
-        made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
-        grown = places[place] = GrowingOwn(constraint.kind) if made is None else made()
-    grown.append(number, constraint)
-    return place, grown
+    def _grown(
+        self, places: dict[Place, Growing | GrowingOwn], number: int, constraint: Constraint
+    ) -> tuple[Place, Growing | GrowingOwn]:
+        """Add a constraint of filter `number` at its slot; return the slot and its growing arrays."""
+        assert constraint.kind is not None
+        place = (constraint.attribute, constraint.kind)
+        grown = places.get(place)
+        if grown is None:
+            made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
+            grown = places[place] = GrowingOwn(constraint.kind) if made is None else made(self._tuning)
+        grown.append(number, constraint)
+        return place, grown
 
 
 def _width(constraint: Constraint) -> int:
@@ -128,13 +125,14 @@ class GrowingOwn:
 class Growing:
     """Constraints on regions or points at one slot, in arrays with spare room. Views made earlier do not change."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning) -> None:
+        capacity = tuning.buffer_capacity
         self._count = 0
-        self._filters = np.empty(INITIAL_CAPACITY, np.int32)
-        self._masks = np.empty(INITIAL_CAPACITY, np.uint8)
+        self._filters = np.empty(capacity, np.int32)
+        self._masks = np.empty(capacity, np.uint8)
         self._spanned = 0  # last filter number - first filter number + 1
-        self._offsets = np.zeros(INITIAL_CAPACITY + 1, np.int32)  # by filter number - first filter number
-        self._numbers = frozen(np.arange(INITIAL_CAPACITY + 1, dtype=np.int32))
+        self._offsets = np.zeros(capacity + 1, np.int32)  # by filter number - first filter number
+        self._numbers = frozen(np.arange(capacity + 1, dtype=np.int32))
 
     def append(self, number: int, constraint: Constraint) -> None:
         """Add a constraint of filter `number`; filter numbers must not decrease."""
@@ -180,9 +178,9 @@ class Growing:
 class GrowingPoints(Growing):
     """Constraints on points."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._xy = np.empty((INITIAL_CAPACITY, 2))
+    def __init__(self, tuning: Tuning) -> None:
+        super().__init__(tuning)
+        self._xy = np.empty((tuning.buffer_capacity, 2))
 
     def _append_value(self, value: Point) -> None:
         self._xy = with_room(self._xy, self._count, 1)
@@ -196,15 +194,16 @@ class GrowingPoints(Growing):
 class GrowingRegions(Growing):
     """Constraints on regions; regions with many vertices are stored with their edge index."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, tuning: Tuning) -> None:
+        super().__init__(tuning)
+        capacity = tuning.buffer_capacity
         self._rings = self._vertices = self._boxes = self._large = 0  # entries in use
         self._most_rings = 1
-        self._xy = np.empty((INITIAL_CAPACITY * INITIAL_VERTICES_PER_REGION, 2))
-        self._ring_offsets = np.zeros(2 * INITIAL_CAPACITY, np.int64)
-        self._region_offsets = np.zeros(INITIAL_CAPACITY + 1, np.int32)
-        self._flags = np.empty(2 * INITIAL_CAPACITY, np.uint8)
-        self._bounds = np.empty((INITIAL_CAPACITY, 4))
+        self._xy = np.empty((capacity * tuning.buffer_vertices_per_region, 2))
+        self._ring_offsets = np.zeros(2 * capacity, np.int64)
+        self._region_offsets = np.zeros(capacity + 1, np.int32)
+        self._flags = np.empty(2 * capacity, np.uint8)
+        self._bounds = np.empty((capacity, 4))
         self._chain_boxes = np.empty((0, 4))
         self._large_items = np.empty(0, np.int32)
         self._large_bases = np.empty(0, np.int64)

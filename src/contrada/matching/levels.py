@@ -23,14 +23,13 @@ from contrada.matching.buffer import Buffer
 from contrada.matching.encoding import MessageSample, Places
 from contrada.matching.level import EMPTY, Added, Alive, Level, merge_levels
 from contrada.matching.snapshot import Snapshot
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Predicate
 
 ALIVE = np.iinfo(np.int64).max
 LEVEL_COUNT = 6
 FROZEN, MIDDLE, SEALED = 1, 2, 4
-# Filters that the buffer and the small level hold before they are packed; the middle level holds 1/8 of the base.
-BUFFER_FILTERS, SMALL_FILTERS = 1024, 8192
-BASE_TO_MIDDLE_RATIO = 8
+BASE_TO_MIDDLE_RATIO = 8  # the middle level holds 1/8 of the filters of the base
 # After 2,048 messages, then after 4,096, 8,192, ..., compare how many filters recent messages reach with the estimate
 # of the last packing: pack the base again if they reach over three times as many, and over 1,000.
 RELEARN_AFTER_MESSAGES, REPACK_REACH_FACTOR, REPACK_MIN_REACH = 2048, 3, 1000
@@ -50,12 +49,15 @@ class Packed(NamedTuple):
 class Store:
     """The contents of a table as one published snapshot; every update publishes the next one."""
 
-    def __init__(self, snapshot: Snapshot | None = None, places: Places | None = None) -> None:
+    def __init__(
+        self, snapshot: Snapshot | None = None, places: Places | None = None, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
+        self.tuning = tuning
         self.lock = forking.make_lock(forking.UPDATING)  # held while publishing
         self.snapshot = snapshot or Snapshot(0, (EMPTY,) * LEVEL_COUNT, 0, 0, None, None, None, False)
         self.places = places or Places()
         self.sample = MessageSample()
-        self._buffer = Buffer(self.places)
+        self._buffer = Buffer(self.places, self.tuning)
         self._patience = 0
         self._next_look = RELEARN_AFTER_MESSAGES  # in messages
         self._threads: dict[int, threading.Thread] = {}  # by the position of the level that each packs
@@ -136,8 +138,8 @@ class Store:
         """Return the levels with the filters of `predicate` in the buffer; a full one is sealed if none is sealed."""
         *older, sealed, _ = self.snapshot.levels
         youngest = self._buffer.append(first, predicate)
-        if youngest.filters >= BUFFER_FILTERS and not sealed.filters:
-            sealed, youngest, self._buffer = youngest, EMPTY, Buffer(self.places)
+        if youngest.filters >= self.tuning.buffer_filters and not sealed.filters:
+            sealed, youngest, self._buffer = youngest, EMPTY, Buffer(self.places, self.tuning)
         return *older, sealed, youngest
 
     def remove(self, row: int) -> None:
@@ -151,7 +153,7 @@ class Store:
         base, frozen, middle, small, *young = draft.levels
         alive = draft.is_filter_alive
         size = count + small.filters + sum(level.filters for level in young)
-        if size <= SMALL_FILTERS:
+        if size <= self.tuning.small_filters:
             small = self._merged([small, *young], alive, added)
         elif (size + middle.filters) * BASE_TO_MIDDLE_RATIO <= base.filters:
             middle, small = self._merged([middle, small, *young], alive, added), EMPTY
@@ -161,7 +163,7 @@ class Store:
 
     def _publish_packed(self, draft: Snapshot, *levels: Level) -> None:
         """Publish `draft` with these levels and a new buffer."""
-        self._buffer = Buffer(self.places)
+        self._buffer = Buffer(self.places, self.tuning)
         self._publish(draft, (*levels, *(EMPTY,) * (LEVEL_COUNT - len(levels))))
 
     def _publish(self, draft: Snapshot, levels: tuple[Level, ...]) -> None:
@@ -216,7 +218,7 @@ class Store:
         """Pack the sealed buffer into the small level, and a full small level into the middle one."""
         old = middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
         packed = self._merged([small, sealed], snapshot.is_filter_alive)
-        if packed.filters <= SMALL_FILTERS:
+        if packed.filters <= self.tuning.small_filters:
             return Packed(MIDDLE, old, (middle, packed, EMPTY))
         return Packed(MIDDLE, old, (self._merged([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
 
@@ -245,7 +247,7 @@ class Store:
             return
         base, frozen, middle, *young = (*now[: packed.first], *packed.new, *now[end:])
         if (
-            middle.filters * BASE_TO_MIDDLE_RATIO > max(base.filters, SMALL_FILTERS * BASE_TO_MIDDLE_RATIO)
+            middle.filters * BASE_TO_MIDDLE_RATIO > max(base.filters, self.tuning.small_filters * BASE_TO_MIDDLE_RATIO)
             and not frozen.filters
         ):
             frozen, middle = middle, EMPTY

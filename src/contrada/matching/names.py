@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 
 Name = str | int
-MIN_COLUMN_NAMES = 1024  # shorter columns are stored name by name
 NAME_BITS = 128  # of an integer name: Python may not print longer integers, and no column type holds them
 DEFAULT_NUMBER_LIMIT = 1 << 62  # default keys stay below this number
 
@@ -27,7 +27,8 @@ class Names:
     (0, 1, 1, 'a')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self._min_column_names = tuning.min_column_names
         self.free = 0  # integers from here up to the limit are unused
         self._count = 0
         self._starts: list[int] = []
@@ -54,7 +55,7 @@ class Names:
     def extend(self, names: Any) -> int:
         """Add the distinct names of an Arrow array or a range; return the first row."""
         row = self._count
-        if len(names) < MIN_COLUMN_NAMES:
+        if len(names) < self._min_column_names:
             for name in names_in(names):
                 self.append(name)
             return row

@@ -14,6 +14,7 @@ from contrada.matching.levels import LEVEL_COUNT, Store
 from contrada.matching.names import Names, as_arrow
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.storage import Saved
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 
 
 def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
@@ -38,12 +39,12 @@ def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscri
         )  # fmt: skip
 
 
-def store_of(saved: Saved) -> Store:
+def store_of(saved: Saved, tuning: Tuning = DEFAULT_TUNING) -> Store:
     """Return a store over a saved table; the store can be updated."""
     owners = (saved.filter_subscription, saved.subscription_subscriber)
     levels = (saved.level, *(EMPTY,) * (LEVEL_COUNT - 1))
     snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
-    return Store(snapshot, Places.of_saved(saved.places))
+    return Store(snapshot, Places.of_saved(saved.places), tuning)
 
 
 def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:

@@ -16,19 +16,15 @@ from contrada.matching.level import Level, Message, merge_levels
 from contrada.matching.levels import Store
 from contrada.matching.snapshot import Snapshot
 
-MIN_FILTERS = 1024  # of the base level; smaller tables are matched directly
-MIN_FILTERS_PER_SUBSCRIBER = 32  # on average
-LEARN_FROM_MESSAGES = 64  # before filters are chosen
 MAX_FILTERS_PER_SUBSCRIBER = 8  # in the shortcut
 MIN_DECIDED_SHARE = 0.5  # of messages; below that there is no shortcut
-REFRESH_SUBSCRIBERS_AFTER = 64  # messages since the last update
 
 
 class Front:
     """The shortcut of one table; answers are equal with and without it."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._tuning = store, store.tuning
         self._lock = forking.make_lock(forking.LEARNING)
         self._base: Level | None = None  # for which the shortcut was learnt
         self._level: Level | None = None
@@ -41,7 +37,9 @@ class Front:
     def subscribers(self, snapshot: Snapshot, message: Message) -> NDArray[np.int64]:
         """Return the rows of the subscribers that a message goes to, sorted."""
         base = snapshot.levels[0]
-        if base.filters < MIN_FILTERS or (not snapshot.several_filters and snapshot.subscription_subscriber is None):
+        if base.filters < self._tuning.shortcut_min_filters or (
+            not snapshot.several_filters and snapshot.subscription_subscriber is None
+        ):
             return snapshot.subscribers(message)
         if base is not self._base:
             self._begin(base)
@@ -74,7 +72,7 @@ class Front:
         if snapshot.version == self._version:
             return self._everybody
         self._quiet += 1
-        if self._quiet < REFRESH_SUBSCRIBERS_AFTER and self._version >= 0:
+        if self._quiet < self._tuning.shortcut_refresh_after_messages and self._version >= 0:
             return None
         rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
         owners = snapshot.subscription_subscriber
@@ -89,7 +87,7 @@ class Front:
             samples = self._samples
             if samples is not None and self._base is snapshot.levels[0]:
                 samples.append(self._base.match(message))
-                if len(samples) >= LEARN_FROM_MESSAGES:
+                if len(samples) >= self._tuning.shortcut_learn_from_messages:
                     self._choose(snapshot, samples)
         return snapshot.subscribers(message)
 
@@ -98,7 +96,7 @@ class Front:
         self._samples = None
         everybody = self._those_there(snapshot)
         assert self._base is not None
-        if everybody is None or len(everybody) * MIN_FILTERS_PER_SUBSCRIBER > self._base.filters:
+        if everybody is None or len(everybody) * self._tuning.shortcut_min_filters_per_subscriber > self._base.filters:
             return
         whose = np.repeat(np.arange(len(samples)), [len(found) for found in samples])
         filters = np.concatenate(samples)

@@ -29,6 +29,7 @@ from contrada.matching.encoding import Places
 from contrada.matching.level import Level, Place
 from contrada.matching.names import Names
 from contrada.matching.residual import Constraints, Residual
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 
 TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECK_KINDS = {"filters": (np.int32, 0), "masks": (np.uint8, 0), "offsets": (np.int32, 0)}
@@ -323,9 +324,9 @@ def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
     return [int(name) if number else name for name, number in zip(array.to_pylist(), is_number.tolist(), strict=True)]
 
 
-def names_from(values: Any) -> Names:
+def names_from(values: Any, tuning: Tuning = DEFAULT_TUNING) -> Names:
     """Return the names of an Arrow array or a list, with look-up."""
-    names = Names()
+    names = Names(tuning)
     if isinstance(values, list):
         for name in values:
             names.append(name)

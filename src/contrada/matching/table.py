@@ -29,6 +29,7 @@ from contrada.matching.storage import names_from, open_table, save_table, verify
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
+from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Predicate
 from contrada.simplification.simplifying import Simplification
 
@@ -46,9 +47,9 @@ class ForwardingTable(MatchingTable):
 
     _keys: Names
 
-    def __init__(self) -> None:
-        super().__init__(Store(), Names(), {}, 0)
-        self._keys = Names()
+    def __init__(self, *, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(Store(tuning=tuning), Names(tuning), {}, 0)
+        self._keys = Names(tuning)
 
     # Updates
 
@@ -210,7 +211,9 @@ class ForwardingTable(MatchingTable):
         save_table(packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> ForwardingTable:
+    def open(
+        cls, path: str | os.PathLike[str], *, verify: bool = True, tuning: Tuning = DEFAULT_TUNING
+    ) -> ForwardingTable:
         """Open a saved table by memory map: processes share its pages; updates stay in memory.
 
         All files are checked against their checksums first; a damaged file raises a TableError that names it. With
@@ -220,11 +223,11 @@ class ForwardingTable(MatchingTable):
         saved = open_table(path, verify)
         if not saved.has_keys:
             raise TableError(f"{os.fspath(path)} was simplified by subscriber: open it with SubscriberTable.open")
-        table = cls()
+        table = cls(tuning=tuning)
         table._crs = dict(saved.crs)
-        table._keys, table._subscribers = names_from(saved.keys), names_from(saved.subscribers)
+        table._keys, table._subscribers = names_from(saved.keys, tuning), names_from(saved.subscribers, tuning)
         table._live = saved.rows
-        table._store = store_of(saved)
+        table._store = store_of(saved, tuning)
         table._front = Front(table._store)
         return table
 
