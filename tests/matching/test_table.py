@@ -123,7 +123,7 @@ def test_keys_given_and_given_by_default_do_not_clash():
     template = ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("g"))
     table = ct.ForwardingTable(tuning=SMALL)
     assert table.subscribe("a", overlapping(), key=3) == 3
-    assert table.subscribe_many(wkb, template) == [1, 2, 3, 4]
+    assert table.subscribe_many(wkb, template) == [4, 5, 6, 7]
     assert set(table) == {3, 4, 5, 6, 7}
     table.unsubscribe(3)
     with pytest.raises(ct.KeyInUseError, match="the key 5 exists"):

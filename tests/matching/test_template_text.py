@@ -96,7 +96,7 @@ def test_a_template_asks_what_its_rows_ask(template, tmp_path):
     table.subscribe("first", "severity = 3 AND is_open OR severity = 4", key="first")
     other_first = ct.ForwardingTable()
     other_first.subscribe("first", "severity = 3 AND is_open OR severity = 4", key="first")
-    assert table.subscribe_many(given, template).tolist() == list(range(1, ROWS + 1))
+    assert table.subscribe_many(given, template) == given["key"].to_pylist()
     for message in asked:
         expected = set(other.match_keys(message)) | set(other_first.match_keys(message))
         assert set(table.match_keys(message)) == expected
