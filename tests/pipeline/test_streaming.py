@@ -12,6 +12,7 @@ import pytest
 import contrada as ct
 from contrada import pipeline
 from contrada.pipeline.storage import Storage
+from contrada.pipeline.stream.changes import DirectoryChanges
 from contrada.pipeline.stream.version_log import Versions
 
 SCHEMA = "message_id long, size long, area binary"
@@ -285,13 +286,13 @@ def test_what_is_no_stream_is_refused(spark, home):
 
 def test_the_version_of_a_batch_is_written_before_it_runs(tmp_path):
     changes = tmp_path / "changes"
-    versions = Versions(Storage(tmp_path / "checkpoint"), pipeline.changes.DirectoryChanges(str(changes)), None)
+    versions = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
     versions.begin(lambda place: pipeline.publish(ct.ForwardingTable(), place))
     write_changes(changes, "1.ndjson", [{"key": "a", "filter": "size > 1"}])
     assert versions.of_batch(0).number == 1
     write_changes(changes, "2.ndjson", [{"key": "b", "filter": "size > 1"}])
     assert versions.of_batch(0).number == 1, "asked again, the batch has what it had"
-    again = Versions(Storage(tmp_path / "checkpoint"), pipeline.changes.DirectoryChanges(str(changes)), None)
+    again = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
     again.begin(lambda place: pytest.fail("there is a version"))
     assert again.of_batch(0).number == 1
     assert again.of_batch(1).number == 2
