@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from contrada import kernels
-from contrada.kernels.relate.regions import sample
+from contrada.kernels.relate import sample
 from oracles.rational import point_rational
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)

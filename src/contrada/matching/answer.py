@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, Literal, NamedTuple, overload
 
@@ -146,7 +147,13 @@ class ManyMatches(Sequence[Matches]):
         return self._owners.keys
 
     def _rows_of(self, index: int) -> NDArray[np.int64]:
-        number = range(len(self))[index]
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise ArgumentError(f"index is the position of a message, not {type(index).__name__}") from None
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"message {number} of {len(self)}")
+        number %= len(self)
         return self.rows[self.offsets[number] : self.offsets[number + 1]]
 
 

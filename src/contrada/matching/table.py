@@ -48,6 +48,8 @@ class ForwardingTable(MatchingTable):
     _keys: Names
 
     def __init__(self, *, tuning: Tuning = DEFAULT_TUNING) -> None:
+        if not isinstance(tuning, Tuning):
+            raise ArgumentError(f"tuning is a Tuning, not {type(tuning).__name__}")
         super().__init__(Store(tuning=tuning), Names(tuning), {}, 0)
         self._keys = Names(tuning)
 

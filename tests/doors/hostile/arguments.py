@@ -11,6 +11,7 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
+from contrada.matching.tuning import Tuning
 from hostile.awkward import VALUES, made
 from hostile.enumeration import entry_points
 from hostile.registry import Door
@@ -127,7 +128,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "density": lambda: 1.0, "halo": lambda: True, "extra": lambda: False,
     "first": lambda: ct.Relation.MEETS, "second": lambda: ct.Relation.MEETS,
     "path": lambda: "not there", "directory": lambda: "not there",
-    "verify": lambda: True,
+    "verify": lambda: True, "tuning": Tuning,
     "times": tuple, "to_crs": lambda: None, "buffer": lambda: None,
     "srid": lambda: False,
 }  # fmt: skip
