@@ -207,7 +207,7 @@ def updates(workload: Workload, trees: dict[str, CRTree], count: int) -> Iterato
             tree.delete(-1)
 
     ours = time_once(change_table) / count
-    table.settle()
+    table.wait_for_compaction()
     for name, tree in trees.items():
         theirs = time_once(partial(change_tree, tree)) / count
         yield Row(FORMS, f"{workload}: one in and out again", f"{name}; ours a table", ours, theirs, theirs / ours)

@@ -135,7 +135,7 @@ def table_of(predicates: Predicates) -> ct.ForwardingTable:
     for subscriber, filters in enumerate(predicates):
         table.subscribe(subscriber, ct.Predicate(filters))
     table.pack()
-    table.settle()
+    table.wait_for_compaction()
     return table
 
 

@@ -311,5 +311,5 @@ def test_ten_thousand_filters_are_subscribed():
     assert set(table.match({"x": 9999, "y": 10_000})) == {"scalars"}
     assert set(table.match({"x": 9999, "y": 9999})) == set()
     assert set(table.match({"a": Point(2999.5, 0.5), "b": Point(0.5, 2999)})) == {"regions"}
-    table.settle()
+    table.wait_for_compaction()
     table.check()

@@ -58,7 +58,7 @@ def child(table, index, what):
     for number in range(60):
         table.subscribe("child", f"severity >= {number % 5}", key=f"child {number}")
     assert "child" in table.match(MATCHING)
-    table.settle()
+    table.wait_for_compaction()
     table.pack()
     table.check()
     assert len(table) == before + 60

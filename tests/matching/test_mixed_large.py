@@ -116,7 +116,7 @@ def test_filters_are_reached_in_another_way_when_messages_change():
     table._store._next_look = table._store.sample.turn + 4096
     for k in range(4096 + 1):
         assert len(table.match_keys({"name": "usual", "size": size - 1 - k % 3})) == k % 3 + 1
-    table.settle()
+    table.wait_for_compaction()
     after = table._store.snapshot.levels[0].scalars
     messages = table._store.sample.seen(table._store.places).messages
     assert after.reach(messages) < index.reach(messages) / 10

@@ -75,7 +75,7 @@ class TableMachine(RuleBasedStateMachine):
         for snapshot, asked, rows in self.pinned:
             assert snapshot.subscriptions(asked).tolist() == rows
         self.pool.shutdown()
-        self.table.settle()
+        self.table.wait_for_compaction()
         self.directory.cleanup()
 
     def scan(self, message):
@@ -159,8 +159,8 @@ class TableMachine(RuleBasedStateMachine):
             self.table.unsubscribe(key)
 
     @rule()
-    def settle(self):
-        self.table.settle()
+    def wait_for_compaction(self):
+        self.table.wait_for_compaction()
         assert self.table._store._threads == {}
 
     @rule()
@@ -188,7 +188,7 @@ class TableMachine(RuleBasedStateMachine):
         """The machine goes on with the opened table: keys are the same, in the same order, rows count from 0."""
         before = list(self.table)
         self.save()
-        self.table.settle()
+        self.table.wait_for_compaction()
         self.table = ct.ForwardingTable.open(self.saved[-1][0], tuning=SMALL)
         assert list(self.table) == before
         everything = self.table.match_keys({"a": ct.Region.box(-9, -9, 9, 9), "b": ct.Region.box(-9, -9, 9, 9)})
@@ -200,7 +200,7 @@ class TableMachine(RuleBasedStateMachine):
         if self.saved:
             path, model = self.saved[-1 - back % len(self.saved)]
             ct.ForwardingTable.verify(path)
-            self.table.settle()
+            self.table.wait_for_compaction()
             self.table, self.model = ct.ForwardingTable.open(path, tuning=SMALL), dict(model)
 
     # Questions

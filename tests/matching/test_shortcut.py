@@ -1,4 +1,4 @@
-"""The front: with it a table answers by subscriber as without it, whatever changes."""
+"""The shortcut: with it a table answers by subscriber as without it, whatever changes."""
 
 import threading
 
@@ -63,8 +63,8 @@ def test_answers_are_the_same(each):
     for _ in range(150):
         asked = message(rng)
         assert set(table.match(asked)) == without(table, asked)
-    assert table._front._hits > 50
-    assert table._front._level.filters < 60
+    assert table._shortcut._hits > 50
+    assert table._shortcut._level.filters < 60
 
 
 def test_who_comes_and_who_leaves_is_noticed():
@@ -79,7 +79,7 @@ def test_who_comes_and_who_leaves_is_noticed():
             table.unsubscribe(step // 70)
         if step == 200:
             table.pack()
-    assert table._front._tries > 0
+    assert table._shortcut._tries > 0
 
 
 def test_where_nothing_is_gained_nothing_is_kept():
@@ -90,21 +90,21 @@ def test_where_nothing_is_gained_nothing_is_kept():
     table.pack()
     for _ in range(40):
         table.match({"x": int(rng.integers(0, 10**6))})
-    assert table._front._level is None
-    assert table._front._samples is None
+    assert table._shortcut._level is None
+    assert table._shortcut._samples is None
 
 
-def test_a_front_that_stops_deciding_is_given_up():
+def test_a_shortcut_that_stops_deciding_is_given_up():
     rng = np.random.default_rng(4)
     table = packed(rng)
     for _ in range(60):
         table.match(message(rng))
-    assert table._front._level is not None
+    assert table._shortcut._level is not None
     for _ in range(2000):
-        if table._front._level is None:
+        if table._shortcut._level is None:
             break
         assert table.match({"area": region(rng, 40), "x": 50}).rows.tolist() == []
-    assert table._front._level is None
+    assert table._shortcut._level is None
 
 
 def test_readers_in_many_threads():

@@ -59,7 +59,7 @@ def test_readers_never_see_half_an_update():
     for reader in readers:
         reader.join()
     assert wrong == []
-    table.settle()
+    table.wait_for_compaction()
     table.check()
     assert table.stats().levels[1] == 0
 
@@ -88,7 +88,7 @@ def test_several_readers_beside_a_writer():
     for reader in readers:
         reader.join()
     assert wrong == []
-    table.settle()
+    table.wait_for_compaction()
     table.check()
     assert len(table) == 10
 

@@ -9,8 +9,8 @@ import contrada as ct
 from contrada.cql2 import parse
 from contrada.errors import TableError
 from contrada.pipeline import artifact_cache as tables
-from contrada.pipeline.partitioned.layouts import layout_of
 from contrada.pipeline.partitioned import routing
+from contrada.pipeline.partitioned.layouts import layout_of
 from contrada.pipeline.partitioned.matching import first_tasks, task_counts
 from contrada.pipeline.partitioned.routing import match_routed, route_batches
 from contrada.pipeline.partitioned.scanning import LARGEST_BOXES, sample_batches

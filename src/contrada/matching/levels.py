@@ -176,7 +176,7 @@ class Store:
         with self.lock:
             self._publish_packed(self.snapshot, self.merged(self.snapshot))
 
-    def settle(self) -> None:
+    def wait_for_compaction(self) -> None:
         """Wait until no packing thread runs. Readers and writers do not wait for packing."""
         while True:
             with self.lock:  # every thread started before this is listed

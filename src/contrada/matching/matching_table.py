@@ -21,7 +21,7 @@ from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows,
 from contrada.matching.level import Message, Place
 from contrada.matching.levels import Store
 from contrada.matching.names import Names
-from contrada.matching.shortcut import Front
+from contrada.matching.shortcut import Shortcut
 from contrada.matching.snapshot import Snapshot
 from contrada.matching.together import Checked, match_together
 from contrada.model.types import has_types, types_accepting
@@ -50,7 +50,7 @@ class MatchingTable:
 
     def __init__(self, store: Store, subscribers: Names, crs: dict[str, Crs | None], live: int) -> None:
         self._store = store
-        self._front = Front(store)
+        self._shortcut = Shortcut(store)
         self._subscribers = subscribers
         self._crs = crs
         self._live = live
@@ -61,7 +61,7 @@ class MatchingTable:
         With `by="subscription"` return the keys of the subscriptions, as `match_keys` does.
         """
         if by == "subscriber":
-            return Matches(self._front.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
+            return Matches(self._shortcut.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
         keys = self._keys_for(by)
         return Matches(self._store.asked().subscriptions(self._checked(message)), keys)
 

@@ -20,7 +20,7 @@ MAX_FILTERS_PER_SUBSCRIBER = 8  # in the shortcut
 MIN_DECIDED_SHARE = 0.5  # of messages; below that there is no shortcut
 
 
-class Front:
+class Shortcut:
     """The shortcut of one table; answers are equal with and without it."""
 
     def __init__(self, store: Store) -> None:

@@ -24,7 +24,7 @@ from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.packing import packed, store_of
 from contrada.matching.pickling import opened_bytes, packed_bytes
-from contrada.matching.shortcut import Front
+from contrada.matching.shortcut import Shortcut
 from contrada.matching.storage import names_from, open_table, save_table, verify_table
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
@@ -158,9 +158,9 @@ class ForwardingTable(MatchingTable):
         """Pack all live filters into one level; matching continues, updates wait. Updates also pack step by step."""
         self._store.pack()
 
-    def settle(self) -> None:
+    def wait_for_compaction(self) -> None:
         """Wait until no level is being packed; matching and updates do not wait for packing."""
-        self._store.settle()
+        self._store.wait_for_compaction()
 
     # Queries
 
@@ -230,7 +230,7 @@ class ForwardingTable(MatchingTable):
         table._keys, table._subscribers = names_from(saved.keys, tuning), names_from(saved.subscribers, tuning)
         table._live = saved.rows
         table._store = store_of(saved, tuning)
-        table._front = Front(table._store)
+        table._shortcut = Shortcut(table._store)
         return table
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:

@@ -14,7 +14,8 @@ class Children:
     """The children of a node, and the boxes by which messages reach them: their sketches, else their own box.
 
     >>> from contrada.overlay.protocol import ChildEntry
-    >>> table = {"a": ChildEntry((0.0, 2.0), (0.0, 2.0)), "b": ChildEntry((1.0, 9.0), (1.0, 3.0), ((1.0, 3.0), (8.0, 9.0)))}
+    >>> sketched = ChildEntry((1.0, 9.0), (1.0, 3.0), ((1.0, 3.0), (8.0, 9.0)))
+    >>> table = {"a": ChildEntry((0.0, 2.0), (0.0, 2.0)), "b": sketched}
     >>> Children(table).met_by(np.array([2.0, 2.0])), Children(table).met_by(np.array([5.0, 5.0]))
     (['a', 'b'], [])
     """
