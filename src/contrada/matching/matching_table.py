@@ -30,13 +30,15 @@ SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses
 
 
 class Stats(NamedTuple):
-    """Sizes of a table: counts, filters per level, and bytes."""
+    """Sizes of a table: counts, filters per level, bytes, and how the shortcut does."""
 
     subscriptions: int
     subscribers: int
     filters: int
     levels: tuple[int, ...]
     nbytes: int
+    shortcut_filters: int  # 0 if there is no shortcut
+    shortcut_decided: int  # messages that the shortcut decided alone
 
 
 @checks_methods("match_many")
@@ -95,7 +97,8 @@ class MatchingTable:
         further = (snapshot.filter_subscription, snapshot.subscription_subscriber, snapshot.died)
         nbytes += sum(array.nbytes for array in further if array is not None)
         sizes = tuple(level.filters for level in snapshot.levels)
-        return Stats(self._live, len(self._subscribers), snapshot.filters, sizes, nbytes)
+        shortcut = self._shortcut.filters, self._shortcut.decided
+        return Stats(self._live, len(self._subscribers), snapshot.filters, sizes, nbytes, *shortcut)
 
     def asked_kinds(self) -> dict[str, list[str]]:
         """Return the attributes that subscriptions ask about, with the kinds of values asked for.

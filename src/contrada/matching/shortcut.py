@@ -32,7 +32,12 @@ class Shortcut:
         self._version = -1  # of the snapshot to which `_everybody` belongs
         self._everybody: NDArray[np.int64] | None = None
         self._quiet = 0
-        self._tries = self._hits = 0
+        self._tries = self.decided = 0  # messages since the shortcut was learnt
+
+    @property
+    def filters(self) -> int:
+        """Return the number of filters in the shortcut; 0 if there is none."""
+        return 0 if self._level is None else self._level.filters
 
     def subscribers(self, snapshot: Snapshot, message: Message) -> NDArray[np.int64]:
         """Return the rows of the subscribers that a message goes to, sorted."""
@@ -53,9 +58,9 @@ class Shortcut:
             decided, _ = _owners(snapshot, found)
             self._tries += 1
             if len(np.unique(decided)) == len(everybody):
-                self._hits += 1
+                self.decided += 1
                 return everybody
-            if self._tries >= 256 and self._hits < MIN_DECIDED_SHARE * self._tries / 2:
+            if self._tries >= 256 and self.decided < MIN_DECIDED_SHARE * self._tries / 2:
                 self._level, self._samples = None, None
         return snapshot.subscribers(message)
 
@@ -65,7 +70,7 @@ class Shortcut:
             if base is not self._base:
                 self._base, self._level, self._samples = base, None, []
                 self._version, self._everybody, self._quiet = -1, None, 0
-                self._tries = self._hits = 0
+                self._tries = self.decided = 0
 
     def _those_there(self, snapshot: Snapshot) -> NDArray[np.int64] | None:
         """Return the rows of all subscribers with a live subscription; None if unknown since the last update."""
