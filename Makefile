@@ -44,7 +44,8 @@ $(READY): pyproject.toml constraints.txt
 	    echo "$$found cannot make virtual environments; on Debian and Ubuntu: sudo apt-get install -y python3-venv" >&2; \
 	    exit 1; \
 	fi; \
-	[ -x $(BIN)/python ] || { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || \
+	    { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }  # or half of it was made
 	@echo "installing into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,experiments]'
 	@touch $@
