@@ -22,8 +22,8 @@ GEOMETRY_OR_COLUMN = (
 )
 
 
-def geometry_of(value: Any) -> One | Many:
-    """Return one region or point, or a column of either, from any supported object.
+def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
+    """Return one region or point, or a column of either, from any supported object; errors say what is `needed`.
 
     >>> import shapely
     >>> geometry_of(shapely.Point(1, 2)), geometry_of(shapely.box(0, 0, 1, 1)).area
@@ -45,14 +45,12 @@ def geometry_of(value: Any) -> One | Many:
         return _of_arrow(value)
     if hasattr(value, "__geo_interface__"):
         return _of_mapping(value.__geo_interface__)
-    raise ArgumentError(f"need {GEOMETRY_OR_COLUMN}, not {type(value).__name__}")
+    raise ArgumentError(f"need {needed}, not {type(value).__name__}")
 
 
 def one_geometry_of(value: Any) -> One:
     """Return one region or point from any supported object; a column raises an ArgumentError."""
-    if isinstance(value, (str, bytes, int, float)) or value is None:
-        raise ArgumentError(f"need {ONE_GEOMETRY}, not {type(value).__name__}")
-    made = geometry_of(value)
+    made = geometry_of(value, ONE_GEOMETRY)
     if isinstance(made, (RegionArray, PointArray)):
         raise ArgumentError(f"need one region or point, not a column of {len(made)}")
     return made

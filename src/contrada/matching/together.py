@@ -32,7 +32,7 @@ def match_together(
 ) -> Counted:
     """Return how many subscriptions each message satisfies, and their rows, sorted per message; None matches none."""
     levels = [level for level in snapshot.levels if level.filters]
-    if threads is None and any(not level.trees and not _is_together(level) for level in levels):
+    if threads is None and any(not level.trees and _batch_index(level) is None for level in levels):
         threads = 1  # one short call per message: threads would only wait for the GIL
     good = np.array([k for k, message in enumerate(messages) if message is not None], np.int64)
 
@@ -53,8 +53,8 @@ def _level_pairs(
     level: Level, objects: list[Mapping[Place, Any]], scalars: EncodedMessages | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of messages and filters of `level` that the messages satisfy."""
-    index = level.scalars
-    if not isinstance(index, ScalarIndex) or scalars is None or not _is_together(level):
+    index = _batch_index(level)
+    if index is None or scalars is None:
         found = [level.match(Message(own, _one(scalars, k))) for k, own in enumerate(objects)]
         return np.repeat(np.arange(len(found)), [len(each) for each in found]), _joined(found)
     if index.place is None and not level.trees:  # nothing but scalars
@@ -70,9 +70,9 @@ def _level_pairs(
     return np.repeat(np.arange(len(counts)), counts), filters
 
 
-def _is_together(level: Level) -> bool:
-    """Return True if `level` matches several messages in one call."""
-    return isinstance(level.scalars, ScalarIndex) and level.is_checked_beside
+def _batch_index(level: Level) -> ScalarIndex | None:
+    """Return the index by which `level` matches several messages in one call; None if it takes them one by one."""
+    return level.scalars if isinstance(level.scalars, ScalarIndex) and level.is_checked_beside else None
 
 
 def _one(scalars: EncodedMessages | None, number: int) -> EncodedMessages | None:
