@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
+BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover simplify spark stream
 PYTEST_ARGS ?=
 
 # Real polygons for tests, benchmarks and verification; what needs them is skipped where they are absent.
@@ -58,14 +59,14 @@ java:
 demo: java $(READY)  ## ingest, compile, match and report on embedded Spark
 	$(BIN)/contrada demo --output build/demo $(if $(DATA),--data $(DATA))
 
-# Coverage takes the folder: given the package's name it would import NumPy twice.
-test: java $(READY)  ## the test suite, then a quick pass without compilation that measures coverage of the kernels
+test: java $(READY)  ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
+# Coverage takes the folder: given the package's name it would import NumPy twice.
+test-all: java $(READY)  ## what takes longer or needs more, and a pass without compilation for the coverage of the kernels
+	CONTRADA_EFFORT=full $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
-
-test-all: java $(READY)  ## what takes longer or needs more than Python and Java
-	CONTRADA_EFFORT=full $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 check: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -85,11 +86,11 @@ verify: java $(READY)  ## a million pairs of regions against the oracles, thousa
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --commands --inputs 0 --step 20
 
 bench: java $(READY)  ## speed against Shapely, PySpark with Shapely and, where they are installed, other engines
-	for name in relate growth match mixed cover templates simplify spark stream; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # Needs Maven and a network the first time: it makes an environment of its own in build/peers/sedona.
 bench-sedona: java $(READY)  ## speed against a spatial join of Apache Sedona
-	$(BIN)/python benchmarks/sedona.py
+	$(BIN)/python -m benchmarks.sedona
 
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,16 +1,16 @@
 """The headline table of docs/performance.md, taken from the full tables in benchmarks/results.
 
-    python benchmarks/headlines.py
+    python -m benchmarks.headlines
 
 A row names a file, a section and how its work and its peer begin; a row that is not there is an error, so that the page
 cannot quote a number that no run wrote.
 """
 
-from __future__ import annotations
-
+import argparse
 from pathlib import Path
 
-from report import ROOT, put_between
+from benchmarks.command import command
+from benchmarks.report import ROOT, put_between
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
@@ -40,7 +40,7 @@ ROWS = (
 
 
 def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
-    """The tables of a file of results, by section: rows by their headings."""
+    """Return the tables of a file of results, by section: rows by their headings."""
     found: dict[str, list[dict[str, str]]] = {}
     section, headings = "", list[str]()
     for line in path.read_text().splitlines():
@@ -57,7 +57,7 @@ def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def row_of(file: str, section: str, work: str, peer: str) -> dict[str, str]:
-    """The only row, or the first, of a section that begins as named."""
+    """Return the only row, or the first, of a section that begins as named."""
     for title, rows in tables_of(RESULTS / f"{file}.md").items():
         for row in rows:
             if title.startswith(section) and row["work"].startswith(work) and row["against"].startswith(peer):
@@ -67,6 +67,7 @@ def row_of(file: str, section: str, work: str, peer: str) -> dict[str, str]:
 
 def main() -> None:
     """Write the table."""
+    argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0]).parse_args()
     lines = ["| what | peer | ours | peer's | ours is | differ | table |", "|---|---|---:|---:|---|---|---|"]
     for title, file, section, work, peer in ROWS:
         row = row_of(file, section, work, peer)

@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 import shapely
 from rich.console import Console
 from rich.table import Table
+
+from benchmarks.timing import Timed, say
+from contrada.papers import result_file
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("contrada", "numpy", "numba", "llvmlite", "shapely", "pyarrow")
@@ -39,33 +42,45 @@ class Row:
     wrong: int | None = None  # of the different ones, those where rational arithmetic finds ours wrong
     commit: str = ""  # that it was measured at, if not that of the report
 
+    @classmethod
+    def versus(
+        cls, section: str, work: str, against: str, ours: float, theirs: float, bar: float | None = None, **counts: Any
+    ) -> Row:
+        """Return the row of a comparison in seconds: how many times faster ours is, which is to be at least `bar`."""
+        return cls(section, work, against, ours, theirs, theirs / ours, at_least=bar, **counts)
+
+    @classmethod
+    def alone(
+        cls, section: str, work: str, value: float, unit: str, seconds: float | None = None, **bar: float | None
+    ) -> Row:
+        """Return the row of a number of ours that no peer has."""
+        return cls(section, work, "", seconds, None, value, unit, **bar)
+
+    @classmethod
+    def lasting(cls, section: str, work: str, seconds: float, at_most: float | None = None) -> Row:
+        """Return the row of a duration of ours."""
+        return cls.alone(section, work, seconds, "s", seconds, at_most=at_most)
+
+    @classmethod
+    def growing(cls, section: str, sizes: Sequence[int], times: Sequence[float]) -> Row:
+        """Return the row of a time per message at the smallest and the largest number of subscriptions."""
+        work = f"from N = {sizes[0]:,} to {sizes[-1]:,}"
+        return cls(section, work, "ourselves", times[-1], times[0], times[-1] / times[0], "times the time", at_most=4)
+
     @property
     def passed(self) -> bool | None:
-        """Whether the bar is met; None without one."""
+        """Return whether the bar is met; None without one."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return self.value <= self.at_most if self.at_most is not None else None
 
     @property
     def bar(self) -> str:
-        """The bar in words."""
+        """Return the bar in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:g}"
         unit = "" if self.unit.startswith("times") else f" {self.unit}"
         return f"at most {self.at_most:g}{unit}" if self.at_most is not None else ""
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How often the sampled relation differs from the exact one."""
-
-    messages: str
-    pairs: int
-    per_half_length: int  # the density times (UX + UY)
-    halo: bool
-    wrong_intersection: float  # share of pairs
-    wrong_relation: float
-    paper: float | None  # the share that [SPATIAL] reports
 
 
 class Shown(NamedTuple):
@@ -76,13 +91,38 @@ class Shown(NamedTuple):
     lines: list[list[str]]
 
     def filled(self) -> Shown:
-        """The table without the columns that are empty in all lines.
+        """Return the table without the columns that are empty in all lines.
 
         >>> Shown("a", ("x", "y"), [["1", ""], ["2", ""]]).filled()
         Shown(title='a', headings=['x'], lines=[['1'], ['2']])
         """
         kept = [k for k in range(len(self.headings)) if any(line[k] for line in self.lines)]
         return Shown(self.title, [self.headings[k] for k in kept], [[line[k] for k in kept] for line in self.lines])
+
+
+class SkippedError(Exception):
+    """A section ends here: what it says is not there."""
+
+
+class Difference(NamedTuple):
+    """An answer on which we and a peer disagree, and what rational arithmetic says."""
+
+    work: str
+    against: str
+    message: str
+    row: int
+    relation: str
+    is_ours_right: bool
+
+
+class Settled(NamedTuple):
+    """How many answers (message, subscription) were compared, and the differences."""
+
+    compared: int
+    differences: list[Difference]
+
+
+Settle = Callable[[tuple[str, str], Any, Any], Settled]  # of a work and its peer, our answers and theirs
 
 
 @dataclass
@@ -92,41 +132,63 @@ class Report:
     seed: int
     quick: bool
     rows: list[Row] = field(default_factory=list)
-    accuracy: list[Accuracy] = field(default_factory=list)
+    tables: list[Shown] = field(default_factory=list)  # below the rows
     skipped: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    peer_versions: dict[str, str] = field(default_factory=dict)
+
+    def compare(
+        self, section: str, work: str, peer: str, ours: Timed, theirs: Timed, settle: Settle, bar: float | None = None
+    ) -> Row:
+        """Return the row of a comparison whose answers `settle` compares; keep the differences."""
+        found = settle((work, peer), ours.answer, theirs.answer)
+        self.differences += found.differences
+        wrong = sum(not item.is_ours_right for item in found.differences)
+        counts = {"compared": found.compared, "different": len(found.differences), "wrong": wrong}
+        return Row.versus(section, work, peer, ours.seconds, theirs.seconds, bar, **counts)
+
+    def add(self, found: Iterable[Row | Shown]) -> None:
+        """Take what a section found, one after the other, so that a failure loses nothing; say each."""
+        try:
+            for one in found:
+                if isinstance(one, Row):
+                    self.rows.append(one)
+                    say(f"{one.work}: {amount(one)}")
+                else:
+                    self.tables.append(one)
+        except SkippedError as reason:
+            self.skipped.append(str(reason))
 
     def as_json(self) -> dict[str, Any]:
-        """The report with the commit, versions and machine it holds for."""
+        """Return the report with the commit, versions and machine it holds for."""
         return {
             "seed": self.seed,
             "quick": self.quick,
             "commit": commit(),
-            "versions": versions(),
+            "versions": versions() | self.peer_versions,
             "machine": machine(),
-            "rows": [asdict(row) | {"bar": row.bar, "passed": row.passed} for row in self.rows],
-            "accuracy": [asdict(row) for row in self.accuracy],
+            "rows": [asdict(row) for row in self.rows],
+            "tables": self.tables,
             "skipped": self.skipped,
+            "differences": [item._asdict() for item in self.differences],
         }
 
     def merge(self, path: Path) -> None:
-        """Put the rows of a saved run of the same machine in front whose sections this one does not have."""
+        """Put the rows and tables of a saved run of the same machine in front whose sections this one does not have."""
         saved = json.loads(path.read_text())
         if saved["quick"] or self.quick or saved["machine"] != machine() or saved["seed"] != self.seed:
             raise SystemExit(f"{path} is of another machine or seed, or of a quick run: run all sections")
-        measured = {row.section for row in self.rows}
-        for row in reversed(saved["rows"]):
-            if row["section"] not in measured:
-                fields = {name: value for name, value in row.items() if name not in ("bar", "passed")}
-                self.rows.insert(0, Row(**fields | {"commit": row.get("commit") or saved["commit"]}))
+        measured = {row.section for row in self.rows} | {table.title for table in self.tables}
+        others = [row for row in saved["rows"] if row["section"] not in measured]
+        self.rows[:0] = [Row(**row | {"commit": row["commit"] or saved["commit"]}) for row in others]
+        self.tables[:0] = [Shown(*table) for table in saved.get("tables", []) if table[0] not in measured]
         self.skipped = [*dict.fromkeys([*saved["skipped"], *self.skipped])]
 
-    def tables(self) -> Iterator[Shown]:
-        """What is printed and stands in the docs."""
+    def shown(self) -> Iterator[Shown]:
+        """Yield the tables that are printed and stand in the docs, without empty columns."""
         for section in dict.fromkeys(row.section for row in self.rows):
-            yield Shown(section, HEADINGS, [cells(row) for row in self.rows if row.section == section])
-        if self.accuracy:
-            lines = [accuracy_cells(row) for row in self.accuracy]
-            yield Shown("Error rate of the sampled relation", ACCURACY_HEADINGS, lines)
+            yield Shown(section, HEADINGS, [cells(row) for row in self.rows if row.section == section]).filled()
+        yield from self.tables
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
@@ -135,17 +197,14 @@ class Report:
 
 
 def commit() -> str:
-    """The commit that was measured, marked if the work tree differs from it."""
-    git = ["git", "-C", str(ROOT)]
-    head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
-    if head.returncode != 0:
-        return "unknown"
-    changed = subprocess.run([*git, "status", "--porcelain", "--", "src"], capture_output=True, text=True)
-    return head.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
+    """Return the commit that was measured, marked if the work tree differs from it."""
+    head, status = result_file.commit(), ["git", "-C", str(ROOT), "status", "--porcelain", "--", "src"]
+    is_changed = head != "unknown" and subprocess.run(status, capture_output=True, text=True).stdout.strip()
+    return f"{head} with changes" if is_changed else head
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that shape the numbers."""
+    """Return versions of Python and of the libraries that shape the numbers."""
     found = {"python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -156,21 +215,16 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """CPU model, cores, memory and system."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        fields = dict(line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line)
-        model = {name.strip(): value.strip() for name, value in fields.items()}.get("model name", model)
+    """Return CPU model, cores, memory and system."""
     memory = None
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     system = f"{platform.system()} {platform.machine()}"
-    return {"cpu": model, "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
+    return {"cpu": result_file.cpu(), "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds with three digits in a unit that suits them.
+    """Return seconds with three digits in a unit that suits them.
 
     >>> duration(0.00325)
     '3.25 ms'
@@ -185,12 +239,12 @@ def duration(seconds: float | None) -> str:
 
 
 def verdict(row: Row) -> str:
-    """Whether the bar is met, in a word."""
+    """Return whether the bar is met, in a word."""
     return {True: "yes", False: "NO", None: ""}[row.passed]
 
 
 def amount(row: Row) -> str:
-    """The value with its unit; a ratio below one reads the other way round."""
+    """Return the value with its unit; a ratio below one reads the other way round."""
     value, unit = row.value, row.unit
     if unit == "times faster" and value < 1:
         value, unit = 1 / value, "times slower"
@@ -198,32 +252,21 @@ def amount(row: Row) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """A row as texts, in the order of HEADINGS."""
-    answers = ""
-    if row.compared is not None:
-        answers = f"{row.different:,} of {row.compared:,}"
-        if row.different:
-            answers += f" (ours wrong: {row.wrong})" if row.wrong is not None else ""
+    """Return a row as texts, in the order of HEADINGS."""
+    answers = f"{row.different:,} of {row.compared:,}" if row.compared is not None else ""
+    if row.different and row.wrong is not None:
+        answers += f" (ours wrong: {row.wrong})"
     times = [duration(row.ours), duration(row.theirs)]
     return [row.work, row.against, *times, amount(row), row.bar, verdict(row), answers]
 
 
 HEADINGS = ("work", "against", "ours", "peer", "ours is", "bar", "met", "answers that differ")
-ACCURACY_HEADINGS = ("messages", "points per half-length", "halo", "pairs", "wrong yes/no", "wrong", "paper")
-
-
-def accuracy_cells(row: Accuracy) -> list[str]:
-    """An accuracy row as texts, in the order of ACCURACY_HEADINGS."""
-    paper = f"{row.paper:.3%}" if row.paper is not None else ""
-    halo = "on" if row.halo else "off"
-    shares = [f"{row.wrong_intersection:.3%}", f"{row.wrong_relation:.3%}"]
-    return [row.messages, f"{row.per_half_length:,}", halo, f"{row.pairs:,}", *shares, paper]
 
 
 def show(report: Report) -> None:
     """Print the tables."""
     console = Console(width=max(Console().width, 150))
-    for title, headings, lines in (table.filled() for table in report.tables()):
+    for title, headings, lines in report.shown():
         table = Table(*headings, title=title)
         for line in lines:
             table.add_row(*line)
@@ -232,18 +275,16 @@ def show(report: Report) -> None:
         print(f"skipped: {reason}", file=sys.stderr)
 
 
-def markdown(report: Report) -> str:
-    """The tables and what they hold for, as they stand in the docs."""
+def markdown(report: Report, command: str) -> str:
+    """Return the tables and what they hold for, as they stand in the docs."""
     found = report.as_json()
     where = found["machine"]
     lines = [
         f"Measured on {where['cpu']}, {where['cores']} cores, {where['memory_GiB']} GiB, {where['system']}; "
-        f"commit {found['commit']}, seed {report.seed}"
-        + (", **quick run: too small to quote**" if report.quick else "")
-        + ".",
+        f"commit {found['commit']}, seed {report.seed}; `{command}`.",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in found["versions"].items()) + ".",
     ]
-    for title, headings, rows in (table.filled() for table in report.tables()):
+    for title, headings, rows in report.shown():
         lines += ["", f"### {title}", ""]
         if other := {row.commit for row in report.rows if row.section == title and row.commit}:
             lines += [f"Measured at commit {', '.join(sorted(other))}.", ""]
@@ -251,11 +292,6 @@ def markdown(report: Report) -> str:
         lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += ["", *(f"Skipped: {reason}." for reason in report.skipped)] if report.skipped else []
     return "\n".join(lines) + "\n"
-
-
-def write_docs(report: Report, page: Path, name: str) -> None:
-    """Put the tables between the markers of a page."""
-    put_between(page, name, markdown(report))
 
 
 def put_between(page: Path, name: str, told: str) -> None:

@@ -2,8 +2,11 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from contrada import limits
+from contrada.model import types
 from effort import examples
 
 SLOW_START = [HealthCheck.too_slow]  # the first example of a session may compile kernels
@@ -16,3 +19,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if without_co
 
 # Jobs of tests are over before code that Java optimises at length pays: without that they take a sixth less time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.fixture
+def own_types(monkeypatch):
+    """No type is registered, and what a test registers is gone with it."""
+    monkeypatch.setattr(types, "_TYPES", {})
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """Sets limits for one test."""
+
+    def set_limits(**values):
+        for name, value in values.items():
+            monkeypatch.setenv(limits.variable(name), str(value))
+        limits.limit.cache_clear()
+
+    yield set_limits
+    monkeypatch.undo()
+    limits.limit.cache_clear()

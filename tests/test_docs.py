@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contrada.model import types
+from effort import slow
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
@@ -39,10 +39,13 @@ def resolve(name: str) -> object:
     return found
 
 
-@pages
-def test_examples_run(page, tmp_path, monkeypatch):
+ON_SPARK = {"ingest.md"}  # a session of its own
+runs = [slow(page) if page.name in ON_SPARK else page for page in PAGES]
+
+
+@pytest.mark.parametrize("page", runs, ids=lambda page: page.name)
+def test_examples_run(page, tmp_path, monkeypatch, own_types):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(types, "_TYPES", {})  # what a page adds is gone with it
     examples = python_lines(page.read_text())
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
     failures: list[str] = []

@@ -33,68 +33,60 @@ def compiled(directory: Path) -> list[Path]:
     return sorted(directory.glob("kernels/*/*.nbc"))
 
 
-def test_cold_compile_says_one_line_and_the_next_process_says_nothing(tmp_path):
+def damage_of(data, how):
+    middle = len(data) // 2
+    flipped = data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+    return {"cut": data[:100], "flip": flipped, "empty": b""}[how]
+
+
+@pytest.mark.parametrize(
+    "damages",
+    [[("nbc", "cut")], pytest.param([("nbi", "flip"), ("nbi", "empty"), ("nbc", "flip")], marks=pytest.mark.slow)],
+    ids=["cut", "flipped or empty"],
+)
+def test_kernels_are_compiled_once_and_again_when_the_cache_is_damaged(tmp_path, damages):
+    """One line is written while kernels are compiled, and nothing by the next process."""
     cold = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    warm = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    assert cold.stdout == warm.stdout == "[5]\n"
+    assert cold.stdout == "[5]\n"
     assert cold.stderr.count("\n") == 1
     assert cold.stderr.startswith("contrada: compiling kernels")
-    assert warm.stderr == ""
     assert len(compiled(tmp_path)) == 1
+    for suffix, how in damages:
+        warm = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+        assert (warm.stdout, warm.stderr) == ("[5]\n", "")
+        (file,) = tmp_path.rglob(f"*.{suffix}")
+        file.write_bytes(damage_of(file.read_bytes(), how))
+        again = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+        assert again.stdout == "[5]\n"
+        assert "compiling" in again.stderr
+    assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
 
 
+@pytest.mark.slow
 def test_concurrent_first_users_compile_once(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "CONTRADA_CACHE_DIR": str(tmp_path)}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    crowd = [
-        subprocess.Popen(
-            [sys.executable, "-c", USE_A_KERNEL],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for _ in range(4)
-    ]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    crowd = [subprocess.Popen([sys.executable, "-c", USE_A_KERNEL], env=environment, **streams) for _ in range(4)]
     answers = [process.communicate(timeout=300) for process in crowd]
     assert [out for out, _ in answers] == [b"[5]\n"] * 4
     assert sum(b"compiling" in error for _, error in answers) == 1
 
 
-def test_a_damaged_cache_file_costs_a_compilation_not_a_crash(tmp_path):
-    run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    (data,) = compiled(tmp_path)
-    data.write_bytes(data.read_bytes()[:100])
-    again = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    assert again.stdout == "[5]\n"
-    assert "compiling" in again.stderr
-    assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
-
-
-@pytest.mark.parametrize(("suffix", "damage"), [("nbi", "flip"), ("nbi", "empty"), ("nbc", "flip")])
-def test_damaged_files_of_the_cache_cost_one_compilation(tmp_path, suffix, damage):
-    run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    (file,) = tmp_path.rglob(f"*.{suffix}")
-    whole = file.read_bytes()
-    middle = len(whole) // 2
-    flipped = whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :]
-    file.write_bytes(flipped if damage == "flip" else b"")
-    again = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
-    assert again.stdout == "[5]\n"
-    assert "compiling" in again.stderr
-    assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
-
-
-def test_a_change_in_a_helper_of_another_file_is_noticed(tmp_path):
+@pytest.mark.slow
+def test_a_change_in_another_file_is_noticed(tmp_path):
     package = tmp_path / "src"
     shutil.copytree(SOURCE, package / "contrada", ignore=shutil.ignore_patterns("__pycache__"))
     settings = {"CONTRADA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(package)}
     assert "compiling" in run(USE_A_KERNEL, **settings).stderr
     assert run(USE_A_KERNEL, **settings).stderr == ""
-    with (package / "contrada" / "kernels" / "orientation.py").open("a") as helper:
-        helper.write("\n\nCHANGED = True\n")
-    assert "compiling" in run(USE_A_KERNEL, **settings).stderr
+    for changed in ("kernels/relate/orientation.py", "codes.py"):
+        with (package / "contrada" / changed).open("a") as file:
+            file.write("\n\nCHANGED = True\n")
+        assert "compiling" in run(USE_A_KERNEL, **settings).stderr, changed
 
 
+@pytest.mark.slow
 def test_without_a_writable_home_a_private_temporary_directory_serves(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
@@ -116,27 +108,19 @@ def test_a_temporary_cache_that_others_can_write_is_not_trusted(tmp_path, monkey
     assert jit._temporary_cache() != mine
 
 
-def test_the_host_application_keeps_its_numba_cache(tmp_path):
-    code = USE_A_KERNEL + "; import numba; print(numba.config.CACHE_DIR)"
-    ran = run(code, CONTRADA_CACHE_DIR=str(tmp_path / "ours"), NUMBA_CACHE_DIR=str(tmp_path / "theirs"))
-    assert ran.stdout.splitlines()[1] == str(tmp_path / "theirs")
-    assert not list((tmp_path / "theirs").glob("**/*.nbc"))
-    assert len(compiled(tmp_path / "ours")) == 1
-
-
-def test_old_caches_are_removed_and_recent_ones_kept(tmp_path):
-    old, recent = tmp_path / "kernels" / "old", tmp_path / "kernels" / "recent"
+def test_the_host_application_keeps_its_cache_and_old_ones_of_ours_are_removed(tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    old, recent = ours / "kernels" / "old", ours / "kernels" / "recent"
     for directory in (old, recent):
         directory.mkdir(parents=True)
     os.utime(old, (0, 0))
-    run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+    code = USE_A_KERNEL + "; import numba; print(numba.config.CACHE_DIR)"
+    ran = run(code, CONTRADA_CACHE_DIR=str(ours), NUMBA_CACHE_DIR=str(theirs))
+    assert ran.stdout.splitlines()[1] == str(theirs)
+    assert not list(theirs.glob("**/*.nbc"))
+    assert len(compiled(ours)) == 1
     assert not old.exists()
     assert recent.exists()
-
-
-def test_import_and_region_free_use_need_no_numba():
-    code = "import sys, contrada as ct; ct.compose(ct.Relation.MEETS, ct.Relation.INSIDE)"
-    assert run(code + "; print('numba' in sys.modules)").stdout == "False\n"
 
 
 def test_mapped_arrow_and_numpy_arrays_share_one_compilation(tmp_path):

@@ -83,6 +83,6 @@ def _given(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
     try:
         bound = inspect.signature(function).bind(*arguments, **named).arguments
     except TypeError:
-        return "too many arguments, too few, or unknown ones"
+        return "wrong number or names of arguments"
     types = [f"{name}: {type(value).__name__}" for name, value in bound.items() if name not in ("self", "cls")]
     return ", ".join(types) or "nothing"

@@ -52,7 +52,8 @@ def _target(extra: str) -> str:
             return shlex.quote(f"{path}{suffix}")
     elif url:
         return shlex.quote(f"{NAME}{suffix} @ {_address(url, origin or {})}")
-    return _packages(extra) or f"-e {shlex.quote(f'.{suffix}')}  (in a clone of the repository)"
+    packages = " ".join(shlex.quote(f"{one.name}{one.specifier}") for one in requirements(extra) if extra)
+    return packages or f"-e {shlex.quote(f'.{suffix}')}  (in a clone of the repository)"
 
 
 def _clone() -> Path | None:
@@ -82,11 +83,6 @@ def _address(url: str, origin: dict[str, Any]) -> str:
         return url
     commit = system.get("commit_id")
     return f"{system.get('vcs', 'git')}+{url}" + (f"@{commit}" if commit else "")
-
-
-def _packages(extra: str) -> str:
-    """Return the packages that an extra asks for, or "" if the installed package does not say."""
-    return " ".join(shlex.quote(f"{one.name}{one.specifier}") for one in requirements(extra) if extra)
 
 
 def requirements(extra: str) -> list[Requirement]:

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HELPERS: set[str] = set()  # names of functions that other kernels call
@@ -43,14 +43,14 @@ class CacheState(NamedTuple):
 
 @cache
 def source_key() -> str:
-    """Return a hash of all kernel sources and of the versions that shape the machine code.
+    """Return a hash of all kernel sources, of codes.py and of the versions that shape the machine code.
 
     >>> len(source_key())
     16
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in [Path(__file__), *sorted((here / "kernels").rglob("*.py"))]:
+    for path in [Path(__file__), here / "codes.py", *sorted((here / "kernels").rglob("*.py"))]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for library in ("numba", "llvmlite", "numpy"):
         digest.update(f"{library}={version(library)};".encode())
@@ -210,6 +210,23 @@ def _optimised_once(entry_name: str) -> Iterator[None]:
             library._optimize_final_module = optimise
 
 
+Signature = tuple[str | type, ...]  # types of arguments, and named tuples of arrays that are one argument each
+
+
+def _numba_types(signature: Signature) -> tuple[Any, ...]:
+    """Return the Numba types of all arguments."""
+    from numba import types
+
+    found: list[Any] = []
+    for part in signature:
+        if isinstance(part, str):
+            found += map(_numba_type, part.split())
+        else:
+            hints = get_type_hints(part, include_extras=True).values()
+            found.append(types.BaseTuple.from_types([_numba_type(hint.__metadata__[0]) for hint in hints], part))
+    return tuple(found)
+
+
 def _numba_type(spec: str) -> Any:
     """Return the Numba type of one argument: `f8` a scalar, `f8[2]` a read-only array, `f8[2]!` a writable one."""
     from numba import types
@@ -234,7 +251,7 @@ class EntryPoint:
     _lock = threading.Lock()
     _announced = False
 
-    def __init__(self, function: Callable[..., Any], signature: str, checked: bool) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature, checked: bool) -> None:
         self.py_func = function
         self.signature = signature
         self.checked = checked
@@ -256,11 +273,11 @@ class EntryPoint:
         dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(self.py_func)
         cached = _kernel_cache_class()(self.py_func)
         dispatcher._cache = cached
-        arguments = tuple(_numba_type(spec) for spec in self.signature.split())
+        arguments = _numba_types(self.signature)
         try:
             dispatcher.compile(arguments)  # a hit needs no lock
         except _CacheMissError:
-            with FileLock(cache_directory() / "compile.lock"):
+            with FileLock(cache_directory() / f"{self.py_func.__name__}.lock"):  # other kernels compile meanwhile
                 cached.on_miss = self._announce
                 with _optimised_once(self.py_func.__qualname__):
                     dispatcher.compile(arguments)
@@ -281,8 +298,10 @@ class EntryPoint:
             )
 
 
-def entry(signature: str, checked: bool = True) -> Callable[[Callable[..., Any]], EntryPoint]:
+def entry(*signature: str | type, checked: bool = True) -> Callable[[Callable[..., Any]], EntryPoint]:
     """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`).
+
+    A class among them is a NamedTuple of arrays whose annotations hold the types: one argument.
 
     `checked=False` skips the type checks of arguments, for frequent short calls whose arguments one place in our code
     makes: checking the types of thirty arrays takes as long as matching a point.

@@ -1,15 +1,16 @@
-"""What benchmarks/sedona.py reads from plans, and that its SQL asks for our relations; neither Sedona nor a network."""
+"""What benchmarks.sedona reads from plans, and that its SQL asks for our relations; neither Sedona nor a network."""
 
-import importlib.util
 import re
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 
 import pytest
 import shapely
 
 from oracles.relations import NAMES, judge
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "sedona_plans.py"
+plans = SimpleNamespace(**run_path(str(Path(__file__).parents[2] / "benchmarks" / "sedona" / "plans.py")))
 
 INDEXED = """\
 AdaptiveSparkPlan isFinalPlan=false
@@ -51,14 +52,6 @@ OTHERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def plans():
-    spec = importlib.util.spec_from_file_location("sedona_plans", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(
     ("text", "operator"),
     [
@@ -68,16 +61,16 @@ def plans():
         (NESTED, "BroadcastNestedLoopJoin"),
     ],
 )
-def test_the_topmost_join_is_found(plans, text, operator):
+def test_the_topmost_join_is_found(text, operator):
     assert plans.operator_of(text) == operator
 
 
-def test_a_plan_without_a_join_is_an_error(plans):
+def test_a_plan_without_a_join_is_an_error():
     with pytest.raises(ValueError, match="no join"):
         plans.operator_of("Project [key#14L]\n+- Scan parquet [JoinKey#1]")
 
 
-def test_a_loop_is_nested_only_with_and_without_the_hint(plans):
+def test_a_loop_is_nested_only_with_and_without_the_hint():
     def spelled(plain, hinted):
         return plans.Spelled("disjoint", "ST_Disjoint(a, b)", plain, hinted, 1.0, 1.0, 0, 0, 0)
 
@@ -85,12 +78,12 @@ def test_a_loop_is_nested_only_with_and_without_the_hint(plans):
     assert not spelled("CartesianProduct", "BroadcastIndexJoin").is_nested
 
 
-def test_every_relation_is_spelled(plans):
+def test_every_relation_is_spelled():
     assert tuple(plans.SPELLINGS) == NAMES
 
 
 @pytest.mark.parametrize("relation", NAMES)
-def test_patterns_hold_for_their_relation_alone(plans, relation):
+def test_patterns_hold_for_their_relation_alone(relation):
     found = [re.search(r"ST_Relate\(a, b, '([TF*]{9})'\)", condition) for condition in plans.SPELLINGS[relation]]
     patterns = {match[1] for match in found if match}
     assert patterns

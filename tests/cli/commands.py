@@ -1,49 +1,44 @@
 """All commands of the command line, and arguments with which each runs."""
 
-import json
-
 import typer
 
+from console import write_lines
 from contrada.cli.main import app
 
 
-def _leaves(command, path=()):
+def leaves(command, path=()):
     below = getattr(command, "commands", None)
     if below is None:
         yield " ".join(path)
         return
     for name, child in below.items():
-        yield from _leaves(child, (*path, name))
+        yield from leaves(child, (*path, name))
 
 
-COMMANDS = sorted(_leaves(typer.main.get_command(app)))
+COMMANDS = sorted(leaves(typer.main.get_command(app)))
 GROUPS = sorted({"", *(command.rpartition(" ")[0] for command in COMMANDS)})
 
 
-def _messages(folder):
-    path = folder / "messages.ndjson"
-    path.write_text('{"id": "a", "severity": 4}\n')
-    return path
+def messages(folder):
+    return write_lines(folder / "messages.ndjson", [{"id": "a", "severity": 4}])
 
 
-def _subscriptions(folder):
-    path = folder / "subscriptions.ndjson"
-    path.write_text(json.dumps({"key": "k", "subscriber": "s", "filter": "severity > 3"}) + "\n")
-    return path
+def subscriptions(folder):
+    return write_lines(folder / "subscriptions.ndjson", [{"key": "k", "subscriber": "s", "filter": "severity > 3"}])
 
 
-def _incoming(folder):
+def incoming(folder):
     (folder / "incoming").mkdir(exist_ok=True)
     return folder / "incoming"
 
 
 SMALL = ("--subscriptions", "20")
 SAMPLE = {
-    "match": lambda folder: [_messages(folder), _subscriptions(folder)],
+    "match": lambda folder: [messages(folder), subscriptions(folder)],
     "check": lambda folder: ["x > 1 AND x < 0 AND x < 5"],
-    "simplify": lambda folder: [_subscriptions(folder)],
-    "stream": lambda folder: [_incoming(folder), _subscriptions(folder), "--checkpoint", folder / "c", "--output", "-"],
-    "ingest": lambda folder: [_messages(folder), folder / "ingested"],
+    "simplify": lambda folder: [subscriptions(folder)],
+    "stream": lambda folder: [incoming(folder), subscriptions(folder), "--checkpoint", folder / "c", "--output", "-"],
+    "ingest": lambda folder: [messages(folder), folder / "ingested"],
     "demo": lambda folder: ["--output", folder / "demo", "--scale", "0.01"],
     "doctor": lambda folder: [],
     "overlay simulate": lambda folder: [*SMALL, "--messages", "5"],

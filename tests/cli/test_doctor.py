@@ -4,16 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from typer.testing import CliRunner
 
+import console
 import contrada
 from contrada.cli import doctor, java
-from contrada.cli.main import app
 
 JAVA_FILE = Path(java.__file__)
 needs_installation = pytest.mark.skipif(
@@ -42,8 +42,7 @@ def only_java(tmp_path, monkeypatch):
     return folder
 
 
-def run_doctor(*arguments: str):
-    return CliRunner().invoke(app, ["doctor", *arguments])
+run_doctor = partial(console.contrada, "doctor")
 
 
 def feature(report: dict, name: str) -> dict:
@@ -135,19 +134,12 @@ def test_install_command_fits_the_platform(system, release, command, monkeypatch
     assert java.install_command().endswith(command)
 
 
-def test_the_makefile_check_says_one_sentence_and_fails(only_java):
-    put_java(only_java, 'openjdk version "11.0.2" 2019-01-15')
+@pytest.mark.parametrize(("answer", "code"), [('openjdk version "11.0.2"', 1), ('openjdk version "17.0.15"', 0)])
+def test_the_makefile_check_says_one_sentence_if_it_fails(only_java, answer, code):
+    put_java(only_java, answer)
     run = subprocess.run([sys.executable, "-I", JAVA_FILE], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert run.stdout == ""
-    assert run.stderr.count("\n") == 1
-    assert java.install_command() in run.stderr
-
-
-def test_the_makefile_check_is_silent_when_java_is_there(only_java):
-    put_java(only_java, 'openjdk version "17.0.15" 2025-04-15')
-    run = subprocess.run([sys.executable, "-I", JAVA_FILE], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (code, "", code)
+    assert (java.install_command() in run.stderr) == bool(code)
 
 
 def test_a_missing_core_package_fails_the_command(monkeypatch):
@@ -194,7 +186,7 @@ def test_a_terminal_gets_tables(monkeypatch, capsys):
 
 
 def test_version():
-    assert CliRunner().invoke(app, ["--version"]).output == f"contrada {contrada.__version__}\n"
+    assert console.contrada("--version").output == f"contrada {contrada.__version__}\n"
 
 
 def test_the_command_line_starts_without_the_heavy_libraries():

@@ -8,6 +8,8 @@ import sys
 import pytest
 from commands import COMMANDS, SAMPLE
 
+from effort import slow
+
 START = "import sys, contrada_command; sys.argv = ['contrada', *sys.argv[1:]]; contrada_command.main()"
 # Raises SIGINT when a module is about to be imported, as Ctrl-C at that moment does.
 INTERRUPT = """
@@ -28,18 +30,15 @@ contrada_command.main()
 def start(code, *arguments, **options):
     """A process as a shell starts it in the foreground: a suite that runs in the background ignores SIGINT."""
     options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    options = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        "text": True,
-    } | options
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **{**pipes, **options})
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["match", "--help"], ["overlay", "--help"], ["doctor"], ["--version"], ["check", "x > 1"]]
-)
+    "arguments",
+    [["match", "--help"], ["check", "x > 1"],
+     *map(slow, (["--help"], ["overlay", "--help"], ["doctor"], ["--version"]))],
+)  # fmt: skip
 def test_a_closed_pipe_ends_quietly(arguments):
     read, write = os.pipe()
     os.close(read)  # `| head -c 0` that has ended already
@@ -51,24 +50,23 @@ def test_a_closed_pipe_ends_quietly(arguments):
 
 
 def test_a_pipe_that_is_read_to_its_first_line():
-    for _ in range(3):
-        run = subprocess.run(
-            ["bash", "-c", f'"{sys.executable}" -c "$0" --help | head -1; echo "${{PIPESTATUS[0]}}"', START],
-            capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
-        assert run.stdout.split()[-1] in ("0", "141")
-        assert run.stderr == ""
+    run = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "$0" --help | head -1; echo "${{PIPESTATUS[0]}}"', START],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert run.stdout.split()[-1] in ("0", "141")
+    assert run.stderr == ""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]])
+@pytest.mark.parametrize("arguments", [["--help"], slow(["--version"]), slow(["doctor", "--json"])])
 def test_a_full_disk_is_one_line(arguments):
     with open("/dev/full", "w") as full, start(START, *arguments, stdout=full) as process:
         _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (2, "error: No space left on device\n")
 
 
-@pytest.mark.parametrize("module", ["contrada", "numpy", "shapely", "typer", "contrada.cli.main"])
+@pytest.mark.parametrize("module", ["numpy", "contrada.cli.main", *map(slow, ("contrada", "shapely", "typer"))])
 def test_an_interrupt_while_the_package_is_imported(module):
     with start(INTERRUPT, module, "--help") as process:
         output, errors = process.communicate(timeout=120)
@@ -77,9 +75,9 @@ def test_an_interrupt_while_the_package_is_imported(module):
 
 # Modules that are imported when the command runs already.
 IMPORTED = {
-    "match": ["contrada.cli.match_run", "lark", "numba"],
-    "check": ["lark", "contrada.cli.conflicts"],
-    "simplify": ["contrada.cli.simplify_run", "lark"],
+    "match": ["lark", "numba"],
+    "check": ["lark", "contrada.simplification.conflicts"],
+    "simplify": ["lark"],
     "stream": ["contrada.pipeline.session", "pyspark"],
     "ingest": ["pyspark"],
     "demo": ["pyspark"],
@@ -99,7 +97,10 @@ def test_every_command_is_interrupted_somewhere():
     assert sorted(IMPORTED) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("command", sorted(IMPORTED))
+QUICK = ("match",)
+
+
+@pytest.mark.parametrize("command", [name if name in QUICK else slow(name) for name in sorted(IMPORTED)])
 def test_an_interrupt_while_a_command_imports(command, tmp_path):
     arguments = [*command.split(), *SAMPLE[command](tmp_path)]
     for module in IMPORTED[command]:
@@ -135,17 +136,20 @@ def without(package):
 @pytest.mark.parametrize(
     ("package", "extra", "command"),
     [
-        ("matplotlib", "experiments", "overlay show"), ("matplotlib", "experiments", "overlay evaluate"),
-        ("matplotlib", "experiments", "experiment cover-figures"), ("pyspark", "spark", "stream"),
-        ("pyspark", "spark", "ingest"), ("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
+        ("matplotlib", "experiments", "overlay show"), slow("matplotlib", "experiments", "overlay evaluate"),
+        slow("matplotlib", "experiments", "experiment cover-figures"), ("pyspark", "spark", "stream"),
+        slow("pyspark", "spark", "ingest"), slow("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
     ],
 )  # fmt: skip
 def test_a_package_that_is_missing_is_one_line_with_the_command_that_installs_it(package, extra, command, tmp_path):
     spark = ["--spark", "--output", tmp_path / "out"] if command == "match" else []
-    with start(without(package), *command.split(), *SAMPLE[command](tmp_path), *spark, cwd=tmp_path) as process:
+    arguments = [*command.split(), *SAMPLE[command](tmp_path), *spark]
+    before = sorted(tmp_path.iterdir())
+    with start(without(package), *arguments, cwd=tmp_path) as process:
         output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (2, "")
     assert errors.count("\n") == 1
-    assert errors.startswith("error: ")
+    assert errors.startswith("error: Spark is not installed" if package == "pyspark" else "error: ")
+    assert sorted(tmp_path.iterdir()) == before, "nothing is written"
     assert " -m pip install " in errors
     assert extra in errors

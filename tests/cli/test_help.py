@@ -5,17 +5,17 @@ import re
 import pytest
 import typer
 from commands import COMMANDS, GROUPS
-from typer.testing import CliRunner
 
-from contrada.cli import check, demo, ingest, match, overlay_peer, overlay_show, simplify, stream
+from console import contrada
+from contrada.cli import check, demo, ingest, match, overlay, overlay_peer, simplify, stream
 from contrada.cli.main import app
 from contrada.cli.pages import escaped
 
 WIDTHS = (80, 200)
 TEXTS = {
-    "match": match.HELP, "stream": stream.HELP, "check": check.HELP, "simplify": simplify.HELP, "demo": demo.HELP,
-    "ingest": ingest.HELP, "overlay peer": overlay_peer.PEER, "overlay publish": overlay_peer.PUBLISH,
-    "overlay show": overlay_show.SHOW,
+    "match": match.__doc__, "stream": stream.__doc__, "check": check.__doc__, "simplify": simplify.__doc__,
+    "demo": demo.__doc__, "ingest": ingest.__doc__, "overlay peer": overlay_peer.PEER,
+    "overlay publish": overlay_peer.PUBLISH, "overlay show": overlay.show.__doc__,
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def page(path, width):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(typer.rich_utils, "MAX_WIDTH", width)
-        result = CliRunner().invoke(app, [*path.split(), "--help"])
+        result = contrada(*path.split(), "--help")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     return result.stdout

@@ -1,13 +1,12 @@
 """`contrada match` on compressed and GIS files, identifiers, suffixes of the output, CSV for spreadsheets."""
 
 import gzip
-import json
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from contrada.cli.main import app
+from console import contrada, read_lines
+from effort import slow
 
 SUBSCRIPTIONS = '{"key": 1, "subscriber": "=ops", "filter": "severity >= 4"}\n'
 LINES = b'{"message_id": "=m", "severity": 5}\n{"message_id": "n", "severity": 1}\n'
@@ -23,14 +22,14 @@ def run(tmp_path):
 
     def call(name, data, *options):
         (tmp_path / name).write_bytes(data)
-        return CliRunner().invoke(app, ["match", str(tmp_path / name), str(tmp_path / "s.ndjson"), *options])
+        return contrada("match", tmp_path / name, tmp_path / "s.ndjson", *options)
 
     return call
 
 
 def found(result):
     assert result.exit_code == 0, result.output
-    return [json.loads(line)["message"] for line in result.stdout.splitlines()]
+    return [row["message"] for row in read_lines(result.stdout)]
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".zst", zstd)])
@@ -42,9 +41,9 @@ def test_compressed_files_are_read(run, suffix, pack):
     assert found(run("m.bin", pack(LINES))) == ["=m"]
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".zst", zstd)])
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), slow(".zst", zstd)])
 def test_what_cannot_be_decompressed_is_one_rejection(run, suffix, pack):
-    bomb = run("m.ndjson" + suffix, pack(LINES + b" " * 300_000_000))
+    bomb = run("m.ndjson" + suffix, pack(LINES + b" " * 70_000_000))
     assert "CONTRADA_MAX_EXPANSION" in bomb.stderr
     assert found(bomb) == ["=m"]
     cut = run("m.ndjson" + suffix, pack(LINES * 50_000)[:-20])
@@ -53,11 +52,11 @@ def test_what_cannot_be_decompressed_is_one_rejection(run, suffix, pack):
 
 
 def test_an_unknown_suffix_of_the_output_is_an_error(run, tmp_path):
-    result = run("m.ndjson", LINES, "--output", str(tmp_path / "out.xlsx"))
+    result = run("m.ndjson", LINES, "--output", tmp_path / "out.xlsx")
     assert result.exit_code == 2
     assert ".parquet" in result.stderr
     assert not (tmp_path / "out.xlsx").exists()
-    assert run("m.ndjson", LINES, "--output", str(tmp_path / "out.txt"), "--format", "csv").exit_code == 0
+    assert run("m.ndjson", LINES, "--output", tmp_path / "out.txt", "--format", "csv").exit_code == 0
 
 
 def test_csv_is_safe_for_spreadsheets_on_request(run):
@@ -78,13 +77,13 @@ def test_gis_files_are_read(tmp_path, suffix, driver):
     )  # fmt: skip
     asked = '{"key": 1, "filter": "severity >= 4 AND S_INTERSECTS(geometry, POLYGON((1 0, 2 0, 2 1, 1 0)))"}'
     (tmp_path / "s.ndjson").write_text(asked)
-    result = CliRunner().invoke(app, ["match", str(tmp_path / f"m{suffix}"), str(tmp_path / "s.ndjson")])
+    result = contrada("match", tmp_path / f"m{suffix}", tmp_path / "s.ndjson")
     assert found(result) == [1, 2]
 
 
 def test_check_prints_lines_of_the_file(tmp_path):
     rows = '[\n  {"key": 1, "filter": "a = 1"},\n\n  {"key": 2,\n   "filter": "a ="}\n]\n'
     (tmp_path / "s.json").write_text(rows)
-    result = CliRunner().invoke(app, ["check", "--file", str(tmp_path / "s.json")])
+    result = contrada("check", "--file", tmp_path / "s.json")
     assert result.exit_code == 1
     assert result.stdout.startswith(f"{tmp_path / 's.json'}:4: ")

@@ -6,10 +6,12 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
 import contrada as ct
+from console import read_lines
 from contrada.model.evaluate import truth
 
 COMMAND = [sys.executable, "-m", "contrada.cli.main", "overlay"]
@@ -27,9 +29,8 @@ class Process:
         with self.out.open("w") as out, self.err.open("w") as err:
             self.process = subprocess.Popen(
                 [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])],
-                stdout=out,
-                stderr=err,
-            )
+                stdout=out, stderr=err,
+            )  # fmt: skip
 
     def address(self):
         """Where it listens, once it does."""
@@ -40,7 +41,22 @@ class Process:
         return None
 
     def delivered(self):
-        return [json.loads(line)["key"] for line in self.out.read_text().splitlines()]
+        return [row["key"] for row in read_lines(self.out)]
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def piped(folder, *further):
+    """A peer that wants every price and writes to pipes of this process; it is ended after the block."""
+    command = [*COMMAND, "peer", "--subscribe", "price > 0", "--secret-file", str(folder / "secret"), *further]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process, process.stderr.readline().split()[-1]
+        finally:
+            process.kill()
 
 
 def wait_for(what, seconds):
@@ -54,12 +70,8 @@ def wait_for(what, seconds):
 
 def publish(folder, to, messages):
     secret = ["--secret-file", str(folder / "secret")]
-    run = subprocess.run(
-        [*COMMAND, "publish", "--to", to, *secret, *map(json.dumps, messages)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    command = [*COMMAND, "publish", "--to", to, *secret, *map(json.dumps, messages)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
     return run.stdout.split()
 
@@ -116,8 +128,7 @@ def run_overlay(folder, count, killed, period):
         assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
     finally:
         for peer in peers:
-            peer.process.kill()
-            peer.process.wait()
+            peer.end()
 
 
 @pytest.mark.slow
@@ -131,62 +142,48 @@ def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
     run_overlay(tmp_path, 50, 17, "1.5")
 
 
+@pytest.mark.slow
 def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
     # A neighbour that is silent is given up after 3.5 heartbeats, 70 seconds: what is heard sooner was said in order.
     (tmp_path / "secret").write_text("open sesame")
-    first = Process(tmp_path, "first", "price > 0", [], "20")
-    others = []
+    peers = [Process(tmp_path, "first", "price > 0", [], "20")]
+    first = peers[0]
     try:
         wait_for(first.address, 60)
-        secret = ["--secret-file", str(tmp_path / "secret")]
-        closing = subprocess.Popen(
-            [*COMMAND, "peer", "--subscribe", "price > 0", *secret, "--join", first.address()],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        others.append(closing)
-        address = closing.stderr.readline().split()[-1]
-        third = Process(tmp_path, "third", "price > 0", [address], "20")
-        others.append(third.process)
-        wait_for(third.address, 60)
+        with piped(tmp_path, "--join", first.address()) as (closing, address):
+            peers.append(Process(tmp_path, "third", "price > 0", [address], "20"))
+            third = peers[1]
+            wait_for(third.address, 60)
 
-        def reaches_all():
-            publish(tmp_path, first.address(), [{"price": 1}])
-            time.sleep(1)
-            return third.delivered()
+            def reaches_all():
+                publish(tmp_path, first.address(), [{"price": 1}])
+                time.sleep(1)
+                return third.delivered()
 
-        wait_for(reaches_all, 240)  # on a busy machine notes of the joining are lost, and said again a heartbeat later
-        closing.stdout.close()
-        keys = []
+            wait_for(reaches_all, 240)  # notes of the joining may be lost, and are said again a heartbeat later
+            closing.stdout.close()
+            keys = []
 
-        def has_left():
-            keys.extend(publish(tmp_path, first.address(), [{"price": 2}]))
-            time.sleep(1)
-            return closing.poll() is not None
+            def has_left():
+                keys.extend(publish(tmp_path, first.address(), [{"price": 2}]))
+                time.sleep(1)
+                return closing.poll() is not None
 
-        wait_for(has_left, 60)
-        assert closing.returncode == 141
-        assert "Traceback" not in closing.stderr.read()
+            wait_for(has_left, 60)
+            assert closing.returncode == 141
+            assert "Traceback" not in closing.stderr.read()
         wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
         (key,) = publish(tmp_path, third.address(), [{"price": 3}])
         wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
     finally:
-        for process in (first.process, *others):
-            process.kill()
-            process.wait(60)
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
+        for peer in peers:
+            peer.end()
 
 
+@pytest.mark.slow
 def test_a_slow_reader_does_not_keep_a_peer_silent(tmp_path):
     (tmp_path / "secret").write_text("open sesame")
-    secret = ["--secret-file", str(tmp_path / "secret")]
-    peer = subprocess.Popen(
-        [*COMMAND, "peer", "--subscribe", "price > 0", *secret, *SHARED],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        address = peer.stderr.readline().split()[-1]
+    with piped(tmp_path, *SHARED) as (peer, address):
         messages = [{"price": 1, "size": 1, "text": "x" * 50_000}] * 6  # more than a pipe holds
         keys = publish(tmp_path, address, messages)
         assert len(keys) == 6, "it answers though nobody reads what it delivers"
@@ -195,8 +192,3 @@ def test_a_slow_reader_does_not_keep_a_peer_silent(tmp_path):
         peer.terminate()
         assert peer.wait(60) == 0
         assert "5 messages were not written" in peer.stderr.read()
-    finally:
-        peer.kill()
-        peer.wait(60)
-        peer.stdout.close()
-        peer.stderr.close()

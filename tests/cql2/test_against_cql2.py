@@ -96,8 +96,9 @@ def test_our_json_is_json_to_it():
         assert parse_text(back) == parse_text(text), (text, back)
 
 
-@pytest.mark.parametrize("text", ["x = ", "x = 1 AND", "(x = 1", "x BETWEEN 1", "x IN (", "x = 'a", "= 1", "x LIKE"])
-def test_what_it_refuses_we_refuse(text):
-    assert asked(READ, [text]) == [None]
-    with pytest.raises(ValueError, match="line 1, column"):
-        parse_text(text)
+def test_what_it_refuses_we_refuse():
+    texts = ["x = ", "x = 1 AND", "(x = 1", "x BETWEEN 1", "x IN (", "x = 'a", "= 1", "x LIKE"]
+    assert asked(READ, texts) == [None] * len(texts)
+    for text in texts:
+        with pytest.raises(ValueError, match="line 1, column"):
+            parse_text(text)

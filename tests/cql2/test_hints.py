@@ -3,27 +3,27 @@
 import pytest
 
 import contrada as ct
-from contrada import Constraint, LanguageError, Point, Region, RelationSet
-from contrada.cql2 import parse_json, to_json
+from contrada import LanguageError
+from contrada.cql2 import to_json
 
 HINTS = {
-    "a == 5": "one =",
-    "a === 5": "one =",
-    'kind = "storm"': "single quotes, 'storm'",
-    '"storm" = kind': "single quotes, 'storm'",
-    "kind IN (\"storm\", 'flood')": "single quotes, 'storm'",
-    'kind LIKE "it\'s%"': "single quotes, 'it''s%'",
-    'kind BETWEEN "a" AND "b"': "single quotes, 'a'",
+    "a == 5": "a single =",
+    "a === 5": "a single =",
+    'kind = "storm"': "single quotes for text, 'storm'",
+    '"storm" = kind': "single quotes for text, 'storm'",
+    "kind IN (\"storm\", 'flood')": "single quotes for text, 'storm'",
+    'kind LIKE "it\'s%"': "single quotes for text, 'it''s%'",
+    'kind BETWEEN "a" AND "b"': "single quotes for text, 'a'",
     "kind = storm": "if storm is text, write 'storm'",
-    "a = 1 && b = 2": "joined by AND",
-    "a = 1 || b = 2": "joined by OR",
-    "!(a = 1)": "negated by NOT",
-    "a ! = 1": "unequal is written <>",
-    "a => 1": "written >=",
-    "a =< 1": "written <=",
+    "a = 1 && b = 2": "use AND to join",
+    "a = 1 || b = 2": "use OR to join",
+    "!(a = 1)": "use NOT to negate",
+    "a ! = 1": "<> for unequal",
+    "a => 1": "use >= for at least",
+    "a =< 1": "use <= for at most",
     "a = ‘x’": "straight single quotes",  # noqa: RUF001 - as editors type it
     "`a` = 1": "double quotes",
-    "a = 1;": "without a semicolon",
+    "a = 1;": "remove the semicolon",
 }
 
 
@@ -44,18 +44,6 @@ def test_other_faults_get_none(text):
 
 def test_unequal_may_be_written_in_two_ways():
     assert ct.parse("a != 5") == ct.parse("a <> 5")
-
-
-@pytest.mark.parametrize(
-    "value", [Region([(0.1, 1e-7), (1 / 3, 2e6), (4, 5)]), Point(1 / 3, 1e22)], ids=["region", "point"]
-)
-def test_every_set_of_relations_is_printed_and_read_back(value):
-    for mask in range(256):
-        constraint = Constraint("area", RelationSet.from_mask(mask), value)
-        (part,) = ct.parse(str(constraint)).filters
-        assert part.constraints == (constraint,)
-        (part,) = parse_json(to_json(constraint)).filters
-        assert part.constraints == (constraint,)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
@@ -79,14 +80,12 @@ def test_booleans_and_columns():
     same(Constraint("x", ~RelationSet.S_TOUCHES, Column("geometry")))
 
 
-@pytest.mark.parametrize("mask", [*range(256)])
-def test_every_mask(mask):
+def test_every_mask():
     holes = Region([(0, 0), (9, 0), (9, 9), (0, 9)], [[(1, 1), (2, 1), (2, 2)], [(4, 4), (5, 4), (5, 5)]])
     parts = Region.from_wkt("MULTIPOLYGON(((0 0, .1 0, 0 .1)), ((1e-7 5, 1 5.123456789012345, 1 6)))")
-    values = [holes, parts, ct.Point(0.1, -1e20)]
-    text = same(Constraint("area", RelationSet.from_mask(mask), values[mask % 3]))
-    value = parse(text).filters[0].constraints[0].value
-    assert value == values[mask % 3]
+    for mask, value in product(range(256), (holes, parts, ct.Point(0.1, -1e20))):
+        text = same(Constraint("area", RelationSet.from_mask(mask), value))
+        assert parse(text).filters[0].constraints[0].value == value
 
 
 def test_coordinates_do_not_change():
@@ -98,7 +97,7 @@ def test_coordinates_do_not_change():
     ring = np.column_stack([np.cos(np.arange(500) / 80), np.sin(np.arange(500) / 80)]) * (1 / 3)
     region = Region(ring)
     back = parse(str(Constraint("a", Relation.MEETS, region))).filters[0].constraints[0].value
-    assert np.array_equal(back.column.arrays.xy, region.column.arrays.xy)
+    assert back.to_wkb() == region.to_wkb()
 
 
 def test_several_filters():

@@ -9,6 +9,7 @@ from contrada.cql2 import LanguageError, parse_json, parse_text, to_json
 from effort import examples
 from generators.scalars import constraints, messages
 from oracles.plain import holds, predicate_holds
+from oracles.subscriptions import subscribed
 
 
 def trees():
@@ -79,16 +80,6 @@ def parsed(tree):
         return str(error)
 
 
-def is_subscribed(table, key, predicate):
-    try:
-        table.subscribe("all", predicate, key=key)
-    except ct.FilterError as error:
-        if "cannot be told apart" not in str(error):
-            raise
-        return False
-    return True
-
-
 @settings(deadline=None, max_examples=examples(200))
 @given(st.lists(trees(), min_size=1, max_size=6), st.lists(flagged(), min_size=1, max_size=10))
 def test_compiled_expressions_say_what_they_say(given_trees, asked):
@@ -103,7 +94,7 @@ def test_compiled_expressions_say_what_they_say(given_trees, asked):
             assert parse_json(as_json(tree)) == predicate
         for message in asked:
             assert predicate_holds(predicate, message) == (truth(tree, message) is True)
-        if is_subscribed(table, key, predicate):
+        if subscribed(table, [predicate], key):
             kept[key] = tree
     for message in asked:
         assert set(table.match_keys(message)) == {key for key, tree in kept.items() if truth(tree, message) is True}

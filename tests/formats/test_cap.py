@@ -14,10 +14,9 @@ from pyproj import Geod
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.formats.cap_areas import circle_of, polygon_of, united
+from contrada.formats.cap.areas import circle_of, polygon_of, united
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Read, Rejected
-from contrada.limits import limit
 from effort import examples
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
@@ -102,7 +101,7 @@ def test_parts_that_lie_apart_keep_their_coordinates():
     one, other = "<polygon>0,0 0,1 1.1,1 0,0</polygon>", "<polygon>0.1,5 0,6 1,6 0.1,5</polygon>"
     region = only(alert(area(one), area(other, "B")))["area"]
     assert region == united([polygon_of("0,0 0,1 1.1,1 0,0"), polygon_of("0.1,5 0,6 1,6 0.1,5")])
-    assert sorted(region.column.arrays.xy.tolist()) == sorted(
+    assert sorted(shapely.get_coordinates(region.to_shapely()).tolist()) == sorted(
         [[0, 0], [1, 0], [1, 1.1], [0, 0], [5, 0.1], [6, 0], [6, 1], [5, 0.1]]
     )
 
@@ -116,31 +115,33 @@ def test_a_union_is_the_union(squares):
         whole.to_shapely(), shapely.unary_union([box.to_shapely() for box in boxes]))) < 1e-9  # fmt: skip
     for k, box in enumerate(boxes):
         if all(ct.relate(box, other).name == "DISJOINT" for j, other in enumerate(boxes) if j != k):
-            assert set(map(tuple, box.column.arrays.xy.tolist())) <= set(map(tuple, whole.column.arrays.xy.tolist()))
+            assert set(map(tuple, shapely.get_coordinates(box.to_shapely()).tolist())) <= set(
+                map(tuple, shapely.get_coordinates(whole.to_shapely()).tolist())
+            )
 
 
 @pytest.mark.parametrize(
     ("inner", "reason"),
     [
-        ("<polygon>0,0 0,1 1,1</polygon>", "a polygon of 3 points"),
+        ("<polygon>0,0 0,1 1,1</polygon>", "at least four points, got 3"),
         ("<polygon>0,0 0,1 1,1 1,0</polygon>", "not closed"),
         ("<polygon>0,0 1,1 0,1 1,0 0,0</polygon>", "self-intersection"),
-        ("<polygon>0,0 0,1 1,nan 0,0</polygon>", "'1,nan' is no pair"),
-        ("<polygon>0,0 0,1 1 0,0</polygon>", "'1' is no pair"),
-        ("<polygon>0,0 0,1 1,1,7 0,0</polygon>", "no pair"),
-        ("<polygon>0,0 0,1 1e9,1 0,0</polygon>", "no pair"),
-        ("<polygon>100,0 0,1 1,1 100,0</polygon>", "leaves longitude"),
-        ("<polygon></polygon>", "a polygon of 0 points"),
-        ("<circle>0,0</circle>", "no circle"),
-        ("<circle>0,0 x</circle>", "no radius"),
-        ("<circle>0,0 0</circle>", "no area"),
-        ("<circle>0,0 -3</circle>", "no area"),
-        ("<circle>0,0 inf</circle>", "no area"),
+        ("<polygon>0,0 0,1 1,nan 0,0</polygon>", "need a pair lat,lon, got '1,nan'"),
+        ("<polygon>0,0 0,1 1 0,0</polygon>", "need a pair lat,lon, got '1'"),
+        ("<polygon>0,0 0,1 1,1,7 0,0</polygon>", "need a pair lat,lon"),
+        ("<polygon>0,0 0,1 1e9,1 0,0</polygon>", "need a pair lat,lon"),
+        ("<polygon>100,0 0,1 1,1 100,0</polygon>", "outside longitude"),
+        ("<polygon></polygon>", "at least four points, got 0"),
+        ("<circle>0,0</circle>", "need a circle such as"),
+        ("<circle>0,0 x</circle>", "need a number of kilometres"),
+        ("<circle>0,0 0</circle>", "need a positive number of kilometres"),
+        ("<circle>0,0 -3</circle>", "need a positive number of kilometres"),
+        ("<circle>0,0 inf</circle>", "need a positive number of kilometres"),
         ("<circle>0,0 9000</circle>", "too large"),
         ("<circle>89.9,0 50</circle>", "pole"),
-        ("<circle>0,200 5</circle>", "leaves latitude"),
-        ("", "no polygon, no circle, no geocode"),
-        (geocode("CAZ041"), "no zone is known for UGC=CAZ041"),
+        ("<circle>0,200 5</circle>", "outside latitude"),
+        ("", "need a polygon, circle or geocode"),
+        (geocode("CAZ041"), "unknown zones: UGC=CAZ041"),
     ],
 )
 def test_a_bad_area_is_named_and_the_rest_goes_on(inner, reason):
@@ -249,14 +250,9 @@ def test_circles_in_an_alert_are_limited():
     assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circle_of("0,0 1")
 
 
-def test_alerts_in_a_file_are_limited(monkeypatch):
-    monkeypatch.setenv("CONTRADA_MAX_ALERTS", "3")
-    limit.cache_clear()
-    try:
-        *good, rest = read(alert() * 5)
-    finally:
-        monkeypatch.undo()
-        limit.cache_clear()
+def test_alerts_in_a_file_are_limited(limited):
+    limited(alerts=3)
+    *good, rest = read(alert() * 5)
     assert [item.number for item in good] == [0, 1, 2]
     assert "CONTRADA_MAX_ALERTS" in rest.reason
     assert rest.raw.encode() == alert() * 2, "nothing is lost by it"
@@ -280,14 +276,14 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTIT
         (b"<a>" * 5000, "levels of nesting"),
         (b"<alert><a></alert>", "mismatched"),
         (b"<alert", "XML"),
-        (b"<alert/>", "not an alert of CAP"),
+        (b"<alert/>", "need an alert of CAP"),
         (b'<feed xmlns="http://www.w3.org/2005/Atom"/>', "Atom feed"),
         (b'<alert xmlns="http://www.incident.com/cap/1.0"/>', "incident.com"),
         (b'<?xml version="1.0" encoding="x-nobody"?><alert/>', "XML"),
         (b"<alert>\xff</alert>", "XML"),
-        (alert().replace(b"<status>Actual</status>", b""), "no status"),
-        (alert().replace(b"<severity>Severe</severity>", b"<severity/>"), "no severity"),
-        (alert().replace(b"2003-06-17T15:00:00-07:00", b"soon"), "'soon' is no timestamp"),
+        (alert().replace(b"<status>Actual</status>", b""), "needs status"),
+        (alert().replace(b"<severity>Severe</severity>", b"<severity/>"), "needs severity"),
+        (alert().replace(b"2003-06-17T15:00:00-07:00", b"soon"), "'soon' is not a timestamp"),
     ],
 )
 def test_bad_alerts_are_rejected(data, reason):

@@ -9,7 +9,8 @@ import pytest
 import contrada as ct
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Rejected
-from contrada.geometry.arrow_checks import check_column
+from contrada.geometry.arrow.checks import check_column
+from generators.columnar import arrow_bytes
 from verification.damage import run_cases
 
 SQUARE = ct.Region.box(0, 0, 1, 1).to_wkb()
@@ -42,13 +43,11 @@ def test_a_damaged_column_is_an_error_at_every_door(column):
     table = ct.ForwardingTable()
     table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0)))")
     rows = pa.table({"area": column})
-    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(rows, by="subscription")
-    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(Stream(rows), by="subscription")
-    table.subscribe(2, "area = 'x' AND size IS NULL")
-    with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
-        table.match_many(rows, by="subscription")
+    for further in ("S_INTERSECTS(area, POINT(1 1))", "area = 'x' AND size IS NULL"):
+        for messages in (rows, Stream(rows)):
+            with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
+                table.match_many(messages, by="subscription")
+        table.subscribe(further, further)
     with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
         table.subscribe_many(rows, ct.parse("S_INTERSECTS(place, $area)"))
     for read in (ct.RegionArray.from_arrow, ct.PointArray.from_arrow, ct.RegionArray.from_wkb):
@@ -56,9 +55,8 @@ def test_a_damaged_column_is_an_error_at_every_door(column):
             read(column)
     with pytest.raises(ct.FormatError, match="a chunk is damaged"):
         check_column(pa.chunked_array([column[:0], column]), "a chunk")
-    assert len(table.match_many(pa.table({"other": column}), by="subscription").offsets) == 3, (
-        "columns that nothing asks for"
-    )
+    unasked = table.match_many(pa.table({"other": column}), by="subscription")
+    assert len(unasked.offsets) == 3
 
 
 class Stream:
@@ -72,13 +70,10 @@ class Stream:
 
 
 def test_a_damaged_batch_costs_its_rows_alone():
-    target = io.BytesIO()
     good = pa.record_batch({"id": pa.array([1, 2]), "area": pa.array([SQUARE, SQUARE])})
     bad = pa.record_batch({"id": pa.array([3, 4]), "area": BROKEN["beyond the end"]})
-    with pa.ipc.new_stream(target, good.schema) as writer:
-        for batch in (good, bad, good):
-            writer.write_batch(batch)
-    read = list(read_messages(io.BytesIO(target.getvalue()), "arrow"))
+    data = arrow_bytes(pa.Table.from_batches([good, bad, good]))
+    read = list(read_messages(io.BytesIO(data), "arrow"))
     assert [(item.number, isinstance(item, Rejected)) for item in read] == [
         (0, False), (1, False), (2, True), (3, True), (4, False), (5, False)]  # fmt: skip
     assert "column 'area' is damaged" in read[2].reason
@@ -95,11 +90,10 @@ def test_text_that_is_not_utf8_costs_its_row_alone(tmp_path):
         found = table.match_many(rows, by="subscription")
         assert [item.row for item in found.rejected] == [1], column.type
         assert "not UTF-8" in found.rejected[0].reason
-        with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as writer:
-            writer.write_table(rows)
+        (tmp_path / "rows.arrow").write_bytes(arrow_bytes(rows, new=pa.ipc.new_file))
         read = list(read_messages(tmp_path / "rows.arrow"))
         assert [isinstance(item, Rejected) for item in read] == [False, True, False]
-    with pytest.raises(ct.FilterError, match="column 'key', row 1: text that is not UTF-8"):
+    with pytest.raises(ct.FilterError, match="column 'key', row 1: text is not UTF-8"):
         ct.ForwardingTable().subscribe_many(
             pa.table({"key": bad, "area": [SQUARE] * 3}), ct.parse("S_EQUALS(a, $area)")
         )
@@ -111,11 +105,10 @@ def test_texts_of_a_template_that_are_not_utf8(tmp_path):
 
     bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
     rows = pa.table({"key": [1, 2, 3], "name": bad})
-    with pa.ipc.new_file(tmp_path / "rows.arrow", rows.schema) as writer:
-        writer.write_table(rows)
+    (tmp_path / "rows.arrow").write_bytes(arrow_bytes(rows, new=pa.ipc.new_file))
     found = read_subscription_table(tmp_path / "rows.arrow", ct.parse("name = $name"))
     assert found.table.column("key").to_pylist() == [1, 3]
-    assert [(item.number, item.reason) for item in found.rejected] == [(1, "column 'name': text that is not UTF-8")]
+    assert [(item.number, item.reason) for item in found.rejected] == [(1, "column 'name': text is not UTF-8")]
     assert [item.row for item in TableBuilder(ct.parse("name = $name")).add(rows)] == [1]
     builder = TableBuilder()
     assert [item.row for item in builder.add(pa.table({"key": bad, "filter": ["a = 1"] * 3}))] == [1]
@@ -131,7 +124,7 @@ def test_coordinates_are_taken_by_name_and_nulls_are_no_place():
     kind = pa.list_(pa.list_(pa.list_(pa.float64(), 2)))
     polygons = pa.array([[ring], [[*ring[:2], None, ring[0]]]], kind)
     assert [item.row for item in ct.read_regions(polygons).rejected] == [1]
-    with pytest.raises(ct.RegionError, match="no nulls in place of parts or rings"):
+    with pytest.raises(ct.RegionError, match="cannot have null parts"):
         ct.RegionArray.from_arrow(pa.array([[ring, None]], kind))
-    with pytest.raises(ct.RegionError, match="not GeoArrow"):
+    with pytest.raises(ct.RegionError, match="need GeoArrow"):
         ct.PointArray.from_arrow(pa.array([{"x": "a", "y": "b"}]))

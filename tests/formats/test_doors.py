@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
@@ -16,6 +15,7 @@ from contrada.formats.messages import message_of
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscriptions
+from generators.columnar import arrow_bytes, parquet_bytes
 
 BIG = "9" * 400
 LISTS = "[" * 900 + "]" * 900
@@ -150,12 +150,6 @@ def test_names_that_no_file_could_hold_are_refused():
         ct.ForwardingTable().subscribe("\ud800", "x = 1")
 
 
-def written(table):
-    file = io.BytesIO()
-    pq.write_table(table, file)
-    return io.BytesIO(file.getvalue())
-
-
 BAD_METADATA = [
     b'{"columns":' + b"[" * 100_000, b"\xff", b'{"columns":{"geometry":{"encoding":"WKB","crs":' + b'{"a":' * 5_000,
     b'{"columns":{"geometry":{"encoding":"WKB","crs":{"id":{"authority":"EPSG","code":' + b"9" * 400 + b"}}}}}", b"[]",
@@ -165,7 +159,7 @@ BAD_METADATA = [
 @pytest.mark.parametrize("metadata", BAD_METADATA, **short)
 def test_metadata_of_geoparquet_are_refused_once(metadata):
     table = pa.table({"geometry": [ct.Point(1, 2).to_shapely().wkb] * 3})
-    file = written(table.replace_schema_metadata({b"geo": metadata}))
+    file = io.BytesIO(parquet_bytes(table.replace_schema_metadata({b"geo": metadata})))
     given, rejected = given_and_rejected(read_messages(file, "parquet"))
     assert (given, rejected) in ((0, 1), (0, 3), (3, 0))  # a code that no CRS has is one that is not asked about
 
@@ -173,12 +167,8 @@ def test_metadata_of_geoparquet_are_refused_once(metadata):
 def test_times_beyond_the_year_9999_and_columns_without_a_name_in_utf8():
     far = pa.array([2**60, 0, None], pa.timestamp("s"))
     table = pa.table({"at": far.cast(pa.timestamp("us"), safe=False)})
-    assert given_and_rejected(read_messages(written(table), "parquet")) == (3, 0)
-    sink = io.BytesIO()
-    table = pa.table({"name?": [1, 2]})
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    data = sink.getvalue().replace(b"name?", b"nam\xff\xfe")
+    assert given_and_rejected(read_messages(io.BytesIO(parquet_bytes(table)), "parquet")) == (3, 0)
+    data = arrow_bytes(pa.table({"name?": [1, 2]}), new=pa.ipc.new_file).replace(b"name?", b"nam\xff\xfe")
     given, rejected = given_and_rejected(read_messages(io.BytesIO(data), "arrow"))
     assert given + rejected in (1, 2)
     assert rejected >= 1 or given == 2

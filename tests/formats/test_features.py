@@ -8,8 +8,8 @@ import shapely
 
 import contrada as ct
 from contrada.errors import RegionError
-from contrada.formats.geojson_columns import describe_features, read_features
-from contrada.formats.geojson_shapes import wkb_of_geojson
+from contrada.formats.geojson.columns import describe_features, read_features
+from contrada.formats.geojson.shapes import wkb_of_geojson
 from contrada.formats.records import Record
 
 SHAPES = [

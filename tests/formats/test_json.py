@@ -58,39 +58,39 @@ MEANINGS = [
 
 FAULTS = [  # JSON, its path, part of the message
     ({}, "", "one of the keys op, property"),
-    ({"op": "="}, "", "the arguments of '=' are a list"),
-    ({"op": 5, "args": []}, "/op", "the name of an operator is text"),
-    ({"op": "=", "args": [X, 1], "more": 1}, "", "the key 'more' has no meaning"),
-    (op("=", X), "", "= takes 2 arguments, not 1"),
-    (op("=", {"property": 5}, 1), "/args/0/property", "named by text"),
-    (op("=", {"property": ""}, 1), "/args/0/property", "named by text"),
-    (op("and"), "", "AND needs conditions"),
-    (op("not", X, X), "", "NOT takes one condition, not 2"),
+    ({"op": "="}, "", "op '=' needs `args`"),
+    ({"op": 5, "args": []}, "/op", "op: need text, got int"),
+    ({"op": "=", "args": [X, 1], "more": 1}, "", "unknown key 'more'"),
+    (op("=", X), "", "= needs 2 arguments, got 1"),
+    (op("=", {"property": 5}, 1), "/args/0/property", "need non-empty text"),
+    (op("=", {"property": ""}, 1), "/args/0/property", "need non-empty text"),
+    (op("and"), "", "AND needs at least one condition"),
+    (op("not", X, X), "", "NOT needs one condition, got 2"),
     (op("and", X, op("s_crosses", X, X)), "/args/1/op", "use S_OVERLAPS"),
-    (op("=", X, op("+", 1, 2)), "/args/1/op", "arithmetic (`+`) is not there"),
-    (op("t_during", X, {"interval": ["..", ".."]}), "/op", "T_DURING is not there"),
+    (op("=", X, op("+", 1, 2)), "/args/1/op", "arithmetic (`+`) is not supported"),
+    (op("t_during", X, {"interval": ["..", ".."]}), "/op", "T_DURING is not supported"),
     (op("=", X, {"interval": ["..", ".."]}), "/args/1/interval", "BETWEEN"),
-    (op("in", X, 5), "/args/1", "IN takes a list"),
-    (op("in", X, []), "", "values of one kind; here are none"),
-    (op("=", X, [1, 2]), "/args/1", "arrays are no values"),
-    (op("=", X, None), "/args/1", "ask `x IS NULL`"),
-    (op("=", X, {"date": 5}), "/args/1/date", "DATE takes text"),
-    (op("=", X, {"date": "5"}), "/args/1/date", "is no date"),
-    (op("=", X, {"date": "2020-01-01", "x": 1}), "/args/1", "the key 'x' has no meaning"),
-    (op("meets", X, {"type": "LineString", "coordinates": [[0, 0], [1, 1]]}), "/args/1", "LineString is no value here"),
+    (op("in", X, 5), "/args/1", "IN needs a list"),
+    (op("in", X, []), "", "values of one kind, got none"),
+    (op("=", X, [1, 2]), "/args/1", "arrays are not supported"),
+    (op("=", X, None), "/args/1", "write `x IS NULL`"),
+    (op("=", X, {"date": 5}), "/args/1/date", "DATE needs text"),
+    (op("=", X, {"date": "5"}), "/args/1/date", "is not a date"),
+    (op("=", X, {"date": "2020-01-01", "x": 1}), "/args/1", "unknown key 'x'"),
+    (op("meets", X, {"type": "LineString", "coordinates": [[0, 0], [1, 1]]}), "/args/1", "LineString is not supported"),
     (op("meets", X, {"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [0, 0]]]}), "/args/1", "three distinct"),
     (op("meets", X, {"type": "Polygon", "coordinates": 7}), "/args/1", "malformed"),
     (op("meets", X, {"type": "Polygon"}), "/args/1", "empty"),
     (op("meets", X, {"type": "Point", "coordinates": ["a", None]}), "/args/1", "two numbers"),
-    (op("meets", X, {"type": "Point"}), "/args/1", "has coordinates [x, y]"),
-    (op("meets", X, {"type": "Point", "coordinates": [1, 2], "crs": "x"}), "/args/1", "the key 'crs' has no meaning"),
+    (op("meets", X, {"type": "Point"}), "/args/1", "need coordinates [x, y]"),
+    (op("meets", X, {"type": "Point", "coordinates": [1, 2], "crs": "x"}), "/args/1", "unknown key 'crs'"),
     (op("meets", X, {"type": ["Point"]}), "/args/1", "malformed"),
-    (op("meets", X, {"bbox": 5}), "/args/1/bbox", "a bbox is a list of four numbers"),
-    (op("meets", X, {"bbox": [0, 0, 0, 1, 1, 1]}), "/args/1/bbox", "six numbers have heights"),
-    (op("meets", X, {"bbox": [0, 0, True, 1]}), "/args/1/bbox/2", "BBOX takes numbers"),
-    (op("=", X, float("nan")), "/args/1", "holds of nothing"),
-    (op("=", X, b"bytes"), "/args/1", "bytes is no JSON"),
-    (op("=", X, {"column": 5}), "/args/1/column", "a column is named by text"),
+    (op("meets", X, {"bbox": 5}), "/args/1/bbox", "bbox: need a list of four numbers"),
+    (op("meets", X, {"bbox": [0, 0, 0, 1, 1, 1]}), "/args/1/bbox", "got six; heights are not supported"),
+    (op("meets", X, {"bbox": [0, 0, True, 1]}), "/args/1/bbox/2", "BBOX needs numbers"),
+    (op("=", X, float("nan")), "/args/1", "is never true"),
+    (op("=", X, b"bytes"), "/args/1", "need a JSON value, got bytes"),
+    (op("=", X, {"column": 5}), "/args/1/column", "column: need text, got int"),
 ]
 
 
@@ -127,8 +127,8 @@ def test_deep_json_is_refused():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"op": "=", "op": "<", "args": []}', "the key 'op' stands twice"),
-        ('{"op": "=", "args": [{"property": "x"}, NaN]}', "NaN is no number of JSON"),
+        ('{"op": "=", "op": "<", "args": []}', "duplicate key 'op'"),
+        ('{"op": "=", "args": [{"property": "x"}, NaN]}', "NaN is not a JSON number"),
         ('{"op": "=",\n "args": }', "line 2, column 10: Expecting value"),
         ('{"op": "=", "args": [{"property": "x"}, ' + "9" * 5000 + "]}", "cannot be read"),
         ('{"op"', "line 1, column 6"),
@@ -141,7 +141,7 @@ def test_bad_json_text(text, message):
 
 @pytest.mark.parametrize("value", [5, None, [X], b"x = 1"])
 def test_neither_text_nor_json(value):
-    with pytest.raises(ct.FilterError, match="CQL2 JSON is an object, not"):
+    with pytest.raises(ct.FilterError, match="CQL2 JSON: need an object, got"):
         parse(value)
 
 
@@ -152,18 +152,13 @@ def test_subscriptions_take_json():
     assert set(table.match({"area": Point(1, 1), "n": 4})) == {"a", "b"}
 
 
-def test_types_of_ones_own_have_no_json():
+def test_types_of_ones_own_have_no_json(own_types):
     class Parity(ct.ValueType):
         name, operators = "parity", ("has parity",)
 
         def takes(self, operator, operand):
             return operand in ("odd", "even")
 
-    known = dict(ct.model.types._TYPES)
     ct.register_type(Parity())
-    try:
-        with pytest.raises(ct.FilterError, match="no form for constraints of added types"):
-            to_json(Constraint("x", "has parity", "odd"))
-    finally:
-        ct.model.types._TYPES.clear()
-        ct.model.types._TYPES.update(known)
+    with pytest.raises(ct.FilterError, match="cannot be written as CQL2 JSON"):
+        to_json(Constraint("x", "has parity", "odd"))

@@ -9,7 +9,7 @@ import pytest
 import contrada as ct
 from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.reading import read_messages
-from contrada.formats.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns
 
 UTM = pyproj.CRS(25832).to_json().replace("'", "''")
 

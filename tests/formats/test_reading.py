@@ -134,7 +134,7 @@ def test_a_line_without_end(monkeypatch):
     monkeypatch.setattr(records, "MAX_LINE_BYTES", 100)
     found = read(b'{"n": 1}\n{"n": "' + b"x" * 1000 + b'"}\n{"n": 2}', format="ndjson")
     assert [item.number for item in found] == [1, 2, 3]
-    assert "more than 100 bytes" in found[1].reason
+    assert "longer than 100 bytes" in found[1].reason
 
 
 def test_a_truncated_text_of_a_sequence_loses_no_other():
@@ -168,7 +168,7 @@ def test_a_format_that_is_named_wins(tmp_path):
     path = tmp_path / "lines.xml"
     path.write_bytes(LINES)
     assert numbers(read_messages(path, format="GeoJSONL")) == [0, 1, 2]
-    with pytest.raises(FormatError, match="no format 'word'"):
+    with pytest.raises(FormatError, match="unknown format 'word'"):
         list(read_messages(path, format="word"))
 
 
@@ -253,7 +253,7 @@ def test_rows_are_reprojected_and_buffered(tmp_path):
     plain = list(read_messages(path))
     assert [type(item) for item in plain] == [Read, Read, Rejected, Read, Rejected]
     lost = list(read_messages(path, to_crs="EPSG:3857"))
-    assert "name the crs" in lost[0].reason
+    assert "the input names no CRS" in lost[0].reason
 
 
 def test_text_of_rows_is_a_timestamp_if_asked(tmp_path):

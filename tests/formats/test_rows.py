@@ -10,7 +10,7 @@ import pytest
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.formats.rows import attributes_of, rows_of
+from contrada.formats.tables.rows import attributes_of, rows_of
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
 GEO = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB"}}}
@@ -132,7 +132,7 @@ def test_other_geoarrow_is_refused(name):
     lines = pa.array([[[[0.0, 0.0], [1.0, 1.0]]]], pa.list_(pa.list_(pa.list_(pa.float64(), 2))))
     column = {"geoarrow.linestring": lines.flatten(), "geoarrow.multilinestring": lines}.get(name, pa.array(["POINT"]))
     schema = pa.schema([pa.field("geometry", column.type, metadata={"ARROW:extension:name": name})])
-    with pytest.raises(FormatError, match=f"'geometry' is {name}"):
+    with pytest.raises(FormatError, match=f"'geometry': unsupported {name}"):
         attributes_of(pa.Table.from_arrays([column], schema=schema))
 
 

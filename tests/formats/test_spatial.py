@@ -38,14 +38,14 @@ def test_reprojection_of_holes_and_parts():
 
 
 def test_reprojection_needs_to_know_where_from():
-    with pytest.raises(ct.CrsError, match="name the crs"):
+    with pytest.raises(ct.CrsError, match="the input names no CRS"):
         message_of({"area": SQUARE}, to_crs="EPSG:3857")
     assert message_of({"area": SQUARE}, crs="EPSG:4326", to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
 
 
 def test_what_has_no_place_is_refused():
     north = {"type": "Polygon", "coordinates": [[[0, 80], [4, 80], [4, 90], [0, 80]]]}
-    with pytest.raises(ct.RegionError, match=r"vertex .* has no place in EPSG:2154"):
+    with pytest.raises(ct.RegionError, match=r"vertex .* cannot be reprojected to EPSG:2154"):
         message_of(feature({"type": "Point", "coordinates": [0, -90]}), to_crs="EPSG:2154")
     with pytest.raises(ct.ContradaError):
         message_of(feature(north), to_crs="EPSG:32633+unknown")

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from contrada.formats.schema_merge import conformed, plain_type, settled_type, united_schema, united_type
+from contrada.formats.tables.schema_merge import conformed, plain_type, settled_type, united_schema, united_type
 
 INSTANT = datetime(2024, 5, 1, 12, tzinfo=UTC)
 UTC_TIME, MAP = pa.timestamp("us", "UTC"), pa.map_(pa.string(), pa.int32())

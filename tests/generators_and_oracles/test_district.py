@@ -9,7 +9,7 @@ import shapely
 
 import contrada as ct
 from contrada.demo.district import CRS, District, make_district, write_district
-from contrada.geometry.mixed import parts_of
+from contrada.geometry.arrow.mixed import parts_of
 
 SCALE = 0.05
 
@@ -50,7 +50,7 @@ def test_sizes_follow_the_scale(scale):
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])
 def test_a_scale_that_makes_no_sense_is_refused(scale):
-    with pytest.raises(ct.ContradaError, match="scale is"):
+    with pytest.raises(ct.ContradaError, match="scale: need"):
         make_district(scale=scale)
 
 

@@ -77,10 +77,7 @@ def test_kinds_look_as_described():
     box, shape = {}, {}
     for kind in "ABC":
         regions = synthetic.message_regions(rng, 400, kind)
-        width, height = (
-            regions.bounds[:, 2] - regions.bounds[:, 0],
-            regions.bounds[:, 3] - regions.bounds[:, 1],
-        )
+        width, height = (regions.bounds[:, 2:] - regions.bounds[:, :2]).T
         box[kind] = np.maximum(width, height) / np.minimum(width, height)
         shapes = regions.to_shapely()
         shape[kind] = 4 * np.pi * shapely.area(shapes) / shapely.length(shapes) ** 2  # 1 for a circle

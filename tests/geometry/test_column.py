@@ -6,10 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import given
 
 import contrada as ct
-from generators.strategies import regions
 
 TEXTS = [
     "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",
@@ -17,7 +15,10 @@ TEXTS = [
     "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 9 5, 9 9, 5 9, 5 5), (6 6, 6 7, 7 7, 6 6)))",
     "POLYGON ((1 1, 2 1, 1 2, 1 1))",
 ]
-BAD = {1: "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", 3: None, 4: "POINT(1 1)"}
+# With a bow tie, a null and a point between.
+MIXED = [TEXTS[0], "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", TEXTS[1], None, "POINT(1 1)", *TEXTS[2:]]
+SHAPES = shapely.from_wkt(MIXED).tolist()
+WKB = shapely.to_wkb(SHAPES).tolist()
 
 
 @pytest.fixture
@@ -29,39 +30,21 @@ def texts(column):
     return [region.to_wkt() for region in column]
 
 
-def mixed():
-    rows = list(TEXTS)
-    for row, text in BAD.items():
-        rows.insert(row, text)
-    return rows
-
-
-def as_shapely(rows):
-    return [None if row is None else shapely.from_wkt(row) for row in rows]
-
-
-def as_wkb(rows):
-    return [None if row is None else shapely.to_wkb(shapely.from_wkt(row)) for row in rows]
-
-
 @pytest.mark.parametrize(
     ("read", "values"),
     [
-        (ct.RegionArray.from_wkt, mixed()),
-        (ct.RegionArray.from_wkb, as_wkb(mixed())),
-        (ct.RegionArray.from_wkb, [None if data is None else data.hex() for data in as_wkb(mixed())]),
-        (ct.RegionArray.from_wkb, pa.array(as_wkb(mixed()))),
-        (ct.RegionArray.from_wkb, pa.array(as_wkb(mixed()), pa.large_binary())),
-        (ct.RegionArray.from_wkb, pa.chunked_array([as_wkb(mixed())[:3], as_wkb(mixed())[3:]])),
-        (ct.RegionArray.from_shapely, as_shapely(mixed())),
-        (ct.RegionArray.from_shapely, np.array(as_shapely(mixed()))),
-        (ct.RegionArray.from_arrow, pa.array(mixed())),
-        (ct.RegionArray.from_arrow, pa.array(as_wkb(mixed()), pa.binary_view())),
-        (ct.RegionArray.from_geojson, [None if g is None else shapely.to_geojson(g) for g in as_shapely(mixed())]),
-        (
-            ct.RegionArray.from_geojson,
-            [None if g is None else shapely.geometry.mapping(g) for g in as_shapely(mixed())],
-        ),
+        (ct.RegionArray.from_wkt, MIXED),
+        (ct.RegionArray.from_wkb, WKB),
+        (ct.RegionArray.from_wkb, [data and data.hex() for data in WKB]),
+        (ct.RegionArray.from_wkb, pa.array(WKB)),
+        (ct.RegionArray.from_wkb, pa.array(WKB, pa.large_binary())),
+        (ct.RegionArray.from_wkb, pa.chunked_array([WKB[:3], WKB[3:]])),
+        (ct.RegionArray.from_shapely, SHAPES),
+        (ct.RegionArray.from_shapely, np.array(SHAPES)),
+        (ct.RegionArray.from_arrow, pa.array(MIXED)),
+        (ct.RegionArray.from_arrow, pa.array(WKB, pa.binary_view())),
+        (ct.RegionArray.from_geojson, shapely.to_geojson(SHAPES).tolist()),
+        (ct.RegionArray.from_geojson, [shape and shapely.geometry.mapping(shape) for shape in SHAPES]),
     ],
 )
 def test_bad_rows_are_set_aside_and_the_rest_goes_on(read, values):
@@ -79,9 +62,8 @@ def test_bad_rows_are_set_aside_and_the_rest_goes_on(read, values):
     assert mended.rows.tolist() == [0, 1, 2, 5, 6]
     assert mended.repaired.tolist() == [1]
     assert mended.regions[1].area == 8
-    with pytest.raises(
-        ct.RegionError, match=r"row 1: self-intersection near \(2.0, 2.0\) \(and 2 more bad rows\)"
-    ) as caught:
+    reason = r"row 1: self-intersection near \(2.0, 2.0\) \(and 2 more bad rows\)"
+    with pytest.raises(ct.RegionError, match=reason) as caught:
         read(values)
     assert (caught.value.row, caught.value.place) == (1, (2.0, 2.0))
 
@@ -98,9 +80,9 @@ def test_rows_slices_masks(column):
     assert column[1:3].crs == "EPSG:25832"
     with pytest.raises(IndexError):
         column[4]
-    with pytest.raises(IndexError, match="row 4 of a column of 4"):
+    with pytest.raises(IndexError, match="row 4 is outside a column of 4"):
         column[[4]]
-    with pytest.raises(IndexError, match="a mask of 2 for 4"):
+    with pytest.raises(IndexError, match="the mask has 2 values, but the column has 4 regions"):
         column[[True, False]]
     assert np.array_equal(column[1:3].bounds, [[0, 0, 10, 10], [0, 0, 9, 9]])
 
@@ -145,9 +127,9 @@ def test_geoarrow_polygons_separated_and_chunked():
     assert made.regions == ct.RegionArray.from_wkt([TEXTS[0]] * 2)
     assert ct.RegionArray.from_arrow(pa.chunked_array([array[2:], array[:1]])) == made.regions
     assert ct.RegionArray.from_arrow(array[2:]) == made.regions[:1]
-    with pytest.raises(ct.RegionError, match="not GeoArrow polygons"):
+    with pytest.raises(ct.RegionError, match="need GeoArrow polygons"):
         ct.RegionArray.from_arrow(pa.array([[1.0]]))
-    with pytest.raises(ct.RegionError, match="WKB is binary, not"):
+    with pytest.raises(ct.RegionError, match="need a binary column, got"):
         ct.RegionArray.from_arrow(pa.array([1.0]))
 
 
@@ -160,7 +142,7 @@ def test_geoarrow_crs_comes_from_the_type(column):
 
 def test_one_column_has_one_crs():
     rows = [shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, 1, 1), srid), include_srid=True) for srid in (4326, 3857)]
-    with pytest.raises(ct.CrsError, match=r"row 1: .* differ: EPSG:3857 and EPSG:4326, which the column is in"):
+    with pytest.raises(ct.CrsError, match=r"row 1: .* differ: EPSG:3857 and EPSG:4326 \(the column's\)"):
         ct.RegionArray.from_wkb(rows)
     with pytest.raises(ct.CrsError, match="EPSG:4326 and EPSG:25832"):
         ct.RegionArray.from_wkb(rows[:1], crs="EPSG:25832")
@@ -179,7 +161,7 @@ def test_save_and_open_map_the_same_column(column, tmp_path):
     assert opened.crs == column.crs
     assert isinstance(opened.arrays.xy.base, np.memmap)
     assert ct.relate(opened, column[1:]).tolist() == [3, 3, 3]
-    with pytest.raises(ct.RegionError, match="exists already"):
+    with pytest.raises(ct.RegionError, match="already exists"):
         column.save(tmp_path / "column")
     with pytest.raises(ct.RegionError, match="not a saved column"):
         ct.RegionArray.open(tmp_path)
@@ -197,7 +179,7 @@ def test_damaged_files_are_errors(column, tmp_path, name):
     with pytest.raises(ct.RegionError, match=f"{name}.npy has {len(whole) - 7} bytes"):
         ct.RegionArray.open(tmp_path / "column")
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ct.RegionError, match=f"{name}.npy is damaged: its checksum differs"):
+    with pytest.raises(ct.RegionError, match=f"{name}.npy is damaged: the checksum does not match"):
         ct.RegionArray.open(tmp_path / "column")
 
 
@@ -211,11 +193,3 @@ def test_a_saved_column_is_replaced_only_by_request(column, tmp_path):
     with pytest.raises(ct.RegionError, match="not a saved column"):
         column.save(tmp_path / "notes", replace=True)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["column", "notes"]
-
-
-@given(regions(), regions())
-def test_a_row_of_a_column_relates_like_the_region(a, b):
-    column = ct.RegionArray.from_regions([a, b, a])
-    expected = [ct.relate(x, y) for x, y in zip((a, b, a), (b, b, a), strict=True)]
-    assert ct.relate(column, ct.RegionArray.from_regions([b, b, a])).tolist() == expected
-    assert ct.relate(column[1:], column[1:]).tolist() == [3, 3]

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import subprocess
 import sys
 
 import geopandas
@@ -12,7 +13,7 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.geometry.arrow import with_crs
+from contrada.geometry.arrow.geoarrow import with_crs
 from contrada.geometry.crs import Crs, is_same_crs
 from contrada.geometry.named import wkb_srids
 from contrada.limits import limit
@@ -93,8 +94,6 @@ def test_common_codes_do_not_load_proj():
         "ct.relate(r, ct.Region.box(0, 0, 1, 1, crs=25832)); ct.Point(1, 2, crs=4326); "
         "sys.exit('pyproj' in sys.modules)"
     )
-    import subprocess
-
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -189,7 +188,9 @@ def test_a_system_that_data_name_arrives_and_another_is_an_error(door):
 
 
 def column_of(made):
-    return made if isinstance(made, (ct.RegionArray, ct.PointArray)) else made.column
+    if isinstance(made, ct.Point):
+        return ct.PointArray([(made.x, made.y)], crs=made.crs)
+    return ct.RegionArray.from_regions([made]) if isinstance(made, ct.Region) else made
 
 
 @pytest.mark.parametrize("crs", [25832, pyproj.CRS(4326), CUSTOM, None])
@@ -198,15 +199,8 @@ def test_what_comes_in_goes_out(door, crs, tmp_path):
     made, known = REGION_DOORS[door](crs), Crs.of(crs)
     column = column_of(made)
     kind = type(column)
-    copies = [
-        made,
-        column,
-        column[0],
-        column[:1],
-        column[[0]],
-        pickle.loads(pickle.dumps(made)),
-        kind.from_arrow(column.to_arrow()),
-    ]
+    copies = [made, column, column[0], column[:1], column[[0]]]
+    copies += [pickle.loads(pickle.dumps(made)), kind.from_arrow(column.to_arrow())]
     if kind is ct.RegionArray:
         column.save(tmp_path / "saved")
         copies += [ct.RegionArray.open(tmp_path / "saved"), ct.RegionArray.from_regions([column[0]])]
@@ -216,10 +210,8 @@ def test_what_comes_in_goes_out(door, crs, tmp_path):
     assert shapely.get_srid(column.to_shapely()).tolist() == [srid]
     assert shapely.get_srid(column[0].to_shapely()) == srid
     if srid:
-        assert [
-            wkb_srids(column.to_wkb(srid=True)).tolist(),
-            shapely.get_srid(shapely.from_wkb(column[0].to_wkb(srid=True))),
-        ] == [[srid], srid]
+        assert wkb_srids(column.to_wkb(srid=True)).tolist() == [srid]
+        assert shapely.get_srid(shapely.from_wkb(column[0].to_wkb(srid=True))) == srid
         assert kind.from_wkb(column.to_wkb(srid=True)) == column
         assert column.to_wkb(srid=True)[0].as_py() == column[0].to_wkb(srid=True)
         assert shapely.from_wkb(column[0].to_wkb(srid=True)).equals(column[0].to_shapely())
@@ -251,17 +243,17 @@ def test_values_of_two_systems_do_not_meet(door):
     here, there = column_of(REGION_DOORS[door](4326))[0], column_of(REGION_DOORS[door](25832))[0]
     region = ct.Region.box(0, 0, 9, 9, crs=25832)
     names = "EPSG:(4326 and EPSG:25832|25832 and EPSG:4326)"
-    with pytest.raises(ct.CrsError, match=names):
-        ct.relate(here, region)
     ct.relate(there, region)
     table = ct.ForwardingTable()
     table.subscribe("x", ct.Constraint("area", ct.RelationSet.S_INTERSECTS, region), key="k")
-    with pytest.raises(ct.CrsError, match=names):
-        table.match({"area": here})
-    with pytest.raises(ct.CrsError, match=names):
-        table.match_keys({"area": here})
-    with pytest.raises(ct.CrsError, match=names):
-        table.subscribe("y", ct.Constraint("area", ct.RelationSet.S_INTERSECTS, here))
+    for meet in (
+        lambda: ct.relate(here, region),
+        lambda: table.match({"area": here}),
+        lambda: table.match_keys({"area": here}),
+        lambda: table.subscribe("y", ct.Constraint("area", ct.RelationSet.S_INTERSECTS, here)),
+    ):
+        with pytest.raises(ct.CrsError, match=names):
+            meet()
     assert table.match({"area": there}) == {"x"}
     found = table.match_many([{"area": here}, {"area": there}], by="subscription")
     assert np.diff(found.offsets).tolist() == [0, 1]
@@ -286,20 +278,16 @@ def test_a_table_of_mixed_srids_rejects_row_by_row(has_scalars, tmp_path):
         reasons = {bad.row: bad.reason for bad in found.rejected}
         assert set(reasons) == {0, 1, 6}
         assert all("EPSG:25832 and EPSG:4326" in reasons[row] for row in (0, 1))
-        assert "SRID 4294967295 names no coordinate reference system" in reasons[6]
+        assert "SRID 4294967295 is not a known coordinate reference system" in reasons[6]
         typed = messages.set_column(0, "area", with_crs(pa.chunked_array([messages["area"].combine_chunks()]), 4326))
         assert {bad.row for bad in one.match_many(typed, by="subscription").rejected} == {0, 1, 2, 3, 4, 6}
 
 
 def test_rows_in_another_system_are_set_aside_alone():
-    rows = [ewkb(SQUARE, srid) for srid in (25832, 4326, 25832, -7)] + [b"rubbish", SQUARE.wkb]
-    sifted = ct.read_regions(rows)
-    assert (sifted.rows.tolist(), sifted.regions.crs) == ([0, 2, 5], UTM)
-    assert [bad.row for bad in sifted.rejected] == [1, 3, 4]
-    points = [ewkb(SPOT, srid) for srid in (25832, 4326, 25832, -7)] + [b"rubbish", SPOT.wkb]
-    found = ct.read_points(points)
-    assert (found.rows.tolist(), found.points.crs) == ([0, 2, 5], UTM)
-    assert [bad.row for bad in found.rejected] == [1, 3, 4]
+    for shape, read, name in ((SQUARE, ct.read_regions, "regions"), (SPOT, ct.read_points, "points")):
+        sifted = read([ewkb(shape, srid) for srid in (25832, 4326, 25832, -7)] + [b"rubbish", shape.wkb])
+        assert (sifted.rows.tolist(), getattr(sifted, name).crs) == ([0, 2, 5], UTM)
+        assert [bad.row for bad in sifted.rejected] == [1, 3, 4]
     texts = [f"SRID={srid};{SQUARE.wkt}" for srid in ("25832", "9" * 40, "-5", "x", "4326")]
     assert [bad.row for bad in ct.read_regions(texts).rejected] == [1, 2, 3, 4]
     features = [member(SQUARE, name) for name in (UTM, "bananas", "EPSG:4326")] + [{**member(SQUARE), "crs": 7}]

@@ -11,8 +11,8 @@ import shapely
 
 import contrada as ct
 from contrada import kernels
+from contrada.codes import GOOD, MALFORMED, NESTED, WRONG_TYPE
 from contrada.geometry.outline import simplified
-from contrada.geometry.sources import GOOD, MALFORMED, NESTED, WRONG_TYPE
 from contrada.geometry.wellknown import shapes_from_wkb, shapes_from_wkt
 from contrada.limits import limit
 
@@ -90,12 +90,12 @@ def test_types_that_are_not_read():
     assert shapes_from_wkb([collection(1, row) for row in rows]).faults.tolist() == [WRONG_TYPE] * len(codes)
     with pytest.raises(ct.RegionError, match="wrong geometry type CircularString"):
         ct.Region.from_wkb(rows[0])
-    with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not read"):
+    with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not supported"):
         ct.Point.from_wkb(rows[0])
     for text in ("CIRCULARSTRING(0 0,1 1,2 0)", "GEOMETRYCOLLECTION(CURVEPOLYGON((0 0,1 1,2 0,0 0)))", "TIN EMPTY"):
-        with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not read"):
+        with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not supported"):
             ct.Region.from_wkt(text)
-        with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not read"):
+        with pytest.raises(ct.RegionError, match="curves, surfaces and triangles are not supported"):
             ct.Point.from_wkt(text)
 
 

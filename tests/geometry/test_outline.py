@@ -9,9 +9,8 @@ from contrada.geometry.outline import common_box, extents, simplified, svg_paths
 
 
 def wkb(*shapes: object) -> pa.Array:
-    return pa.array(
-        [shape if isinstance(shape, bytes | None) else shapely.to_wkb(shape) for shape in shapes], pa.binary()
-    )
+    written = [shape if isinstance(shape, bytes | None) else shapely.to_wkb(shape) for shape in shapes]
+    return pa.array(written, pa.binary())
 
 
 def coastline(vertices: int) -> shapely.Polygon:
@@ -51,15 +50,8 @@ def test_nothing_gives_nothing():
 
 def test_paths_have_holes_and_parts_and_north_is_up():
     ring = shapely.Polygon(shapely.box(0, 0, 10, 10).exterior, [shapely.box(2, 2, 8, 8).exterior])
-    path, both, speck = svg_paths(
-        wkb(
-            ring,
-            shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(5, 5, 6, 6)]),
-            shapely.box(1, 1, 1.01, 1.01),
-        ),
-        (0, 0, 10, 10),
-        10,
-    )
+    two = shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(5, 5, 6, 6)])
+    path, both, speck = svg_paths(wkb(ring, two, shapely.box(1, 1, 1.01, 1.01)), (0, 0, 10, 10), 10)
     assert path.count("z") == both.count("z") == 2
     assert path.startswith("M10 10")  # the lower right corner: y grows downwards in SVG
     assert speck == "M1 9h0"

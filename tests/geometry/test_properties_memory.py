@@ -62,12 +62,18 @@ def test_a_region_of_cells_against_many(size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_no_index_is_out_of_bounds(seed, tmp_path_factory):
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(["verification.verify", "--pairs", "50000", "--jobs", "1", "--seed", seed] for seed in ("1", "2")),
+        ["oracles.packed_scan", "--items", "300", "--messages", "20", "--seed", "5"],
+    ],
+    ids=["relate 1", "relate 2", "match"],
+)
+def test_no_index_is_out_of_bounds(program, tmp_path_factory):
     """All families through kernels compiled with bounds checks, in a process and a cache of their own."""
     cache = tmp_path_factory.getbasetemp() / "bounds-checked"
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "CONTRADA_CACHE_DIR": str(cache)}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    command = [sys.executable, "-m", "verification.verify", "--pairs", "50000", "--jobs", "1"]
-    run = subprocess.run([*command, "--seed", seed], capture_output=True, text=True, env=environment)
+    run = subprocess.run([sys.executable, "-m", *program], capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

@@ -1,17 +1,13 @@
-"""relate: broadcasting, points, boxes, threads, errors, and the papers' errata that concern it."""
+"""relate: broadcasting, points, boxes, threads, errors, and errata that concern it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import contrada as ct
-from contrada.geometry import relate_boxes
 from contrada.geometry.pool import run_sliced
-from contrada.geometry.relate import BOX_RELATIONS, INVERSE_CODES
-from generators.strategies import regions
+from contrada.geometry.relate import INVERSE_CODES
 
 Relation = ct.Relation
 SQUARE = ct.Region.box(0, 0, 4, 4)
@@ -43,7 +39,7 @@ def test_columns_broadcast_like_numpy():
     assert ct.relate(column[:1], column).tolist() == ct.relate(column[0], column).tolist()
     assert ct.relate(column[:0], SQUARE).tolist() == []
     assert ct.relate(column, SQUARE).dtype == np.uint8
-    with pytest.raises(ValueError, match="columns of 8 and 3 rows do not go together"):
+    with pytest.raises(ValueError, match="columns have 8 and 3 rows"):
         ct.relate(column, column[:3])
 
 
@@ -75,39 +71,6 @@ def test_geos_is_wrong_where_a_hole_touches_a_shared_edge_in_its_middle():
     assert ct.relate(ct.Region.box(0, 0, 10, 10), pierced) is Relation.COVERS
 
 
-def test_table_2_of_the_paper_misses_covered_by():
-    a = ct.Region.from_wkt("POLYGON((2 1, 8 1, 8 2, 5 4, 2 2, 2 1))")
-    b = ct.Region.from_wkt("POLYGON((0 0, 10 0, 10 10, 6 10, 6 4, 4 4, 4 10, 0 10, 0 0))")
-    assert ct.relate(a, b) is Relation.COVERED_BY
-    (boxes,) = relate_boxes(a.column.bounds, b.column.bounds)
-    assert Relation(boxes) is Relation.INSIDE  # the paper looks at covered-by and equals alone
-    assert BOX_RELATIONS[Relation.COVERED_BY] >> boxes & 1
-
-
-def test_disjoint_parts_can_have_equal_boxes():
-    one = ct.Region.from_wkt("MULTIPOLYGON(((0 0, 1 0, 0 1, 0 0)), ((4 4, 3 4, 4 3, 4 4)))")
-    other = ct.Region.from_wkt("MULTIPOLYGON(((4 0, 4 1, 3 0, 4 0)), ((0 4, 0 3, 1 4, 0 4)))")
-    assert ct.relate(one, other) is Relation.DISJOINT
-    assert relate_boxes(one.column.bounds, other.column.bounds).tolist() == [Relation.EQUALS]
-
-
-def test_box_relations_agree_with_the_relations_of_rectangles():
-    sides = [(low, high) for low in range(4) for high in range(low + 1, 4)]
-    boxes = np.array([(x0, y0, x1, y1) for (x0, x1), (y0, y1) in product(sides, sides)], float)
-    column = ct.RegionArray.from_regions([ct.Region.box(*box) for box in boxes])
-    for k in range(len(boxes)):
-        assert relate_boxes(boxes[k : k + 1], boxes).tolist() == ct.relate(column[k], column).tolist()
-        assert relate_boxes(boxes, boxes[k : k + 1]).tolist() == ct.relate(column, column[k]).tolist()
-    with pytest.raises(ValueError, match="2 and 3 boxes"):
-        relate_boxes(boxes[:2], boxes[:3])
-
-
-@given(regions(), regions())
-def test_boxes_admit_every_relation_that_occurs(a, b):
-    (boxes,) = relate_boxes(a.column.bounds, b.column.bounds)
-    assert BOX_RELATIONS[ct.relate(a, b)] >> boxes & 1
-
-
 def test_points():
     assert ct.relate(ct.Point(1, 1), DONUT) is Relation.INSIDE
     assert ct.relate(ct.Point(3, 3), DONUT) is Relation.DISJOINT
@@ -134,7 +97,7 @@ def test_a_point_on_a_slanted_edge_is_found_exactly():
 
 @pytest.mark.parametrize("value", ["POLYGON((0 0, 1 0, 1 1, 0 0))", None, [(0, 0), (1, 0), (1, 1)]])
 def test_other_types_are_named(value):
-    with pytest.raises(TypeError, match=f"not {type(value).__name__}"):
+    with pytest.raises(TypeError, match=f"got {type(value).__name__}"):
         ct.relate(SQUARE, value)
 
 
@@ -161,7 +124,7 @@ def test_the_pool_may_be_used_from_its_own_threads_and_says_no_to_no_threads():
     done = []
     run_sliced(lambda start, stop: run_sliced(lambda a, b: done.append(b - a), stop - start, None), 50_000, None)
     assert sum(done) == 50_000
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="from 1 to"):
         run_sliced(lambda start, stop: None, 5, 0)
 
 

@@ -58,21 +58,14 @@ def test_a_relation_joins_sets(relation, chosen):
 
 @pytest.mark.parametrize("mask", [-1, 256])
 def test_masks_have_eight_bits(mask):
-    with pytest.raises(ValueError, match="eight bits"):
+    with pytest.raises(ValueError, match="from 0 to 255"):
         RelationSet.from_mask(mask)
 
 
 def test_only_relations_belong():
-    with pytest.raises(TypeError, match="holds relations, not 'meets'"):
+    with pytest.raises(TypeError, match="need a Relation, got 'meets'"):
         RelationSet("meets")
     with pytest.raises(TypeError):
         RelationSet.S_WITHIN | 3
     with pytest.raises(AttributeError, match="cannot be changed"):
         RelationSet.S_WITHIN.mask = 3
-
-
-@given(relation_sets(), relation_sets(), relation_sets())
-def test_composition_is_monotone_and_has_its_identity(a, b, c):
-    assert ct.compose(Relation.EQUALS, a) == ct.compose(a, Relation.EQUALS) == a
-    assert ct.compose(a, b) | ct.compose(a, c) == ct.compose(a, b | c)
-    assert ct.compose(a, b).inverse == ct.compose(b.inverse, a.inverse)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada.geometry import PointArray
+from effort import examples
 from generators.families import FAMILIES, family
 from generators.families.mosaic import UNIT, Mosaic
 from generators.rings import redescribe
@@ -71,11 +72,12 @@ def test_composition_holds_for_any_triple(triple):
     assert ct.relate(a, c) in ct.compose(first, second)
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
 def test_composition_is_never_violated(name):
     """Triples of a family: a pair, and a third region that comes from a pair nearby."""
     rng = np.random.default_rng(9)
-    shapes = np.stack(family(name).pairs(rng, 400))
+    shapes = np.stack(family(name).pairs(rng, examples(800)))
     # GEOS takes some triangles without area for valid.
     bad = {rejection.row for side in shapes for rejection in sift(side).rejected}
     shapes = np.delete(shapes, list(bad), axis=1)
@@ -158,6 +160,7 @@ def test_composition_holds_for_points(point, a, b):
     assert ct.relate(b, point) in ct.compose(second.inverse, first.inverse)
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("name", ["coarse grid", "holes at edges", "touching parts", "rotated", "slivers"])
 def test_columns_of_points_relate_exactly(name):
     rng = np.random.default_rng(3)
@@ -166,7 +169,7 @@ def test_columns_of_points_relate_exactly(name):
     middles = (xy[1:] + xy[:-1]) / 2
     places = np.concatenate([xy[:-1], middles, middles * (1 + 2.0**-52)])
     owners = np.concatenate([owner[:-1]] * 3)
-    chosen = rng.permutation(len(places))[:1500]
+    chosen = rng.permutation(len(places))[: examples(3000)]
     places, owners = places[chosen], owners[chosen]
     codes = ct.relate(PointArray(places), column(shapes)[owners])
     expected = [judge_point(place, shapes[row]) for place, row in zip(places, owners, strict=True)]

@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 import contrada as ct
-from contrada.index.entries import SHIFTED_RANK_LIMIT, filters_of, shifts_of
+from contrada.codes import SHIFTED_RANK_LIMIT
+from contrada.index.entries import filters_of, shifts_of
 from contrada.index.scalars import ScalarIndex
 
 

@@ -7,5 +7,5 @@ from contrada.index.hugepages import room
 
 
 def test_no_room_is_a_memory_error():
-    with pytest.raises(MemoryError, match="no room for an array of"):
+    with pytest.raises(MemoryError, match="cannot allocate an array of"):
         room((1 << 44,), np.float64)

@@ -2,44 +2,19 @@
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import kernels
+from oracles.boxes import NUMBERS, WILD, area, around, common, covers, draw_boxes, margin
 
 pytestmark = pytest.mark.jitless
-
-NUMBERS = st.integers(0, 8).map(float)
-WILD = NUMBERS | st.sampled_from([-np.inf, np.inf, 1e308, -1e308, 5e-324])
 
 
 @st.composite
 def box_sets(draw, numbers=NUMBERS):
-    d, count = draw(st.integers(1, 3)), draw(st.integers(1, 9))
-    corners = np.array(draw(st.lists(numbers, min_size=2 * d * count, max_size=2 * d * count)))
-    return np.sort(corners.reshape(count, 2, d), axis=1).reshape(count, 2 * d).copy(), draw(st.integers(1, 9))
-
-
-def covers(a, b):
-    d = len(a) // 2
-    return (a[:d] <= b[:d]).all() and (a[d:] >= b[d:]).all()
-
-
-def around(a, b):
-    d = len(a) // 2
-    return np.concatenate([np.minimum(a[:d], b[:d]), np.maximum(a[d:], b[d:])])
-
-
-def area(box):
-    d = len(box) // 2
-    return np.prod(np.maximum(0, box[d:] - box[:d]))
-
-
-def common(a, b):
-    d = len(a) // 2
-    return np.prod(np.maximum(0, np.minimum(a[d:], b[d:]) - np.maximum(a[:d], b[:d])))
+    return draw_boxes(draw, draw(st.integers(1, 9)), draw(st.integers(1, 3)), numbers), draw(st.integers(1, 9))
 
 
 @given(case=box_sets() | box_sets(numbers=WILD))
@@ -56,14 +31,13 @@ def test_all_is_covered_by_few(case):
 def test_without_need_only_what_lies_in_another_goes(case):
     boxes, _ = case
     found = kernels.merged_boxes(boxes, len(boxes))
-    kept = [
-        box
-        for row, box in enumerate(boxes)
-        if not any(
-            covers(other, box) and (not covers(box, other) or at < row) for at, other in enumerate(boxes) if at != row
-        )
-    ]
-    assert found.tolist() == [box.tolist() for box in kept]
+
+    def lies_in_another(row, box):
+        others = [(at, other) for at, other in enumerate(boxes) if at != row and covers(other, box)]
+        return any(not covers(box, other) or at < row for at, other in others)
+
+    kept = [box.tolist() for row, box in enumerate(boxes) if not lies_in_another(row, box)]
+    assert found.tolist() == kept
 
 
 @given(case=box_sets())
@@ -75,9 +49,7 @@ def test_the_first_pair_wastes_least(case):
     keys = []
     for i, j in pairs:
         joint = around(outer[i], outer[j])
-        d = len(joint) // 2
-        waste = area(joint) - area(outer[i]) - area(outer[j]) + common(outer[i], outer[j])
-        keys.append((waste, (joint[d:] - joint[:d]).sum()))
+        keys.append((area(joint) - area(outer[i]) - area(outer[j]) + common(outer[i], outer[j]), margin(joint)))
     i, j = pairs[keys.index(min(keys))]
     expected = [around(outer[i], outer[j]) if k == i else box for k, box in enumerate(outer) if k != j]
     assert kernels.merged_boxes(outer, len(outer) - 1).tolist() == [box.tolist() for box in expected]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from contrada.codes import RANK_LEVELS
 from contrada.kernels.cover import point_ranks
-from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, RANK_LEVELS
+from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS
 
 pytestmark = pytest.mark.jitless
 

@@ -125,13 +125,7 @@ def rings(draw):
     return [(float(x), float(y)) for x, y in polygon.exterior.coords]
 
 
-@given(
-    a=rings(),
-    b=rings(),
-    density=st.sampled_from([0.0, 0.25, 1.0, 2.0, 7.5]),
-    halo=st.booleans(),
-    extra=st.booleans(),
-)
+@given(rings(), rings(), st.sampled_from([0.0, 0.25, 1.0, 2.0, 7.5]), st.booleans(), st.booleans())
 @settings(deadline=None)
 @example(a=SQUARE, b=SQUARE, density=1.0, halo=False, extra=False)
 def test_agrees_with_the_paper_line_by_line(a, b, density, halo, extra):
@@ -155,10 +149,7 @@ def test_number_of_samples(density, extra, count):
     assert 4 + wanted == count == len(list(discretise(SQUARE, density, extra)))
 
 
-@given(
-    lengths=st.lists(st.floats(0.001, 1000), min_size=3, max_size=30),
-    count=st.integers(0, 10_000),
-)
+@given(lengths=st.lists(st.floats(0.001, 1000), min_size=3, max_size=30), count=st.integers(0, 10_000))
 def test_segments_share_the_samples_by_length(lengths, count):
     total = sum(lengths)
     travelled, placed = 0.0, 0
@@ -187,11 +178,7 @@ def test_without_halo_a_region_with_slanted_edges_overlaps_itself():
 
 
 def test_boxes_first_changes_only_what_is_apart():
-    others = [
-        SQUARE,
-        closed((20.0, 0.0), (30.0, 0.0), (25.0, 9.0)),
-        closed((10.0, 3.0), (30.0, 3.0), (30.0, 6.0)),
-    ]
+    others = [SQUARE, closed((20.0, 0.0), (30.0, 0.0), (25.0, 9.0)), closed((10.0, 3.0), (30.0, 3.0), (30.0, 6.0))]
     assert compiled([SQUARE], others, 1.0, boxes_first=True) == compiled([SQUARE], others, 1.0)
     near = closed((10.2, 3.0), (30.0, 3.0), (30.0, 6.0))  # within the halo, boxes apart
     assert compiled([SQUARE], [near], 1.0, halo=True) == [MEETS]

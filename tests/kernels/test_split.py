@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import kernels
+from oracles.boxes import NUMBERS, WILD, area, around, common, draw_boxes, margin
 
 pytestmark = pytest.mark.jitless
 
 SPLITS = ["split_quadratic", "split_linear", "split_rstar"]
 every_split = pytest.mark.parametrize("name", SPLITS)
-NUMBERS = st.integers(0, 8).map(float)
-WILD = NUMBERS | st.sampled_from([-np.inf, np.inf, 1e308, -1e308, 5e-324, 1e-200])
 
 
 def split(name, boxes, minimum):
@@ -25,31 +24,13 @@ def split(name, boxes, minimum):
 
 @st.composite
 def box_sets(draw, numbers=NUMBERS):
-    d, minimum = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    minimum = draw(st.integers(1, 4))
     count = draw(st.integers(2 * minimum, 2 * minimum + 6))
-    corners = np.array(draw(st.lists(numbers, min_size=2 * d * count, max_size=2 * d * count)))
-    corners = np.sort(corners.reshape(count, 2, d), axis=1)
-    return corners.reshape(count, 2 * d), minimum
+    return draw_boxes(draw, count, draw(st.integers(1, 4)), numbers), minimum
 
 
 def bounds(boxes):
-    d = boxes.shape[1] // 2
-    return np.concatenate([boxes[:, :d].min(axis=0), boxes[:, d:].max(axis=0)])
-
-
-def area(box):
-    d = len(box) // 2
-    return np.prod(np.maximum(0, box[d:] - box[:d]))
-
-
-def margin(box):
-    d = len(box) // 2
-    return (box[d:] - box[:d]).sum()
-
-
-def common(a, b):
-    d = len(a) // 2
-    return area(np.concatenate([np.maximum(a[:d], b[:d]), np.minimum(a[d:], b[d:])]))
+    return around(*boxes)
 
 
 @every_split

@@ -14,14 +14,16 @@ from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.regions import RELATION
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
+from effort import examples
 from generators.families import FAMILIES, family
 from generators.families.shapes import HOSTILE
 from generators.messy import KINDS, disturbed, messy_regions
 from generators.rings import polygons
-from oracles.relations import INVERSE, judge, judge_validity, shapely_codes, wkt
+from oracles.relations import INVERSE, check_codes, judge_validity, wkt
 
 WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-PAIRS = 4 if WITHOUT_COMPILATION else 400
+PAIRS = 4 if WITHOUT_COMPILATION else examples(800)
+REGIONS = 10 if WITHOUT_COMPILATION else examples(200)  # of each kind
 
 
 @numba.njit
@@ -46,7 +48,7 @@ def swept_result(xy, offsets, part_rings, flags):
 
 def relate_swept(a, b):
     out = np.empty(len(a), np.uint8)
-    swept_relations(*a.kernel_arrays()[:4], *b.kernel_arrays()[:4], out)
+    swept_relations(*a._kernel_arrays()[:4], *b._kernel_arrays()[:4], out)
     return out
 
 
@@ -66,6 +68,7 @@ def is_valid_swept(region):
 
 
 @pytest.mark.jitless
+@pytest.mark.effort
 @pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
 def test_relations(name):
     a, b = family(name).pairs(np.random.default_rng(11), PAIRS if name != "hundreds" else max(PAIRS // 10, 4))
@@ -73,20 +76,21 @@ def test_relations(name):
         small = shapely.get_num_coordinates(a) + shapely.get_num_coordinates(b) < 200
         a, b = a[small], b[small]
     columns = [ct.RegionArray.from_shapely(regions) for regions in (a, b)]
-    found, theirs = relate_swept(*columns), shapely_codes(a, b)
-    for row in np.flatnonzero(found != theirs):
-        assert found[row] == judge(a[row], b[row]), (wkt(a[row]), wkt(b[row]))
+    found = relate_swept(*columns)
+    check_codes(found, a, b)
     assert (INVERSE[relate_swept(*columns[::-1])] == found).all()
     assert (ct.relate(*columns) == found).all()
 
 
+@pytest.mark.slow
 @pytest.mark.jitless
+@pytest.mark.effort
 def test_validity():
     """Fans, stars and the rest, moved a little so that many are not valid; and small ones with every fault there is."""
     rng = np.random.default_rng(12)
-    a, b = family("hostile").make(rng, 10 if WITHOUT_COMPILATION else 300)
+    a, b = family("hostile").make(rng, REGIONS)
     regions = [
-        *messy_regions(rng, (10 if WITHOUT_COMPILATION else 200) * len(KINDS)),
+        *messy_regions(rng, REGIONS * len(KINDS)),
         *b,
         *disturbed(rng, a[shapely.get_num_coordinates(a) < 120]),
     ]
@@ -99,7 +103,7 @@ def test_validity():
             continue
         seen[found] += 1
         assert found == bool(shapely.is_valid(region)) or found == (judge_validity(region) is None), wkt(region)
-    assert min(seen.values()) > (10 if WITHOUT_COMPILATION else 200)
+    assert min(seen.values()) > REGIONS
 
 
 @pytest.mark.jitless

@@ -1,8 +1,8 @@
 """Forks a process again and again while other threads update; a child that cannot go on prints why, or hangs.
 
-    python fork_children.py WHAT FORKS
+    python fork_children.py FORKS [WHAT...]
 
-WHAT is one of updates, packing, questions, compiling, covering.
+WHAT goes on beside updates: packing, questions, compiling; and `covering` asks a covering index too.
 """
 
 import faulthandler
@@ -14,7 +14,7 @@ import traceback
 
 import contrada as ct
 from contrada.kernels.runtime.gil_gate import shut_gate
-from contrada.matching.tuning import Tuning
+from contrada.matching.store.tuning import Tuning
 
 CHILD_SECONDS = 60
 MATCHING = {"severity": 5, "area": ct.Region.box(1, 1, 2, 2)}
@@ -65,29 +65,29 @@ def child(table, index, what):
     assert table.match_many([MATCHING] * 64, by="subscription", threads=2).offsets[-1] >= 64
     table.unsubscribe("child 1")
     assert len(list(table)) == before + 59
-    if what == "covering":
+    if "covering" in what:
         assert index.subscribe("child", "severity >= 1").forward
         assert "child" in index.forwarded
     other = ct.ForwardingTable()
     other.subscribe("new", "severity >= 1")
     assert other.match(MATCHING) == {"new"}
-    if what == "compiling":
+    if "compiling" in what:
         kept, shut_gate._ready = shut_gate._ready, None
         assert shut_gate.ready() is not kept
 
 
 def main():
-    what, forks = sys.argv[1], int(sys.argv[2])
+    forks, what = int(sys.argv[1]), sys.argv[2:]
     table = ct.ForwardingTable(tuning=Tuning(buffer_filters=32))  # so that threads pack all the time
     index = ct.CoveringIndex()
     for number in range(200):
         table.subscribe(number, f"severity >= {number % 9}", key=f"first {number}")
     table.match(MATCHING)
     table.pack()
-    if what == "covering":
+    if "covering" in what:
         index.subscribe("first", "severity >= 3")
     further = {"packing": packing, "questions": questions, "compiling": compiling}
-    for work in [updates, *([further[what]] if what in further else [])]:
+    for work in [updates, *(further[one] for one in what if one in further)]:
         threading.Thread(target=work, args=(table,), daemon=True).start()
     for _ in range(forks):
         pid = os.fork()

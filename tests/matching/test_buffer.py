@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contrada as ct
-from contrada.matching.buffer import GrowingPoints
 from contrada.matching.residual import Residual
-from contrada.matching.tuning import DEFAULT_TUNING
+from contrada.matching.store.buffer import GrowingPoints
+from contrada.matching.store.tuning import DEFAULT_TUNING
 
 CONSTRAINT = ct.Constraint("place", ct.Relation.INSIDE, ct.Point(1, 2))
 

@@ -13,33 +13,21 @@ from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, Predicate, Region, Relation, RelationSet
-from contrada.matching.decompile import predicate_of
 from effort import examples
 from generators.scalars import messages, predicates
+from oracles.subscriptions import subscribed, unsubscribe
 
 BOX = Region.box(0, 0, 4, 4)
 
 
 def recalled(table, key):
-    return predicate_of(table._store.snapshot, table._store.places, table._row_of(key), table._crs)
+    """The predicate of a subscription, of the constraints that an explanation names."""
+    filters = table.explain({}, key).filters
+    return Predicate(Filter(part.constraint for part in each.constraints) for each in filters)
 
 
 def check(table, model):
-    for key, predicate in model.items():
-        assert recalled(table, key) == predicate
-    assert len(table) == len(model)
-
-
-def subscribed(table, given_predicates, first=0):
-    kept = {}
-    for key, predicate in enumerate(given_predicates, first):
-        try:
-            table.subscribe("someone", predicate, key=key)
-            kept[key] = predicate
-        except ct.FilterError as error:
-            if "cannot be told apart" not in str(error):
-                raise
-    return kept
+    assert {key: recalled(table, key) for key in table} == {key: predicate for key, (_, predicate) in model.items()}
 
 
 @settings(deadline=None, max_examples=examples(40))
@@ -58,9 +46,7 @@ def test_what_was_subscribed_is_recalled(given_predicates, later, asked, gone):
     table.pack()
     check(table, model)
     model |= subscribed(table, later, 100)
-    for key in gone & model.keys():
-        table.unsubscribe(key)
-        del model[key]
+    unsubscribe(table, model, gone)
     check(table, model)
     with TemporaryDirectory() as directory:
         table.save(Path(directory) / "table")
@@ -76,23 +62,11 @@ def test_batches_are_recalled():
     parcels = ct.RegionArray.from_regions([Region.box(x, 0, x + 2, 2) for x in range(0, 10, 2)])
     rows = pa.table({"key": list("abcde"), "geometry": parcels.to_wkb()})
     table = ct.ForwardingTable()
-    table.subscribe_many(
-        rows,
-        Filter(
-            [
-                Constraint("area", Relation.OVERLAPS, ct.Column("geometry")),
-                Constraint("area", Relation.DISJOINT, BOX),
-                Constraint("at", Relation.INSIDE, ct.Point(1, 1)),
-            ]
-        ),
-    )
+    further = Constraint("area", Relation.DISJOINT, BOX), Constraint("at", Relation.INSIDE, ct.Point(1, 1))
+    table.subscribe_many(rows, Filter([Constraint("area", Relation.OVERLAPS, ct.Column("geometry")), *further]))
     for key, parcel in zip("abcde", parcels, strict=True):
-        asked = [
-            Constraint("area", Relation.OVERLAPS, parcel),
-            Constraint("area", Relation.DISJOINT, BOX),
-            Constraint("at", Relation.INSIDE, ct.Point(1, 1)),
-        ]
-        assert recalled(table, key) == Predicate([Filter(asked)])
+        asked = Filter([Constraint("area", Relation.OVERLAPS, parcel), *further])
+        assert recalled(table, key) == Predicate([asked])
 
 
 def test_replaced_subscriptions_are_recalled_as_they_are_now():

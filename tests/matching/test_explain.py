@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import threading
 from datetime import date
 from decimal import Decimal
 
@@ -18,6 +17,7 @@ from contrada.matching.explain import ASKED_WIDTH, VALUE_WIDTH, plain_value, sho
 from effort import examples
 from generators.scalars import messages, predicates
 from oracles.plain import holds
+from threads import repeating
 
 AREA = Region.box(0, 0, 4, 4)
 TWO = Predicate(
@@ -71,15 +71,9 @@ def test_as_data():
     message = {"severity": 4, "area": Point(4, 1), "price": Decimal("99.5"), "name": 7}
     data = explained(TWO, message).to_dict()
     assert data == json.loads(json.dumps(data))
-    assert {name: data[name] for name in ("key", "subscriber", "truth", "nearest")} == {
-        "key": "k17",
-        "subscriber": "ops-team",
-        "truth": None,
-        "nearest": 0,
-    }
+    assert [data[name] for name in ("key", "subscriber", "truth", "nearest")] == ["k17", "ops-team", None, 0]
     first, second = data["filters"]
-    assert first["truth"] is False
-    assert second["truth"] is None
+    assert (first["truth"], second["truth"]) == (False, None)
     assert first["constraints"][0] == {
         "attribute": "area",
         "asked": "S_OVERLAPS(area, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))",
@@ -226,27 +220,20 @@ def test_batches_are_explained():
 def test_explanations_beside_updates():
     table = ct.ForwardingTable()
     table.subscribe("ops-team", TWO, key="k17")
-    stop = threading.Event()
+    numbers = itertools.count()
 
     def update():
-        for number in itertools.count():
-            if stop.is_set():
-                return
-            table.subscribe("other", TWO, key=number)
-            table.subscribe("ops-team", TWO, key="k17", replace=True)
-            if number > 2:
-                table.unsubscribe(number - 2)
-            if number % 20 == 0:
-                table.pack()
+        number = next(numbers)
+        table.subscribe("other", TWO, key=number)
+        table.subscribe("ops-team", TWO, key="k17", replace=True)
+        if number > 2:
+            table.unsubscribe(number - 2)
+        if number % 20 == 0:
+            table.pack()
 
-    thread = threading.Thread(target=update)
-    thread.start()
-    try:
+    with repeating(update, threads=1):
         for _ in range(200):
             assert table.explain({"severity": 3}, "k17").filters[0].failing == 1
-    finally:
-        stop.set()
-        thread.join()
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -255,7 +242,7 @@ def test_explanations_agree_with_matches_and_with_plain_evaluation(predicate, me
     table = ct.ForwardingTable()
     try:
         table.subscribe("someone", predicate, key="k")
-    except ct.FilterError:  # two of its own numbers cannot be told apart
+    except ct.FilterError:  # two of its own numbers cannot be distinguished
         return
     explanation = table.explain(message, "k")
     assert (explanation.truth is True) == ("k" in set(table.match_keys(message)))

@@ -16,9 +16,16 @@ from contrada.forking import cached_property
 SCRIPT = Path(__file__).parent / "fork_children.py"
 
 
-@pytest.mark.parametrize("what", ["updates", "packing", "questions", "compiling", "covering"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        ["packing", "questions", "compiling", "covering"],
+        *(pytest.param([one], marks=pytest.mark.slow) for one in ("packing", "questions", "compiling", "covering")),
+        pytest.param([], marks=pytest.mark.slow),
+    ],
+)
 def test_children_go_on(what):
-    command = [sys.executable, "-W", "ignore", str(SCRIPT), what, "4"]
+    command = [sys.executable, "-W", "ignore", str(SCRIPT), "4", *what]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 

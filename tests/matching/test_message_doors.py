@@ -93,9 +93,8 @@ def as_people_have_it(draw, value):
     if isinstance(value, float):
         return draw(st.sampled_from([value, np.float64(value), np.longdouble(value), Decimal(value), pa.scalar(value)]))
     if isinstance(value, str):
-        return draw(
-            st.sampled_from([value, np.str_(value), enum.StrEnum("Word", {"ONE": value}).ONE, pa.scalar(value)])
-        )
+        word = enum.StrEnum("Word", {"ONE": value}).ONE
+        return draw(st.sampled_from([value, np.str_(value), word, pa.scalar(value)]))
     return draw(st.sampled_from([None, pd.NA]))
 
 
@@ -143,8 +142,7 @@ def test_every_door_gives_the_answer_of_a_scan(data, message, asked):
     for messages in (batch, arrow_of(message), arrow_of(message).to_batches()[0]):
         found = table.match_many(messages, by="subscription")
         assert not found.rejected
-        for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True):
-            assert set(table.keys_of(found.rows[start:stop])) == expected
+        assert all(set(found.keys(k)) == expected for k in range(len(found)))
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -201,25 +199,23 @@ def test_a_value_of_another_kind_than_asked_is_unknown(table, value):
 @pytest.mark.parametrize("message", [None, 5, "text", b"bytes", [], [{}], ({},), pd.Series({"size": 1}), object()])
 def test_a_message_is_a_mapping(table, message):
     for ask in (table.match, table.match_keys, lambda message: table.explain(message, "wind")):
-        with pytest.raises(FormatError, match=f"a message is a mapping .*not {type(message).__name__}"):
+        with pytest.raises(FormatError, match=f"message: need a mapping .*got {type(message).__name__}"):
             ask(message)
     if not isinstance(message, list | tuple | pd.Series):
-        with pytest.raises(FormatError, match=f"match_many takes .*not {type(message).__name__}"):
+        with pytest.raises(FormatError, match=f"match_many: need .*got {type(message).__name__}"):
             table.match_many(message, by="subscription")
 
 
 def test_match_many_says_what_one_message_is_for(table):
-    with pytest.raises(FormatError, match="match takes one message"):
+    with pytest.raises(FormatError, match="for one message use match"):
         table.match_many({"size": 1}, by="subscription")
-    assert [bad.row for bad in table.match_many([{"size": 1}, None, "x", {"size": 2}], by="subscription").rejected] == [
-        1,
-        2,
-    ]
+    found = table.match_many([{"size": 1}, None, "x", {"size": 2}], by="subscription")
+    assert [bad.row for bad in found.rejected] == [1, 2]
 
 
 def test_two_members_of_one_name_are_an_error(table):
     for message in ({"wind": {"speed": 12}, "wind.speed": 3}, {"wind.speed": 3, "wind": {"speed": 12}}):
-        with pytest.raises(FormatError, match=r"two members give the attribute 'wind\.speed'"):
+        with pytest.raises(FormatError, match=r"duplicate attribute 'wind\.speed'"):
             table.match(message)
     assert table.match({"wind": {"speed": None}, "wind.speed": 12}) == {"buoy"}
     assert table.match({"wind": {"speed": 12}, "more": {"x": 1}, "more.x": 2}) == {"buoy"}
@@ -274,7 +270,7 @@ def test_data_frames_are_batches(table):
     assert table.match_many(pd.DataFrame({"wind.speed": [5, 20]}), by="subscription").offsets.tolist() == [0, 0, 1]
 
 
-def test_values_of_added_types_stay_what_they_are():
+def test_values_of_added_types_stay_what_they_are(own_types):
     class Span(ct.ValueType):
         name, operators = "span", ("longer than",)
 
@@ -287,19 +283,12 @@ def test_values_of_added_types_stay_what_they_are():
         def holds(self, operator, operand, value):
             return (timedelta(**value) if isinstance(value, dict) else value) > operand
 
-    from contrada.model import types
-
-    known = dict(types._TYPES)
-    try:
-        ct.register_type(Span())
-        table = ForwardingTable()
-        table.subscribe("long", Constraint("lasts", "longer than", timedelta(1)))
-        assert table.match({"lasts": {"days": 2}}) == table.match({"lasts": timedelta(2)}) == {"long"}
-        assert table.match({"lasts": {"days": 1}}) == set()
-        assert table.match(message_of({"lasts": {"days": 2}})) == {"long"}
-    finally:
-        types._TYPES.clear()
-        types._TYPES.update(known)
+    ct.register_type(Span())
+    table = ForwardingTable()
+    table.subscribe("long", Constraint("lasts", "longer than", timedelta(1)))
+    assert table.match({"lasts": {"days": 2}}) == table.match({"lasts": timedelta(2)}) == {"long"}
+    assert table.match({"lasts": {"days": 1}}) == set()
+    assert table.match(message_of({"lasts": {"days": 2}})) == {"long"}
 
 
 class Contradicting(dict):

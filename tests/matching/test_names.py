@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from contrada.matching.names import Names
-from contrada.matching.tuning import DEFAULT_TUNING
+from contrada.matching.store.tuning import DEFAULT_TUNING
 
 MANY = DEFAULT_TUNING.min_column_names + 5
 TEXTS = pa.array([f"t{k}" for k in range(MANY)])

@@ -10,38 +10,9 @@ from hypothesis import strategies as st
 import contrada as ct
 from effort import examples
 from generators.scalars import messages, predicates
-from oracles.plain import predicate_holds
+from oracles.subscriptions import check_answers, subscribed, unsubscribe
 
 SHAPES = ("buffered", "packed", "both", "opened")
-
-
-def subscribed(table, given_predicates, first=0):
-    """Subscribe under the numbers of the predicates; a number too close to another one is refused."""
-    kept = {}
-    for key, predicate in enumerate(given_predicates, first):
-        try:
-            table.subscribe(key % 5, predicate, key=key)
-        except ct.FilterError as error:
-            if "cannot be told apart" not in str(error):
-                raise
-        else:
-            kept[key] = predicate
-    return kept
-
-
-def right_answer(model, message):
-    return {key for key, predicate in model.items() if predicate_holds(predicate, message)}
-
-
-def check(table, model, asked):
-    table.check()
-    for message in asked:
-        right = right_answer(model, message)
-        assert set(table.match_keys(message)) == right
-        assert set(table.match(message)) == {key % 5 for key in right}
-    many = table.match_many(asked, by="subscription")
-    rows = [set(many.rows[a:b].tolist()) for a, b in zip(many.offsets[:-1], many.offsets[1:], strict=True)]
-    assert rows == [set(table.match_keys(message).rows.tolist()) for message in asked]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -65,15 +36,12 @@ def test_answers_are_those_of_plain_evaluation(shape, given_predicates, later, a
             table.save(path)
             ct.ForwardingTable.verify(path)
             table = ct.ForwardingTable.open(path)
-            check(table, model, asked)
-            model.update(subscribed(table, later, 100))
-            check(table, model, asked)
+            check_answers(table, model, asked)
+            check_answers(table, model | subscribed(table, later, 100), asked)
             return
     if shape == "both":
-        model.update(subscribed(table, later, 100))
-    for key in gone & model.keys():
-        table.unsubscribe(key)
-        del model[key]
-    check(table, model, asked)
+        model |= subscribed(table, later, 100)
+    unsubscribe(table, model, gone)
+    check_answers(table, model, asked)
     table.pack()
-    check(table, model, asked)
+    check_answers(table, model, asked)

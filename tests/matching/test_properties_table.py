@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 import contrada as ct
-from contrada.matching.tuning import Tuning
+from contrada.matching.store.tuning import Tuning
 from effort import examples
 from generators.strategies import points, regions, relation_sets
+from oracles.plain import predicate_holds
 
 # Levels so small that updates pass through all of them.
 SMALL = Tuning(buffer_filters=3, small_filters=7, buffer_capacity=2, buffer_vertices_per_region=1, min_column_names=3)
@@ -36,15 +37,6 @@ PROBES = [
     {"b": ct.Region.box(0, 0, 6, 3)},
 ]
 READERS = 3
-
-
-def holds(constraint, message):
-    value = message.get(constraint.attribute)
-    return isinstance(value, (ct.Region, ct.Point)) and ct.relate(value, constraint.value) in constraint.relations
-
-
-def satisfies(predicate, message):
-    return any(all(holds(constraint, message) for constraint in part) for part in predicate)
 
 
 def as_arrow(batch):
@@ -79,7 +71,7 @@ class TableMachine(RuleBasedStateMachine):
         self.directory.cleanup()
 
     def scan(self, message):
-        return {key: who for key, (who, predicate) in self.model.items() if satisfies(predicate, message)}
+        return {key: who for key, (who, predicate) in self.model.items() if predicate_holds(predicate, message)}
 
     # Updates
 
@@ -93,7 +85,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(key=keys, subscriber=subscribers, predicate=predicates)
     def replace(self, key, subscriber, predicate):
         if key in self.model:
-            with pytest.raises(ct.KeyInUseError, match="exists already"):
+            with pytest.raises(ct.KeyInUseError, match="already exists"):
                 self.table.subscribe(subscriber, predicate, key=key)
         self.table.subscribe(subscriber, predicate, key=key, replace=True)
         self.model[key] = subscriber, predicate
@@ -104,15 +96,7 @@ class TableMachine(RuleBasedStateMachine):
     def subscribe_many(self, mask, column, number):
         """With keys of their own: text, which no default key is."""
         named = [f"{number}.{k}" for k in range(len(column))]
-        rows = pa.table({"geometry": ct.RegionArray.from_regions(column).to_wkb(), "key": named})
-        template = ct.Constraint("a", mask, ct.Column("geometry"))
-        if not self.model.keys().isdisjoint(named):
-            with pytest.raises(ct.KeyInUseError, match="exists already"):
-                self.table.subscribe_many(rows, template)
-            return multiple()
-        self.table.subscribe_many(rows, template)
-        self._add(named, mask, column)
-        return multiple(*named)
+        return self._subscribe_rows(mask, column, pa.array(named))
 
     @rule(target=keys, mask=relation_sets(), column=st.lists(points(), min_size=1, max_size=5))
     def subscribe_many_with_default_keys(self, mask, column):
@@ -127,12 +111,14 @@ class TableMachine(RuleBasedStateMachine):
     @rule(target=keys, mask=relation_sets(), column=batches, first=st.integers(0, 40), kind=st.sampled_from(KINDS))
     def subscribe_many_with_numbers(self, mask, column, first, kind):
         """With numbers as keys, as Arrow keeps them, or with their digits."""
-        arrow = pa.array(range(first, first + len(column))).cast(kind)
-        named = arrow.to_pylist()
-        rows = pa.table({"geometry": [value.to_wkb() for value in column], "key": arrow})
+        return self._subscribe_rows(mask, column, pa.array(range(first, first + len(column))).cast(kind))
+
+    def _subscribe_rows(self, mask, column, keys):
+        named = keys.to_pylist()
+        rows = pa.table({"geometry": [value.to_wkb() for value in column], "key": keys})
         template = ct.Constraint("a", mask, ct.Column("geometry"))
         if not self.model.keys().isdisjoint(named):
-            with pytest.raises(ct.KeyInUseError, match="exists already"):
+            with pytest.raises(ct.KeyInUseError, match="already exists"):
                 self.table.subscribe_many(rows, template)
             return multiple()
         self.table.subscribe_many(rows, template)
@@ -238,11 +224,9 @@ class TableMachine(RuleBasedStateMachine):
             assert {bad.row for bad in found.rejected} == rejected
             assert len(found.offsets) == len(batch) + 1
             for row, message in enumerate(batch):
-                answer = alone(message)
-                right = self.scan(message)
-                expected = set(right) if by == "subscription" else set(right.values())
+                answer, right = alone(message), self.scan(message)
                 if row not in rejected:
-                    assert answer == expected
+                    assert answer == set(right if by == "subscription" else right.values())
                     assert found.rows[found.offsets[row] : found.offsets[row + 1]].tolist() == answer.rows.tolist()
 
     @rule(batch=st.lists(messages, min_size=2, max_size=6))

@@ -1,18 +1,16 @@
 """The shortcut: with it a table answers by subscriber as without it, whatever changes."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation, parse
 from contrada.matching.shortcut import chosen_filters
-from contrada.matching.tuning import Tuning
-from oracles.plain import predicate_holds
+from contrada.matching.store.tuning import Tuning
+from oracles.subscriptions import matching_keys, unsubscribe
 
 SIDE = 100
-
-
 SOONER = Tuning(
     shortcut_min_filters=200,
     shortcut_min_filters_per_subscriber=8,
@@ -28,37 +26,27 @@ def region(rng, size):
 
 def predicate(rng, count=60):
     """Two regions and a number for each filter, many of them `disjoint`, which nearly every message satisfies."""
+
+    def spatial(other):
+        return Constraint("area", Relation(int(rng.choice([0, other]))), region(rng, 20))
+
     return Predicate(
-        Filter(
-            [
-                Constraint("area", Relation(int(rng.choice([0, 2]))), region(rng, 20)),
-                Constraint("area", Relation(int(rng.choice([0, 5]))), region(rng, 20)),
-                Constraint("x", "<", int(rng.integers(1, 12))),
-            ]
-        )
-        for _ in range(count)
+        Filter([spatial(2), spatial(5), Constraint("x", "<", int(rng.integers(1, 12)))]) for _ in range(count)
     )
 
 
-class Subscribed:
-    """A packed table, and its subscriptions by key, judged one by one."""
+def packed(rng, subscribers=6, each=1):
+    """A packed table and its model."""
+    table, model = ForwardingTable(tuning=SOONER), {}
+    for key in range(subscribers * each):
+        model[key] = f"s{key % subscribers}", predicate(rng, 60 // each)
+        table.subscribe(*model[key], key=key)
+    table.pack()
+    return table, model
 
-    def __init__(self, rng, subscribers=6, each=1):
-        self.table, self.model = ForwardingTable(tuning=SOONER), {}
-        for k in range(subscribers * each):
-            self.subscribe(f"s{k % subscribers}", predicate(rng, 60 // each), k)
-        self.table.pack()
 
-    def subscribe(self, subscriber, what, key):
-        self.table.subscribe(subscriber, what, key=key)
-        self.model[key] = subscriber, what
-
-    def unsubscribe(self, key):
-        self.table.unsubscribe(key)
-        del self.model[key]
-
-    def expected(self, message):
-        return {who for who, what in self.model.values() if predicate_holds(what, message)}
+def expected(model, message):
+    return {model[key][0] for key in matching_keys(model, message)}
 
 
 def message(rng):
@@ -68,28 +56,29 @@ def message(rng):
 @pytest.mark.parametrize("each", [1, 4])
 def test_answers_are_those_of_single_predicates(each):
     rng = np.random.default_rng(each)
-    subscribed = Subscribed(rng, each=each)
+    table, model = packed(rng, each=each)
     for _ in range(150):
         asked = message(rng)
-        assert set(subscribed.table.match(asked)) == subscribed.expected(asked)
-    stats = subscribed.table.stats()
+        assert set(table.match(asked)) == expected(model, asked)
+    stats = table.stats()
     assert stats.shortcut_decided > 50
     assert 0 < stats.shortcut_filters < 60
 
 
 def test_who_comes_and_who_leaves_is_noticed():
     rng = np.random.default_rng(2)
-    subscribed = Subscribed(rng)
+    table, model = packed(rng)
     for step in range(300):
         asked = message(rng)
-        assert set(subscribed.table.match(asked)) == subscribed.expected(asked), step
+        assert set(table.match(asked)) == expected(model, asked), step
         if step % 40 == 30:
-            subscribed.subscribe(f"new{step}", parse("x > 20" if step % 80 == 30 else "x >= 0"), f"new{step}")
+            model[f"new{step}"] = f"new{step}", parse("x > 20" if step % 80 == 30 else "x >= 0")
+            table.subscribe(*model[f"new{step}"], key=f"new{step}")
         if step % 70 == 60:
-            subscribed.unsubscribe(step // 70)
+            unsubscribe(table, model, [step // 70])
         if step == 200:
-            subscribed.table.pack()
-            assert subscribed.table.stats().shortcut_decided > 0
+            table.pack()
+            assert table.stats().shortcut_decided > 0
 
 
 def test_where_nothing_is_gained_nothing_is_kept():
@@ -105,7 +94,7 @@ def test_where_nothing_is_gained_nothing_is_kept():
 
 def test_a_shortcut_that_stops_deciding_is_given_up():
     rng = np.random.default_rng(4)
-    table = Subscribed(rng).table
+    table, _ = packed(rng)
     for _ in range(60):
         table.match(message(rng))
     assert table.stats().shortcut_filters
@@ -118,20 +107,12 @@ def test_a_shortcut_that_stops_deciding_is_given_up():
 
 def test_readers_in_many_threads():
     rng = np.random.default_rng(5)
-    subscribed, wrong = Subscribed(rng), []
-    table, asked = subscribed.table, [message(rng) for _ in range(40)]
-    expected = [subscribed.expected(one) for one in asked]
-
-    def read():
-        for _ in range(4):
-            wrong.extend(k for k, one in enumerate(asked) if set(table.match(one)) != expected[k])
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    table, model = packed(rng)
+    asked = [message(rng) for _ in range(40)]
+    right = [expected(model, one) for one in asked]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(16):
+            assert list(pool.map(set, pool.map(table.match, asked))) == right
 
 
 def test_filters_are_chosen_one_after_another():

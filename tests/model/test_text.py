@@ -116,7 +116,7 @@ def test_any_single_character_may_escape(escape):
 
 @pytest.mark.parametrize("escape", ["", "ab", "e\u0301"])
 def test_an_escape_is_one_character(escape):
-    with pytest.raises(FilterError, match="one character, not"):
+    with pytest.raises(FilterError, match="need one character, got"):
         parse_like("a", escape)
 
 

@@ -43,9 +43,9 @@ def test_what_is_no_box_is_refused(wrong):
 
 
 def test_dimensions_are_checked():
-    with pytest.raises(OverlayError, match="of 1 dimensions came where there are 2"):
+    with pytest.raises(OverlayError, match="need 2 dimensions, got 1"):
         check_box((0.0, 1.0), 2)
-    with pytest.raises(OverlayError, match=r"dimension 1 goes from 3\.0 to 2\.0"):
+    with pytest.raises(OverlayError, match=r"dimension 1: need low <= high, got 3\.0 and 2\.0"):
         box_of([(0, 1), (3, 2)])
     assert check_box([0, 1, 2, 3]) == (0.0, 1.0, 2.0, 3.0)
     assert point_box([1, 2]) == (1.0, 2.0, 1.0, 2.0)

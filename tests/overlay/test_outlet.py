@@ -4,19 +4,8 @@ import io
 import os
 import threading
 
-import pytest
-
-from contrada.limits import limit
 from contrada.overlay.complaints import COMPLAINT_INTERVAL_SECONDS, MAX_KINDS, Complaints
 from contrada.overlay.outlet import Outlet, writer_to
-
-
-@pytest.fixture
-def few_bytes(monkeypatch):
-    monkeypatch.setenv("CONTRADA_MAX_OUTPUT_BYTES", "100")
-    limit.cache_clear()
-    yield
-    limit.cache_clear()
 
 
 class Slow:
@@ -31,7 +20,8 @@ class Slow:
         self.found.append(line)
 
 
-def test_a_slow_reader_holds_nobody_up_and_loses_only_what_is_beyond_the_limit(few_bytes):
+def test_a_slow_reader_holds_nobody_up_and_loses_only_what_is_beyond_the_limit(limited):
+    limited(output_bytes=100)
     slow, complaints = Slow(), []
     outlet = Outlet(slow, complain=complaints.append)
     assert outlet.put("0" * 9)
@@ -46,7 +36,8 @@ def test_a_slow_reader_holds_nobody_up_and_loses_only_what_is_beyond_the_limit(f
     assert slow.found == [str(k).encode() * 9 + b"\n" for k in range(10)]
 
 
-def test_one_line_may_be_longer_than_the_limit(few_bytes):
+def test_one_line_may_be_longer_than_the_limit(limited):
+    limited(output_bytes=100)
     found = []
     outlet = Outlet(found.append)
     assert outlet.put("a" * 500)

@@ -4,30 +4,14 @@ import random
 
 import pytest
 
+from contrada.overlay import protocol as notes
 from contrada.overlay.interest import Rectangles
 from contrada.overlay.peer import Peer
-from contrada.overlay.protocol import (
-    Ack,
-    Adopted,
-    Beat,
-    ChildEntry,
-    Disown,
-    Down,
-    Join,
-    Leave,
-    Orphaned,
-    Place,
-    Publication,
-    Replace,
-    Report,
-    Take,
-    Up,
-    Yield,
-)
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.network import Network
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.wire import check_note, decode, encode
+from effort import examples
 from generators.boxes import draw_box, draw_point
 
 IDS = [*range(12), "stranger"]
@@ -42,38 +26,40 @@ def draw_note(rng):
 
     def entry():
         box = draw_box(rng)
-        return ChildEntry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
+        return notes.ChildEntry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
 
     def table():
         return {some(): entry() for _ in range(rng.randrange(6))}
 
-    def join():
-        return Join(some(), level(), entry(), rng.random() < 0.5, rng.choice([None, some()]), rng.randrange(16))
+    def tables():
+        return [table() for _ in range(rng.randrange(4))]
 
-    publication = Publication(f"rubbish {rng.randrange(5)}", draw_point(rng), "{}")
+    def join():
+        return notes.Join(some(), level(), entry(), rng.random() < 0.5, rng.choice([None, some()]), rng.randrange(16))
+
+    publication = notes.Publication(f"rubbish {rng.randrange(5)}", draw_point(rng), "{}")
     return rng.choice(
         [
             join,
-            lambda: Place(join(), level()),
-            lambda: Adopted(level(), some(), entry(), some(), (some(),)),
-            lambda: Report(level(), some(), some(), entry(), table(), rng.randrange(16)),
-            lambda: Take(
-                level(), some(), [table() for _ in range(rng.randrange(4))], some(), some(), rng.random() < 0.5
-            ),
-            lambda: Replace(level(), some(), some(), some(), entry()),
-            lambda: Leave(level(), some()),
-            lambda: Orphaned(level(), rng.choice([None, some()]), some()),
-            lambda: Yield(some()),
-            lambda: Beat(level(), entry(), (some(),)),
-            lambda: Ack(level(), (some(), some())),
-            lambda: Disown(level()),
-            lambda: Up(publication, rng.choice([None, level()]), some()),
-            lambda: Down(publication, level()),
+            lambda: notes.Place(join(), level()),
+            lambda: notes.Adopted(level(), some(), entry(), some(), (some(),)),
+            lambda: notes.Report(level(), some(), some(), entry(), table(), rng.randrange(16)),
+            lambda: notes.Take(level(), some(), tables(), some(), some(), rng.random() < 0.5),
+            lambda: notes.Replace(level(), some(), some(), some(), entry()),
+            lambda: notes.Leave(level(), some()),
+            lambda: notes.Orphaned(level(), rng.choice([None, some()]), some()),
+            lambda: notes.Yield(some()),
+            lambda: notes.Beat(level(), entry(), (some(),)),
+            lambda: notes.Ack(level(), (some(), some())),
+            lambda: notes.Disown(level()),
+            lambda: notes.Up(publication, rng.choice([None, level()]), some()),
+            lambda: notes.Down(publication, level()),
         ]
     )()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.effort
+@pytest.mark.parametrize("seed", range(examples(12)))
 def test_a_peer_survives_any_note(seed):
     rng = random.Random(seed)
     rules = Rules(2, 4, *[("r", "quadratic"), ("rstar", "rstar")][seed % 2], sketch=3 * (seed % 3))
@@ -89,7 +75,8 @@ def test_a_peer_survives_any_note(seed):
             assert len(peer.state.nodes[level]) <= rules.most or peer.state.id in peer.state.nodes[level]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.effort
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_an_overlay_heals_from_rubbish(seed):
     rng = random.Random(seed)
     simulator = Simulator(Rules(2, 4), seed, Network(0.05, 0.05))

@@ -93,7 +93,7 @@ def test_spatial_subscriptions_route_without_false_negatives():
     rng = random.Random(1)
     table = ct.ForwardingTable()
     simulator = Simulator(Rules(2, 4))
-    for _ in range(60):
+    for _ in range(40):
         asked = [
             ct.parse(" OR ".join(" AND ".join(random_filter(rng) for _ in range(2)) for _ in range(2)))
             for _ in range(rng.randrange(1, 3))
@@ -104,7 +104,7 @@ def test_spatial_subscriptions_route_without_false_negatives():
             continue
         for predicate in asked:
             table.subscribe(id, predicate)
-    for _ in range(150):
+    for _ in range(80):
         message = random_message(rng)
         where = SPACE.where(message)
         spread = simulator.publish(where, body=message)

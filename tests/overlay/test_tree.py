@@ -14,26 +14,46 @@ from generators.boxes import draw_box, draw_point
 
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar"), ("rstar", "quadratic"), ("r", "rstar")]
 DEGREES = [(1, 2), (1, 3), (2, 3), (2, 5), (5, 10)]
+COVERS = [("mbr", 0), ("own", 0), ("mbr", 3)]
+EVERY_RULE = [(*degrees, *how, *cover) for degrees in DEGREES for how in HOW for cover in COVERS]
 
 
-@pytest.mark.parametrize(("cover", "sketch"), [("mbr", 0), ("own", 0), ("mbr", 3)])
-@pytest.mark.parametrize(("choose", "split"), HOW)
-@pytest.mark.parametrize(("least", "most"), DEGREES)
-def test_peers_come_and_go(least, most, choose, split, cover, sketch):
-    rng = random.Random(f"{least}{most}{choose}{split}{cover}{sketch}")
-    simulator = Simulator(Rules(least, most, choose, split, cover, sketch), seed=rng.randrange(1000))
+def grown(boxes, *rules, seed=0):
+    """A tree of peers with these boxes, one subscription each."""
+    simulator = Simulator(Rules(*rules), seed)
+    for box in boxes:
+        simulator.add([box])
+    return simulator
+
+
+def drawn(rng, count, *dimensions):
+    return [draw_box(rng, *dimensions) for _ in range(count)]
+
+
+def come_and_go(simulator, rng, steps, *dimensions):
+    """Add or remove a random peer in each of `steps`, which says how likely a peer leaves; yield who is alive."""
     alive = []
-    for step in range(160):
-        # First the tree grows, then it shrinks to nothing.
-        if alive and rng.random() < (0.2 if step < 90 else 0.8):
+    for leaving in steps:
+        if alive and rng.random() < leaving:
             simulator.remove(alive.pop(rng.randrange(len(alive))))
         else:
-            alive.append(simulator.add([draw_box(rng)]))
+            alive.append(simulator.add([draw_box(rng, *dimensions)]))
         simulator.check()
+        yield alive
+
+
+# Every seventh has each pair of degrees, each way to choose and split and each cover at least once.
+@pytest.mark.parametrize(
+    "rules", [pytest.param(rules, marks=[pytest.mark.slow] if k % 7 else []) for k, rules in enumerate(EVERY_RULE)]
+)
+def test_peers_come_and_go(rules):
+    rng = random.Random("".join(map(str, rules)))
+    simulator = Simulator(Rules(*rules), seed=rng.randrange(1000))
+    # First the tree grows, then it shrinks to nothing.
+    for alive in come_and_go(simulator, rng, [0.2] * 90 + [0.8] * 70):
         if alive:
-            spread = simulator.publish(draw_point(rng), at=rng.choice(alive))
-            assert not spread.missed
-    for id in alive:
+            assert not simulator.publish(draw_point(rng), at=rng.choice(alive)).missed
+    for id in list(simulator.peers):
         simulator.remove(id)
         simulator.check()
     assert not simulator.peers
@@ -42,13 +62,9 @@ def test_peers_come_and_go(least, most, choose, split, cover, sketch):
 @pytest.mark.parametrize(("seed", "steps"), [(0, 80), (2, 100), (105, 300), (133, 100)])
 def test_heartbeats_mend_what_notes_that_overtake_each_other_leave(seed, steps):
     rng = random.Random(seed)
-    simulator, alive = Simulator(Rules(2, 3, "rstar", "quadratic"), seed), []
-    for _ in range(steps):
-        if alive and rng.random() < 0.3:
-            simulator.remove(alive.pop(rng.randrange(len(alive))))
-        else:
-            alive.append(simulator.add([draw_box(rng, 4)]))
-        simulator.check()
+    simulator = Simulator(Rules(2, 3, "rstar", "quadratic"), seed)
+    for _ in come_and_go(simulator, rng, [0.3] * steps, 4):
+        pass
     assert simulator.heartbeats > 0, "these seeds were chosen because some are needed"
     assert not any(simulator.publish(draw_point(rng, 4)).missed for _ in range(50))
 
@@ -65,9 +81,7 @@ def test_a_child_that_believes_in_the_former_parent_is_told():
 
 def test_regions_meet_by_their_boxes():
     rng = random.Random(3)
-    simulator = Simulator(Rules(2, 4))
-    for _ in range(60):
-        simulator.add([draw_box(rng, 3)])
+    simulator = grown(drawn(rng, 60, 3), 2, 4)
     for _ in range(100):
         spread = simulator.publish(draw_box(rng, 3))
         assert spread.missed == set()
@@ -97,9 +111,7 @@ def test_sketches_route_several_subscriptions_of_one_peer_apart():
 
 def test_the_height_grows_like_a_logarithm():
     rng = random.Random(1)
-    simulator = Simulator(Rules(5, 10))
-    for _ in range(600):
-        simulator.add([draw_box(rng)])
+    simulator = grown(drawn(rng, 600), 5, 10)
     assert simulator.peers[simulator.root].state.top <= 4  # 5 ** 4 = 625
     deepest = max(max(simulator.publish(draw_point(rng), simulator.root).reached.values()) for _ in range(20))
     assert deepest <= 4
@@ -107,9 +119,7 @@ def test_the_height_grows_like_a_logarithm():
 
 def test_a_message_from_anywhere_reaches_the_same_peers():
     rng = random.Random(2)
-    simulator = Simulator(Rules(2, 5))
-    for _ in range(80):
-        simulator.add([draw_box(rng)])
+    simulator = grown(drawn(rng, 80), 2, 5)
     where = draw_point(rng)
     wanted = {frozenset(simulator.publish(where, at=id).wanted) for id in simulator.peers}
     assert len(wanted) == 1
@@ -119,9 +129,7 @@ def test_a_message_from_anywhere_reaches_the_same_peers():
 
 def test_nobody_gets_a_message_twice():
     rng = random.Random(4)
-    simulator = Simulator(Rules(2, 4))
-    for _ in range(100):
-        simulator.add([draw_box(rng)])
+    simulator = grown(drawn(rng, 100), 2, 4)
     seen = []
     simulator.watch = lambda now, sender, to, note: seen.append(to)
     simulator.publish(draw_point(rng))
@@ -129,20 +137,13 @@ def test_nobody_gets_a_message_twice():
 
 
 def test_the_same_seed_gives_the_same_tree():
-    def tables(seed):
-        rng = random.Random(5)
-        simulator = Simulator(Rules(2, 4, "rstar", "rstar"), seed)
-        for _ in range(80):
-            simulator.add([draw_box(rng)])
-        return {id: peer.state.nodes for id, peer in simulator.peers.items()}
-
-    assert tables(1) == tables(1)
+    twins = [grown(drawn(random.Random(5), 80), 2, 4, "rstar", "rstar", seed=1) for _ in range(2)]
+    one, other = ({id: peer.state.nodes for id, peer in simulator.peers.items()} for simulator in twins)
+    assert one == other
 
 
 def test_the_largest_box_holds_a_node():
-    simulator = Simulator(Rules(2, 4))
-    for k in range(4):
-        simulator.add([(float(k), k + 1.0)])
+    simulator = grown([(float(k), k + 1.0) for k in range(4)], 2, 4)
     widest = simulator.add([(0.0, 5.0)])
     assert simulator.peers[widest].state.top >= 1, "what covers the others stands above them"
 
@@ -152,33 +153,24 @@ def test_wrong_use_is_an_error_that_says_so():
     with pytest.raises(OverlayError, match="no peers"):
         _ = simulator.root
     simulator.add([(0.0, 1.0)])
-    with pytest.raises(OverlayError, match="2 dimensions came where there are 1"):
+    with pytest.raises(OverlayError, match="need 1 dimensions, got 2"):
         simulator.add([(0.0, 0.0, 1.0, 1.0)])
-    with pytest.raises(UnknownKeyError, match="no peer 7"):
+    with pytest.raises(UnknownKeyError, match="unknown peer 7"):
         simulator.crash(7)
-    with pytest.raises(OverlayError, match="time passes only with a network"):
+    with pytest.raises(OverlayError, match="run needs a network"):
         simulator.run(1)
     with pytest.raises(OverlayError, match="at least one subscription"):
         Rectangles([])
     with pytest.raises(OverlayError, match="same dimensions"):
         Rectangles([(0.0, 1.0), (0.0, 0.0, 1.0, 1.0)])
-    for wrong in (
-        {"least": 0},
-        {"most": 8},
-        {"split": "cubic"},
-        {"choose": "x"},
-        {"cover": "y"},
-        {"patience": 0.5},
-        {"sketch": 99},
-    ):
+    wrong = {"least": 0, "most": 8, "split": "cubic", "choose": "x", "cover": "y", "patience": 0.5, "sketch": 99}
+    for name, value in wrong.items():
         with pytest.raises(OverlayError):
-            Rules(**wrong)
+            Rules(**{name: value})
 
 
 def test_a_fault_is_found():
-    simulator = Simulator(Rules(2, 4))
-    for k in range(12):
-        simulator.add([(float(k), k + 3.0)])
+    simulator = grown([(float(k), k + 3.0) for k in range(12)], 2, 4)
     root = simulator.peers[simulator.root].state
     table = root.nodes[-1]
     other = next(child for child in table if child != root.id)

@@ -11,7 +11,12 @@ from contrada.papers import result_file
 from contrada.papers.cover import figures as cover_figures
 from contrada.papers.cover import tables as cover_tables
 
-run = CliRunner().invoke
+
+def experiment(*arguments, exit_code=0):
+    """Run a command and return it; paths and numbers become texts."""
+    done = CliRunner().invoke(app, ["experiment", *map(str, arguments)])
+    assert done.exit_code == exit_code, done.output
+    return done
 
 
 def test_the_trends_hold_in_a_small_run():
@@ -41,32 +46,17 @@ def test_the_papers_tables_add_up():
 
 
 def test_tables_from_the_command_line(tmp_path):
-    done = run(app, ["experiment", "cover-tables", "--json", "--commands", "300", "--output", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    printed = json.loads(done.stdout)
+    printed = json.loads(experiment("cover-tables", "--json", "--commands", 300, "--output", tmp_path).stdout)
     assert printed["settings"] == {"seed": 7, "commands": 300, "attributes": 5}
     assert len(printed["rows"]) == 2 * len(cover_tables.BUCKET_LIMITS) * 6
     assert printed["rows"][0]["paper"]["pc"] == 6_147_000
     assert result_file.load(tmp_path / "cover_tables.json", cover_tables.NAME)["rows"] == printed["rows"]
-    shown = run(app, ["experiment", "cover-tables", "--commands", "300", "--output", str(tmp_path)])
-    assert "(6,147)" in shown.output
+    assert "(6,147)" in experiment("cover-tables", "--commands", 300, "--output", tmp_path).output
 
 
 def test_figures_from_the_command_line_and_again_from_the_file(tmp_path):
-    arguments = [
-        "experiment",
-        "cover-figures",
-        "--output",
-        str(tmp_path),
-        "--commands",
-        "500",
-        "--repeats",
-        "1",
-        "--json",
-    ]
-    done = run(app, arguments)
-    assert done.exit_code == 0, done.output
-    printed = json.loads(done.stdout)
+    arguments = ["cover-figures", "--output", tmp_path, "--commands", 500, "--repeats", 1, "--json"]
+    printed = json.loads(experiment(*arguments).stdout)
     assert {row["figure"] for row in printed["rows"]} == {"8", "10", "11", "12"}
     assert all(row["seconds"] > 0 for row in printed["rows"])
     plots = [tmp_path / "cover_modes.png", tmp_path / "cover_dimensions.png"]
@@ -74,27 +64,21 @@ def test_figures_from_the_command_line_and_again_from_the_file(tmp_path):
     for plot in plots:
         assert plot.stat().st_size > 10_000
         plot.unlink()
-    again = run(app, [*arguments, "--redraw"])
-    assert json.loads(again.stdout) == printed
+    assert json.loads(experiment(*arguments, "--redraw").stdout) == printed
     assert all(plot.exists() for plot in plots)
 
 
 def test_without_matplotlib_nothing_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    done = run(app, ["experiment", "cover-figures", "--output", str(tmp_path)])
-    assert done.exit_code == 2
-    assert "[experiments]" in done.output
+    monkeypatch.setattr("contrada.cli.experiment.find_spec", lambda name: None)
+    assert "[experiments]" in experiment("cover-figures", "--output", tmp_path, exit_code=2).output
     assert not any(tmp_path.iterdir())
 
 
 def test_plots_want_a_file_of_their_experiment(tmp_path):
-    missing = run(app, ["experiment", "cover-figures", "--redraw", "--output", str(tmp_path)])
-    assert missing.exit_code == 2
-    assert "cover_figures.json" in missing.output
+    arguments = ["cover-figures", "--redraw", "--output", tmp_path]
+    assert "cover_figures.json" in experiment(*arguments, exit_code=2).output
     (tmp_path / "cover_figures.json").write_text('{"experiment": "other"}')
-    other = run(app, ["experiment", "cover-figures", "--redraw", "--output", str(tmp_path)])
-    assert other.exit_code == 2
-    assert "no results of cover-figures" in other.output
+    assert "no results of cover-figures" in experiment(*arguments, exit_code=2).output
     (tmp_path / "x.json").write_text("{")
     with pytest.raises(FormatError, match="not JSON"):
         result_file.load(tmp_path / "x.json", cover_figures.NAME)

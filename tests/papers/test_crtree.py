@@ -6,20 +6,28 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)  # fmt: skip
 
 import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
 from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import CRTree
 from contrada.papers.spatial.sampled import relate_sampled
+from effort import examples
 from generators.strategies import points, regions, relation_sets
 from generators.synthetic import coastline
 
 pytestmark = pytest.mark.jitless
 
-SPLITS = ["quadratic", "linear", "rstar"]
-every_split = pytest.mark.parametrize("split", SPLITS)
+every_split = pytest.mark.parametrize("split", ["quadratic", "linear", "rstar"])
 ANYWHERE = st.builds(
     lambda x, y, w, h: ct.Region.box(x, y, x + w, y + h),
     *(st.integers(0, 40) for _ in range(2)),
@@ -53,28 +61,33 @@ class TreeMachine(RuleBasedStateMachine):
         self.model = {}
         self.next_row = 0
 
-    def _insert(self, relations, region):
-        row = self.next_row
+    def insert_new(self, relations, region):
         self.next_row += 1
+        self.insert_as(self.next_row, relations, region)
+        return self.next_row
+
+    def insert_as(self, row, relations, region):
         self.tree.insert(row, relations, region)
         self.model[row] = relations, region
-        return row
+
+    def delete_live(self, row):
+        self.tree.delete(row)
+        del self.model[row]
 
     @rule(target=rows, relations=relation_sets(), region=anything)
     def insert(self, relations, region):
-        return self._insert(relations, region)
+        return self.insert_new(relations, region)
 
     @rule(seed=st.integers(0, 99), count=st.integers(1, 40))
     def insert_boxes(self, seed, count):
         rng = np.random.default_rng(seed)
         for x, y, w, h, mask in rng.integers([0, 0, 1, 1, 0], [40, 40, 7, 7, 256], (count, 5)).tolist():
-            self._insert(ct.RelationSet.from_mask(mask), ct.Region.box(x, y, x + w, y + h))
+            self.insert_new(ct.RelationSet.from_mask(mask), ct.Region.box(x, y, x + w, y + h))
 
     @rule(row=consumes(rows))
     def delete(self, row):
         if row in self.model:
-            self.tree.delete(row)
-            del self.model[row]
+            self.delete_live(row)
         with pytest.raises(ct.UnknownKeyError, match="not in the tree"):
             self.tree.delete(row)
 
@@ -82,16 +95,14 @@ class TreeMachine(RuleBasedStateMachine):
     def delete_some(self, seed, share):
         rows = np.random.default_rng(seed).permutation(list(self.model))
         for row in rows[: int(len(rows) * share)].tolist():
-            self.tree.delete(row)
-            del self.model[row]
+            self.delete_live(row)
 
     @rule(row=rows, relations=relation_sets(), region=anything)
     def replace(self, row, relations, region):
         """A row that was in the tree may come again with another constraint."""
         if row in self.model:
-            self.tree.delete(row)
-        self.tree.insert(row, relations, region)
-        self.model[row] = relations, region
+            self.delete_live(row)
+        self.insert_as(row, relations, region)
 
     @rule(messages=st.lists(anything | points(), min_size=1, max_size=4))
     def match(self, messages):
@@ -114,21 +125,10 @@ class TreeMachine(RuleBasedStateMachine):
             assert self.tree.match(probe).tolist() == sorted(np.array(list(self.model), np.int64)[matched].tolist())
 
 
-class LinearMachine(TreeMachine):
-    """The same with linear splits."""
-
-    split = "linear"
-
-
-class RStarMachine(TreeMachine):
-    """The same with R* splits."""
-
-    split = "rstar"
-
-
-STEPS = settings(max_examples=30, stateful_step_count=20, deadline=None)
-TestQuadratic, TestLinear, TestRStar = (m.TestCase for m in (TreeMachine, LinearMachine, RStarMachine))
-TestQuadratic.settings = TestLinear.settings = TestRStar.settings = STEPS
+@every_split
+def test_random_updates(split):
+    machine = type("Machine", (TreeMachine,), {"split": split})
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples(60), stateful_step_count=20))
 
 
 def random_boxes(rng, count, universe=100.0, side=6.0):
@@ -240,12 +240,8 @@ def test_large_regions_few_and_many_at_a_time(split):
     for row, region in enumerate(islands, start=200):
         model[row] = ct.RelationSet.from_mask(int(rng.integers(1, 256))), region
         tree.insert(row, *model[row])
-    messages = [
-        islands[3],
-        coastline(rng, 30, centre=(50, 50), radius=40.0),
-        coastline(rng, 8, centre=(30, 60), radius=9),
-    ]
-    messages += [HOLED, ct.Region.box(0, 0, 100, 100)]
+    messages = [islands[3], HOLED, ct.Region.box(0, 0, 100, 100), coastline(rng, 30, centre=(50, 50), radius=40.0)]
+    messages.append(coastline(rng, 8, centre=(30, 60), radius=9))
     while model:
         for message in messages:
             assert tree.match(message).tolist() == scan(model, message)
@@ -272,13 +268,13 @@ def test_algorithm_1_at_the_leaves(split):
     for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
         column = ct.RegionArray.from_regions([region for _, region in model.values()])
         sampled = relate_sampled(message, column, 2.0).tolist()
-        boxes = relate_boxes(message.column.bounds, column.bounds).tolist()
-        expected = []
-        for row, (relations, _) in model.items():
-            admitted = any(BOX_RELATIONS[relation] >> boxes[row] & 1 for relation in relations)
-            relation = ct.Relation(sampled[row] if boxes[row] else 0)
-            if admitted and relation in relations:
-                expected.append(row)
+        boxes = relate_boxes(message._column.bounds, column.bounds).tolist()
+        expected = [
+            row
+            for row, (relations, _) in model.items()
+            if any(BOX_RELATIONS[relation] >> boxes[row] & 1 for relation in relations)
+            and ct.Relation(sampled[row] if boxes[row] else 0) in relations
+        ]
         assert tree.match(message, density=2.0).tolist() == expected
 
 
@@ -297,15 +293,15 @@ def test_masks_as_numbers_and_copies():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda _: CRTree("cubic"), ValueError, "quadratic, linear, rstar; got 'cubic'"),
+        (lambda _: CRTree("cubic"), ValueError, "quadratic, linear, rstar, got 'cubic'"),
         (lambda _: CRTree(minimum=1), ValueError, "got 1 and 10"),
         (lambda _: CRTree(minimum=6), ValueError, "got 6 and 10"),
-        (lambda t: t.insert(1, 256, ct.Region.box(0, 0, 1, 1)), ValueError, "eight bits"),
+        (lambda t: t.insert(1, 256, ct.Region.box(0, 0, 1, 1)), ValueError, "from 0 to 255"),
         (lambda t: t.insert(1.5, 1, ct.Region.box(0, 0, 1, 1)), TypeError, "float"),
-        (lambda t: t.insert(0, 1, ct.Region.box(0, 0, 1, 1)), ct.KeyInUseError, "row 0 is in the tree already"),
-        (lambda t: t.insert(1, 1, ct.Point(0, 0)), TypeError, "not on a Point"),
-        (lambda t: t.match("POINT (0 0)"), TypeError, "not a str"),
-        (lambda t: t.match(ct.Point(0, 0), density=1.0), TypeError, "a Point has none"),
+        (lambda t: t.insert(0, 1, ct.Region.box(0, 0, 1, 1)), ct.KeyInUseError, "row 0 is already in the tree"),
+        (lambda t: t.insert(1, 1, ct.Point(0, 0)), TypeError, "got Point"),
+        (lambda t: t.match("POINT (0 0)"), TypeError, "got str"),
+        (lambda t: t.match(ct.Point(0, 0), density=1.0), TypeError, "density: Algorithm 1 needs a Region"),
         (lambda t: t.match(ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
         (lambda t: t.insert(1, 1, ct.Region.box(0, 0, 1, 1, crs="EPSG:4326")), ct.CrsError, "EPSG:25832"),
     ],

@@ -6,18 +6,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from contrada.errors import ContradaError, CoveringError, KeyInUseError, UnknownKeyError
+from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 from contrada.papers.cover import KdTree, Scan, ZCurve
 from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.z_curve import cell_key
+from effort import examples
+from generators.strategies import coarse_coordinates, coarse_points
 from oracles.covering_law import INDEXES, covers
-
-coordinates = st.integers(0, 4).map(float) | st.sampled_from([-np.inf, np.inf, 0.5, -1e300, 1e300])
-
-
-def points_of(dimensions):
-    return st.lists(coordinates, min_size=dimensions, max_size=dimensions)
-
 
 every_index = pytest.mark.parametrize("make", INDEXES.values(), ids=INDEXES)
 
@@ -35,6 +30,9 @@ class IndexMachine(RuleBasedStateMachine):
 
     make = Scan
 
+    def points(self):
+        return coarse_points(self.dimensions) if self.dimensions < 64 else coarse_coordinates.map(lambda x: [x] * 64)
+
     @initialize(dimensions=st.sampled_from([1, 2, 3, 64]))
     def start(self, dimensions):
         self.dimensions = min(dimensions, 2) if dimensions == 64 and self.make is Scan else dimensions
@@ -43,7 +41,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), copies=st.integers(1, 6))
     def add(self, data, copies):
-        point = data.draw(points_of(self.dimensions)) if self.dimensions < 64 else [data.draw(coordinates)] * 64
+        point = data.draw(self.points())
         for _ in range(copies):
             row = data.draw(st.integers(0, 200).filter(lambda row: row not in self.model))
             self.index.add(row, point, self.arrival)
@@ -59,7 +57,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), k=st.sampled_from([1, 2, 5, None]))
     def search(self, data, k):
-        anywhere = points_of(self.dimensions) if self.dimensions < 64 else coordinates.map(lambda x: [x] * 64)
+        anywhere = self.points()
         there = st.sampled_from([point for point, _ in self.model.values()]) if self.model else anywhere
         before = data.draw(st.integers(0, self.arrival + 1))
         found_as_it_should_be(self.index, self.model, data.draw(anywhere | there), k, before)
@@ -70,7 +68,7 @@ class IndexMachine(RuleBasedStateMachine):
 @every_index
 def test_random_updates(make):
     machine = type("Machine", (IndexMachine,), {"make": staticmethod(make)})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples(40), stateful_step_count=25))
 
 
 @every_index
@@ -183,22 +181,20 @@ def test_bad_input_is_refused(make):
     for row in (-1, 2**31):
         with pytest.raises(CoveringError, match=f"row {row} is not between"):
             index.add(row, [1, 2])
-    with pytest.raises(CoveringError, match="k is 1 or more"):
+    with pytest.raises(CoveringError, match="k: need a number of at least 1"):
         index.find_covers([1, 2], k=0)
     assert len(index) == 1
     assert index.find_covers([1, 2]).tolist() == [0]
 
 
-@pytest.mark.parametrize("dimensions", [0, -1, 65])
-def test_dimensions_have_limits(dimensions):
-    with pytest.raises(ContradaError, match="dimensions"):
-        Scan(dimensions)
-
-
-@pytest.mark.parametrize(("overflow", "underflow"), [(0, 0), (4, 5), (4, -1)])
-def test_bucket_limits_must_make_sense(overflow, underflow):
-    with pytest.raises(CoveringError, match="underflow"):
-        KdTree(2, overflow, underflow)
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [(Scan, (0,), "dimensions"), (Scan, (-1,), "dimensions"), (Scan, (65,), "dimensions"),
+     (KdTree, (2, 0, 0), "underflow"), (KdTree, (2, 4, 5), "underflow"), (KdTree, (2, 4, -1), "underflow")],
+)  # fmt: skip
+def test_dimensions_and_buckets_have_limits(make, arguments, message):
+    with pytest.raises(CoveringError, match=message):
+        make(*arguments)
 
 
 def test_keys_are_longer_than_a_word():

@@ -7,11 +7,12 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from failing import failing_once
 
 import contrada as ct
 from contrada import pipeline
-from contrada.pipeline.batch import batches, matching
+from contrada.pipeline.batch import matching
+from contrada.pipeline.session import session as start_session
 
 FILTERS = [
     "size >= 3",
@@ -32,20 +33,15 @@ def messages(session):
 
 
 def main(master, place):
-    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session = start_session(master, settings)
     named = [(f"k{k}", f"s{k // 2}", text) for k, text in enumerate(FILTERS)]
     rows = session.createDataFrame(named, "key string, subscriber string, filter string")
     try:
@@ -54,18 +50,7 @@ def main(master, place):
     except ct.ContradaError as error:
         unset = str(error)
     session.conf.set("spark.contrada.artifacts", str(place / "artifacts"))
-    mark = place / "failed"
-
-    def failing(parts, **options):
-        for part in batches.match_batches(parts, **options):
-            yield part
-            try:
-                mark.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            raise OSError("the first attempt fails after its first batch")
-
-    matching.match_batches = failing
+    matching.match_batches = failing_once(place / "failed")
     matched = pipeline.match(messages(session), rows)
     answer = {
         "unset": unset,

@@ -3,8 +3,11 @@
 import sys
 
 import pytest
+from one_table import some_table
 
-from contrada import jit
+from console import contrada
+from contrada import jit, pipeline
+from contrada.pipeline.session import session
 
 
 @pytest.fixture(scope="session")
@@ -20,23 +23,16 @@ def kafka_jars():
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
-
     place = tmp_path_factory.mktemp("spark")
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        # Rows are few: to compile code for each query takes longer than to interpret it.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.local.dir": str(place / "local"),
     }
-    builder = SparkSession.builder.master("local[2]").appName("contrada-tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     # Workers inherit what is set when Java starts. They keep their copies of tables in a directory of their own, but
     # find the kernels that are compiled already.
     (place / "cache").mkdir()
@@ -44,25 +40,30 @@ def spark(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYSPARK_PYTHON", sys.executable)
         patched.setenv("CONTRADA_CACHE_DIR", str(place / "cache"))
-        session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+        made = session("local[2]", settings)
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def stream_command(spark, monkeypatch):
-    """Runs `contrada stream` on the session of the tests, which it must not stop."""
-    from typer.testing import CliRunner
-
-    from contrada.cli import spark_running
-    from contrada.cli.main import app
-
-    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
+def command(spark, monkeypatch):
+    """Runs a command on the session of the tests, which it must not stop."""
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    return contrada
 
-    def command(*arguments):
-        return CliRunner().invoke(app, ["stream", *map(str, arguments)])
 
-    return command
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory for artifacts that the tests of a module share."""
+    return tmp_path_factory.mktemp("artifacts")
+
+
+@pytest.fixture
+def artifact(tmp_path):
+    return pipeline.publish(some_table(), tmp_path / "artifacts")
+
+
+@pytest.fixture
+def root(tmp_path):
+    """The directory of a cache of tables, which is not there yet."""
+    return tmp_path / "cache" / "tables"

@@ -5,7 +5,6 @@ it must be rejected with both names, and never match or vanish.
 """
 
 import json
-import sys
 
 import duckdb
 import geopandas
@@ -13,13 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from typer.testing import CliRunner
 
 import contrada as ct
+from console import read_lines
 from contrada import pipeline
-from contrada.cli import spark_running
-from contrada.cli.main import app
 from contrada.pipeline.systems import frame_systems
+from effort import slow
 
 TEMPLATE = "S_INTERSECTS(geometry, $geometry)"
 SHAPES = [shapely.box(0, 0, 4, 4), shapely.box(10, 10, 11, 11), shapely.Point(2, 2)]
@@ -42,28 +40,26 @@ def ewkb(srid, shapes=SHAPES):
 
 def rows_in(spark, way, crs, folder):
     """Rows of id and geometry in a system, as users get them."""
-    if way == "geoparquet":
-        return spark.read.parquet(str(write_geo(folder / f"{crs}.parquet", crs)))
     if way == "two files":
         write_geo(folder / f"{crs}" / "1.parquet", crs, SHAPES[:1])
         write_geo(folder / f"{crs}" / "2.parquet", crs, SHAPES[1:], id=["m1", "m2"])
         return spark.read.parquet(str(folder / f"{crs}"))
-    if way == "renamed":
+    if way in ("geoparquet", "renamed"):
         frame = spark.read.parquet(str(write_geo(folder / f"{crs}.parquet", crs)))
+        if way == "geoparquet":
+            return frame
         return frame.withColumnRenamed("geometry", "g").where("id IS NOT NULL").withColumnRenamed("g", "geometry")
-    if way == "ingested rows":
-        return pipeline.ingest(spark, write_geo(folder / f"{crs}.parquet", crs)).rows
-    if way == "ingested files":
-        pipeline.ingest(spark, write_geo(folder / f"{crs}.parquet", crs)).write(folder / f"out{crs}")
+    if way in ("ingested rows", "ingested files", "dataset"):
+        ingested = pipeline.ingest(spark, write_geo(folder / f"{crs}.parquet", crs))
+        if way == "ingested rows":
+            return ingested.rows
+        ingested.write(folder / f"out{crs}")
+        if way == "dataset":
+            return pipeline.read_dataset(spark, folder / f"out{crs}").rows
         return spark.read.parquet(str(folder / f"out{crs}" / "rows"))
-    if way == "dataset":
-        pipeline.ingest(spark, write_geo(folder / f"{crs}.parquet", crs)).write(folder / f"out{crs}")
-        return pipeline.read_dataset(spark, folder / f"out{crs}").rows
-    plain = [(f"m{k}", bytearray(shapely.to_wkb(shape))) for k, shape in enumerate(SHAPES)]
-    if way == "named":
-        return pipeline.with_crs(spark.createDataFrame(plain, "id string, geometry binary"), "geometry", crs)
-    assert way == "ewkb"
-    return spark.createDataFrame([(f"m{k}", data) for k, data in enumerate(ewkb(crs))], "id string, geometry binary")
+    values = ewkb(crs) if way == "ewkb" else map(bytearray, shapely.to_wkb(SHAPES))
+    frame = spark.createDataFrame([(f"m{k}", data) for k, data in enumerate(values)], "id string, geometry binary")
+    return frame if way == "ewkb" else pipeline.with_crs(frame, "geometry", crs)
 
 
 WAYS = ["geoparquet", "two files", "renamed", "ingested rows", "ingested files", "dataset", "named", "ewkb"]
@@ -74,9 +70,11 @@ def outcome(found):
     return matches, {row["message_id"]: row["reason"] for row in found.rejected.collect()}
 
 
-@pytest.mark.parametrize(
-    ("way", "plan"), [*((way, "broadcast") for way in WAYS), *((way, "partitioned") for way in WAYS[::2])]
-)
+QUICK = [("geoparquet", "broadcast"), ("ewkb", "broadcast"), ("named", "partitioned")]
+ALL = [*((way, "broadcast") for way in WAYS), *((way, "partitioned") for way in WAYS[::2])]
+
+
+@pytest.mark.parametrize(("way", "plan"), [case if case in QUICK else slow(*case) for case in ALL])
 def test_messages_and_subscriptions_are_compared_however_they_come(spark, tmp_path, way, plan):
     asked = rows_in(spark, way, THERE, tmp_path / "asked").where("id = 'm0'").withColumnRenamed("id", "key")
     options = {"template": TEMPLATE, "plan": plan, "partitions": 2 if plan == "partitioned" else None}
@@ -107,14 +105,14 @@ def test_ways_mix_and_a_column_that_was_changed_is_unknown(spark, tmp_path):
         pipeline.with_crs(here, "geometry", "bananas")
 
 
-@pytest.mark.parametrize("way", ["geoparquet", "ingested files", "named"])
+@pytest.mark.parametrize("way", ["geoparquet", slow("ingested files"), "named"])
 def test_frames_of_two_systems_put_together_are_refused(spark, tmp_path, way):
     both = rows_in(spark, way, THERE, tmp_path).union(rows_in(spark, way, HERE, tmp_path))
     with pytest.raises(ct.CrsError, match=r"column 'geometry': .* EPSG:25832 and EPSG:4326"):
         pipeline.compile(both.withColumnRenamed("id", "key"), tmp_path / "a", template=TEMPLATE)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "partitioned"])
+@pytest.mark.parametrize("plan", ["broadcast", slow("partitioned")])
 def test_one_message_with_a_bad_srid_loses_no_other(spark, tmp_path, plan):
     asked = rows_in(spark, "ewkb", HERE, tmp_path).where("id = 'm0'").withColumnRenamed("id", "key")
     compiled = pipeline.compile(asked, tmp_path / "artifacts", template=TEMPLATE, plan=plan, partitions=None)
@@ -124,9 +122,9 @@ def test_one_message_with_a_bad_srid_loses_no_other(spark, tmp_path, plan):
     matches, rejected = outcome(pipeline.match(messages, compiled))
     assert matches == {0, 1, 6}
     assert {k: rejected[k].split(": ", 1)[1] for k in (3, 4, 5)} == {
-        3: "SRID 4294967295 names no coordinate reference system",
-        4: "SRID 2147483647 names no coordinate reference system",
-        5: "SRID 999999 names no coordinate reference system",
+        3: "SRID 4294967295 is not a known coordinate reference system",
+        4: "SRID 2147483647 is not a known coordinate reference system",
+        5: "SRID 999999 is not a known coordinate reference system",
     }
     assert BOTH[1] in rejected[2]
 
@@ -144,19 +142,11 @@ def test_subscriptions_with_bad_srids_are_set_aside(spark, tmp_path):
 # The command line
 
 
-@pytest.fixture
-def command(spark, monkeypatch):
-    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
-
-
 def rejections(path):
-    return sorted((json.loads(line)["row"], json.loads(line)["reason"]) for line in path.read_text().splitlines())
+    return sorted((item["row"], item["reason"]) for item in read_lines(path))
 
 
-@pytest.mark.parametrize("systems", [(HERE,), (THERE,), (THERE, HERE), (None, THERE, HERE)])
+@pytest.mark.parametrize("systems", [slow((HERE,)), slow((THERE,)), slow((THERE, HERE)), (None, THERE, HERE)])
 def test_match_on_spark_rejects_what_match_rejects(command, tmp_path, systems):
     asked = write_geo(tmp_path / "asked.parquet", THERE, SHAPES[:1])
     folder = tmp_path / "messages"
@@ -231,7 +221,7 @@ def check_geoparquet(path, crs, count):
     assert str(read.types[0]).startswith("GEOMETRY"), "DuckDB knows what the column holds"
 
 
-@pytest.mark.parametrize("crs", [HERE, THERE, CUSTOM, None])
+@pytest.mark.parametrize("crs", [slow(HERE), THERE, slow(CUSTOM), None])
 def test_ingest_writes_geoparquet(spark, tmp_path, crs):
     for k in range(3):
         write_geo(tmp_path / "in" / f"{k}.parquet", crs)
@@ -273,8 +263,8 @@ def test_a_frame_of_ewkb_keeps_its_crs_through_ingest(spark, tmp_path):
     assert found.crs == "EPSG:25832"
     assert (found.counts().kept, found.counts().quarantined) == (2, 2)
     assert {row["row"]: row["reason"] for row in found.quarantine.collect()} == {
-        2: "coordinate reference systems differ: EPSG:4326 and EPSG:25832, which the column is in",
-        3: "SRID 4294967295 names no coordinate reference system",
+        2: "coordinate reference systems differ: EPSG:4326 and EPSG:25832 (the column's)",
+        3: "SRID 4294967295 is not a known coordinate reference system",
     }
     moved = pipeline.ingest(spark, frame, to_crs=3857)
     assert (moved.crs, moved.counts().kept) == ("EPSG:3857", 3)

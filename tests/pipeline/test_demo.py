@@ -2,31 +2,26 @@
 
 import json
 import re
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from typer.testing import CliRunner
 
 import contrada as ct
-from contrada.cli import spark_running
-from contrada.cli.main import app
+from console import collection, feature, write_lines
 from contrada.demo.run import TEMPLATE, THRESHOLD
+
+KINDS = ("hail", "storm", "storm")
 
 
 @pytest.fixture
-def demo(spark, monkeypatch):
-    """Runs the command on the session of the tests, which it must not stop."""
-    monkeypatch.setattr(spark_running, "session", lambda *asked: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-
-    def command(*arguments):
-        return CliRunner().invoke(app, ["demo", *map(str, arguments)])
-
-    return command
+def demo(command):
+    return partial(command, "demo")
 
 
+@pytest.mark.slow
 def test_the_district(demo, tmp_path):
     found = demo("--scale", 0.03, "--output", tmp_path / "out")
     assert found.exit_code == 0, found.output
@@ -88,6 +83,7 @@ def check_same_numbers(output, page):
     return told
 
 
+@pytest.mark.slow
 def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
     """Rows that are bad when read, when compiled and when matched, and keys that come twice."""
     data = tmp_path / "data"
@@ -102,14 +98,14 @@ def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
         feature(shapely.box(1, 1, 2, 3), id="a", subscriber="s2"),  # a key that was there before
         feature(shapely.box(3, 3, 4, 4), id="b", subscriber="s1"),
         feature(bow_tie, id="c", subscriber="s1"),
-        {"type": "Feature", "geometry": None, "properties": {"id": "d"}},
-        {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, "properties": {"id": "e"}},
+        feature(None, id="d"),
+        feature({"type": "Polygon", "coordinates": [[[0, 0], [1]]]}, id="e"),
         feature(shapely.box(20, 20, 21, 21), id="far", subscriber="s3"),
     ]
-    (data / "places.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": places}))
+    (data / "places.geojson").write_text(collection(places))
     filters = [("hail", "kind = 'hail'"), ("bad", "kind ="), ("hail", "kind = 'storm'"), ("no", "kind IS NULL")]
     rows = [{"key": key, "subscriber": "farm", "filter": text} for key, text in filters]
-    (data / "subscriptions.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(data / "subscriptions.ndjson", rows)
     found = demo("--data", data, "--output", tmp_path / "out")
     assert found.exit_code == 0, found.output
     told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
@@ -123,37 +119,22 @@ def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
     assert sorted((row["message_id"], row["key"]) for row in matches) == expected
 
 
-def test_bad_messages_of_files_are_quarantined_in_both(demo, tmp_path):
-    data = tmp_path / "data"
-    data.mkdir()
-    storms = [feature(shapely.box(0, 0, 3, 3), kind="storm"), {"type": "Feature", "geometry": 5, "properties": {}}]
-    (data / "messages.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": storms}))
-    rows = [{"key": key, "subscriber": "farm", "filter": "kind = 'storm'"} for key in ("a", "b")]
-    (data / "subscriptions.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = demo("--data", data, "--output", tmp_path / "out")
-    assert found.exit_code == 0, found.output
-    told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
-    assert (told["messages"], told["quarantined"], told["matches"][0]) == ([1, 0], [1], 2)
-
-
-def feature(geometry, **properties):
-    return {"type": "Feature", "geometry": shapely.geometry.mapping(geometry), "properties": properties}
-
-
 def test_data_of_ones_own(demo, tmp_path):
+    """Messages of files, of which the bad are quarantined on the console and in the report."""
     data = tmp_path / "data"
-    data.mkdir()
-    storms = [feature(shapely.box(0, 0, 3, 3), kind="storm"), feature(shapely.box(8, 8, 9, 9), kind="hail")]
-    (data / "messages.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": storms}))
+    storms = [feature(shapely.box(0, 0, 3, 3), kind="storm"), feature(shapely.box(8, 8, 9, 9), kind="hail"), feature(5)]
     places = [feature(shapely.box(1, 1, 2, 2), id="inner"), feature(shapely.box(3, 3, 4, 4), id="corner")]
-    (data / "places.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": places}))
-    row = {"key": "hail", "subscriber": "farm", "filter": "kind = 'hail'"}
-    (data / "subscriptions.ndjson").write_text(json.dumps(row) + "\n")
+    rows = [{"key": f"{kind} {k}", "subscriber": "farm", "filter": f"kind = '{kind}'"} for k, kind in enumerate(KINDS)]
+    write_lines(data / "subscriptions.ndjson", rows)
+    (data / "messages.geojson").write_text(collection(storms))
+    (data / "places.geojson").write_text(collection(places))
     (data / "README.md").write_text("where this is from")
     found = demo("--data", data, "--output", tmp_path / "out")
     assert found.exit_code == 0, found.output
     matches = pq.read_table(tmp_path / "out" / "matches").to_pylist()
-    assert sorted(row["key"] for row in matches) == ["corner", "hail", "inner"]
+    assert sorted(row["key"] for row in matches) == ["corner", "hail 0", "inner", "storm 1", "storm 2"]
+    told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
+    assert (told["messages"], told["quarantined"][0], told["matches"][0]) == ([2, 0], 1, 5)  # then a path
 
 
 def test_a_directory_of_something_else_is_left_alone(demo, tmp_path):
@@ -161,7 +142,7 @@ def test_a_directory_of_something_else_is_left_alone(demo, tmp_path):
     (tmp_path / "data" / "mine.txt").write_text("years of work")
     found = demo("--output", tmp_path)
     assert found.exit_code == 2
-    assert "holds something else" in found.stderr
+    assert "has other files" in found.stderr
     assert (tmp_path / "data" / "mine.txt").read_text() == "years of work"
 
 
@@ -169,5 +150,5 @@ def test_what_is_missing_is_said(demo, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     (data / "places.geojson").write_text("{}")
-    assert "no file messages.*; there are places.geojson" in demo("--data", data, "-o", tmp_path / "o").stderr
-    assert "is no directory" in demo("--data", tmp_path / "nowhere", "-o", tmp_path / "o").stderr
+    assert "no file messages.*; files: places.geojson" in demo("--data", data, "-o", tmp_path / "o").stderr
+    assert "is not a directory" in demo("--data", tmp_path / "nowhere", "-o", tmp_path / "o").stderr

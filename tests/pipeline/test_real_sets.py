@@ -11,9 +11,11 @@ import shapely
 
 import contrada as ct
 from contrada import pipeline
+from effort import slow
 
 DATA = Path(os.environ.get("CONTRADA_DATA", "/nowhere"))
-SETS = ["paper_london_4170", "paper_rhone_alpes_17048", "paper_socal_85550"]
+LARGE = ["paper_rhone_alpes_17048", "paper_socal_85550"]
+SETS = ["paper_london_4170", *map(slow, LARGE)]
 TEMPLATE = "relation(area, $geometry, 'meets', 'overlaps', 'contains', 'covers', 'covered-by')"
 WARNINGS = 2000
 
@@ -45,12 +47,8 @@ def test_real_warnings_against_a_real_set(spark, tmp_path, name):
     table.subscribe_many(plain, TEMPLATE)
     found = table.match_many(messages, by="subscription")
     owners = np.repeat(np.arange(len(areas)), np.diff(found.offsets))
-    matched = pipeline.match(
-        spark.createDataFrame(messages).repartition(5),
-        spark.read.parquet(str(tmp_path / "set.parquet")),
-        template=TEMPLATE,
-        artifacts=tmp_path / "artifacts",
-    )
+    frames = spark.createDataFrame(messages).repartition(5), spark.read.parquet(str(tmp_path / "set.parquet"))
+    matched = pipeline.match(*frames, template=TEMPLATE, artifacts=tmp_path / "artifacts")
     assert matched.compiled.count == len(plain)
     answer = in_order(matched.matches.select("message_id", "key").toArrow())
     assert len(answer) == len(found.rows) > 1000

@@ -15,6 +15,7 @@ from contrada.pipeline import write_report
 from contrada.report import report
 from contrada.report.numbers import Bin, counted, numbers_of
 from contrada.report.sample import DrawnSample, sample_of
+from effort import slow
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' %%title {x}"
@@ -100,15 +101,8 @@ def quarantine(spark):
 @pytest.fixture(scope="module")
 def page(run, quarantine, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("report") / "new" / "report.html"
-    written = write_report(
-        path,
-        **run.tables,
-        quarantine=quarantine,
-        title="A walk",
-        seconds={"ingest": 3.0, "match": 2.0},
-        attribution="© X",
-    )
-    assert written == path
+    told = {"title": "A walk", "seconds": {"ingest": 3.0, "match": 2.0}, "attribution": "© X"}
+    assert write_report(path, **run.tables, quarantine=quarantine, **told) == path
     return path.read_text(encoding="utf-8")
 
 
@@ -126,13 +120,8 @@ def cards(parsed: Parsed) -> dict[str, str]:
 
 def all_numbers(tables: dict, quarantine=None):
     with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
-        return numbers_of(
-            kept,
-            subscriptions=tables["subscriptions"],
-            rejected=tables["rejected"],
-            quarantine=quarantine,
-            time="onset",
-        )
+        given = {name: tables[name] for name in ("subscriptions", "rejected")}
+        return numbers_of(kept, **given, quarantine=quarantine, time="onset")
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +194,7 @@ def test_reasons_that_differ_in_numbers_are_one_kind(page, numbers):
     assert "b.parquet, row 4" in page
 
 
-def test_the_page_needs_nothing_else(page):
+def test_the_page_needs_nothing_else_and_is_for_everybody(page):
     parsed = Parsed(page)
     for tag, attributes in parsed.elements:
         assert tag not in {"link", "iframe", "object", "embed", "img", "base"}
@@ -216,10 +205,6 @@ def test_the_page_needs_nothing_else(page):
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|WebSocket|innerHTML|eval\(", page)
     assert "http://" not in page
     assert "https://" not in page
-
-
-def test_the_page_is_for_everybody(page):
-    parsed = Parsed(page)
     assert ("html", {"lang": "en"}) in parsed.elements
     assert any(tag == "meta" and found.get("name") == "viewport" for tag, found in parsed.elements)
     drawings = [found for tag, found in parsed.elements if tag == "svg"]
@@ -253,34 +238,32 @@ def test_hostile_text_stays_text(spark, run, tmp_path):
     assert HOSTILE in parsed.within("details", "pre")
 
 
-def test_nothing_at_all_gives_a_page(spark, run, tmp_path):
-    empty = {name: table.limit(0) for name, table in run.tables.items()}
-    page = write_report(tmp_path / "report.html", **empty, title="Nothing", seconds=0.0).read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("empty", "shown", "text"),
+    [
+        (("messages", "subscriptions", "matches", "rejected"), ("0", "0", "0 %"), "Nothing to draw"),
+        slow(("matches",), ("40", "0", "92.5 %"), "Nothing matched."),  # three of forty were rejected
+    ],
+)
+def test_empty_tables_give_a_page(run, tmp_path, empty, shown, text):
+    tables = {name: table.limit(0) if name in empty else table for name, table in run.tables.items()}
+    page = write_report(tmp_path / "report.html", **tables, title="Nothing", seconds=0.0).read_text(encoding="utf-8")
     found = cards(Parsed(page))
-    assert (found["Messages"], found["Matches"], found["Without a match"]) == ("0", "0", "0 %")
-    assert "Nothing to draw" in page
-
-
-@pytest.mark.slow
-def test_messages_without_matches_give_a_page(run, tmp_path):
-    tables = {**run.tables, "matches": run.tables["matches"].limit(0)}
-    page = write_report(tmp_path / "report.html", **tables, title="No matches").read_text(encoding="utf-8")
-    assert cards(Parsed(page))["Without a match"] == "92.5 %"  # three of forty were rejected
-    assert "Nothing matched." in page
+    assert (found["Messages"], found["Matches"], found["Without a match"]) == shown
+    assert text in page
 
 
 @pytest.mark.slow
 def test_without_keys_subscribers_are_counted(run, tmp_path):
     by_subscriber = run.tables["matches"].select("message_id", "subscriber").distinct()
-    numbers = all_numbers({**run.tables, "matches": by_subscriber})
+    tables = {**run.tables, "matches": by_subscriber}
+    numbers = all_numbers(tables)
     pairs = {(number, subscriber) for number, subscriber, _ in run.rows.matches}
     expected = Counter(subscriber for _, subscriber in pairs)
     assert {busy.key: busy.matches for busy in numbers.busiest} == expected
     assert sum(found.count for found in numbers.per_subscription) == 4
-    tables = {**run.tables, "matches": by_subscriber}
-    assert "The busiest subscribers" in write_report(tmp_path / "r.html", **tables, title="x").read_text(
-        encoding="utf-8"
-    )
+    page = write_report(tmp_path / "r.html", **tables, title="x").read_text(encoding="utf-8")
+    assert "The busiest subscribers" in page
 
 
 def test_messages_may_share_an_id_or_have_none(spark):
@@ -302,9 +285,7 @@ def test_messages_may_share_an_id_or_have_none(spark):
 
 def sampled(tables: dict) -> DrawnSample:
     with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
-        return sample_of(
-            kept, messages=tables["messages"], subscriptions=tables["subscriptions"], matches=tables["matches"]
-        )
+        return sample_of(kept, **{name: tables[name] for name in ("messages", "subscriptions", "matches")})
 
 
 def test_the_map_shows_what_a_message_matched(run):
@@ -316,36 +297,30 @@ def test_the_map_shows_what_a_message_matched(run):
         assert {sample.regions[row].key for row in message.regions} == expected
         assert message.matches == len(expected)
         assert dict(message.attributes)["event"] == "storm"
-    assert sample == sampled(run.tables)
     half = sample.halved()
     assert len(half.regions) == 15
     assert all(row < 15 for message in half.messages for row in message.regions)
 
 
-def test_ids_of_any_type_find_their_matches(run):
+@pytest.mark.slow
+def test_a_sample_is_the_same_each_time(run):
+    assert sampled(run.tables) == sampled(run.tables)
+
+
+@pytest.mark.slow
+def test_ids_of_any_type_find_their_matches_and_regions_come_from_filters_if_there_is_no_geometry(run, spark):
     # Spark writes this id as 1.0E7, Python as 10000000.0.
-    renamed = {
+    tables = {
         name: table.selectExpr(
             "CAST(message_id + 10000000 AS DOUBLE) AS message_id", *[c for c in table.columns if c != "message_id"]
         )
         for name, table in run.tables.items()
         if name != "subscriptions"
     }
-    sample = sampled({**run.tables, **renamed})
+    further = [("bad", "x", "severity >= ", None), ("plain", "x", "a = 1", None)]
+    both = run.tables["subscriptions"].union(spark.createDataFrame(further, SUBSCRIPTIONS))
+    sample = sampled({**tables, "subscriptions": both.drop("geometry")})
     assert sum(len(message.regions) for message in sample.messages) == len(run.rows.matches)
-
-
-def test_regions_come_from_filters_if_there_is_no_geometry(run, spark):
-    bare = (
-        run.tables["subscriptions"]
-        .drop("geometry")
-        .unionByName(
-            spark.createDataFrame(
-                [("bad", "x", "severity >= "), ("plain", "x", "a = 1")], "key string, subscriber string, filter string"
-            )
-        )
-    )
-    sample = sampled({**run.tables, "subscriptions": bare})
     assert {region.key for region in sample.regions} == {f"s{n}" for n in range(30)}
     first = next(region for region in sample.regions if region.key == "s0")
     assert shapely.from_wkb(first.wkb).bounds == (0, 0, 1, 1)
@@ -387,5 +362,5 @@ def test_a_page_that_is_too_large_shows_less(run, page, tmp_path, monkeypatch):
 
 def test_a_table_without_its_columns_is_named(run, tmp_path):
     tables = {**run.tables, "matches": run.tables["matches"].drop("message_id")}
-    with pytest.raises(ct.ContradaError, match="matches needs the column message_id; it has subscriber, key"):
+    with pytest.raises(ct.ContradaError, match="matches needs column message_id; columns: subscriber, key"):
         write_report(tmp_path / "report.html", **tables, title="x")

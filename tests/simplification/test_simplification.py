@@ -8,30 +8,19 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import (
-    Constraint,
-    Filter,
-    Point,
-    Predicate,
-    Region,
-    RegionArray,
-    Relation,
-    RelationSet,
-    parse,
-    relate,
-    simplify,
-)
-from contrada.geometry import composition
+from contrada import Constraint, Filter, Point, Predicate, Region, Relation, RelationSet, parse, relate, simplify
+from contrada.geometry import RegionArray, composition
+from contrada.model import implication
 from contrada.model.implication import conflicts, covers
 from contrada.simplification import conjunctions, merges, redundancy
 from contrada.simplification.conjunctions import reduced
-from contrada.simplification.interning import Ground
+from contrada.simplification.interning import ConstraintPool
 from contrada.simplification.redundancy import filter_covers, uncovered
 from contrada.simplification.simplifying import conflict_in, simplified_groups
-from effort import examples
+from effort import FULL, examples
 from generators import scalars
 from generators.strategies import mosaic, relation_sets, relations, shapes
-from oracles.plain import holds, predicate_holds
+from oracles.plain import predicate_holds
 
 ATTRIBUTES = ("x", "y", "area")
 SQUARE, FAR = Region.box(0, 0, 4, 4), Region.box(10, 10, 14, 14)
@@ -88,12 +77,12 @@ def test_filters_too_long_to_be_compared_say_what_they_said(drawn, messages):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conjunctions, "MAX_PAIRWISE_CONSTRAINTS", 2)
         patch.setattr(merges, "MAX_PAIRWISE_CONSTRAINTS", 2)
-        patch.setattr(redundancy, "MAX_COMPARED_PAIRS", 2)
+        patch.setattr(implication, "MAX_COMPARED_PAIRS", 2)
         simpler = simplify(predicate)
     assert_same(predicate, simpler, [*messages, *edges])
 
 
-MANY = 3_000  # constraints; comparing each with each would take minutes
+MANY = 2_000  # constraints; comparing each with each would take minutes
 
 
 @pytest.mark.parametrize(
@@ -128,7 +117,7 @@ def spatial_predicates(draw):
     return Predicate(draw(parts)), [*pool, *map(Region.from_shapely, cells.regions(further))]
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(160))
 @given(spatial_predicates())
 def test_predicates_over_regions_say_what_they_said(drawn):
     predicate, values = drawn
@@ -142,13 +131,13 @@ def test_predicates_over_regions_say_what_they_said(drawn):
 @given(spatial_predicates(), st.lists(scalars.filters(ATTRIBUTES), max_size=20))
 def test_indexes_find_what_a_scan_finds(drawn, others):
     both = [Filter([*one, *other]) for one, other in zip(drawn[0], others, strict=False)]
-    ground = Ground([[*drawn[0], *others, *both]])
-    filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
-    found = redundancy.Redundancy(ground, list(dict.fromkeys(filters))).left()
+    pool = ConstraintPool([[*drawn[0], *others, *both]])
+    filters = [terms for terms, conflict, *_ in (reduced(pool, one) for one in pool.filters) if conflict is None]
+    found = redundancy.Redundancy(pool, list(dict.fromkeys(filters))).left()
     for part in found:
-        assert not any(filter_covers(ground, other, part) for other in found if other is not part)
+        assert not any(filter_covers(pool, other, part) for other in found if other is not part)
     for part in filters:
-        assert part in found or any(filter_covers(ground, other, part) for other in found)
+        assert part in found or any(filter_covers(pool, other, part) for other in found)
 
 
 def witnesses():
@@ -183,12 +172,17 @@ def contradiction(found):
     return None
 
 
+@pytest.mark.effort
 def test_every_cell_of_the_composition_table_matters(monkeypatch):
-    """With any cell broken, by one relation more or less, simplification is wrong or misses something that shows."""
+    """With any cell broken, by one relation more or less, simplification is wrong or misses something that shows.
+
+    `make test` breaks one relation of every cell.
+    """
     found = witnesses()
     assert contradiction(found) is None
     right = composition.TABLE
-    for p, q, relation in product(range(8), range(8), Relation):
+    for p, q, relation in product(range(8), range(8), Relation if FULL else [None]):
+        relation = Relation((p + q) % 8) if relation is None else relation
         broken = right.copy()
         broken[p, q] ^= 1 << relation
         monkeypatch.setattr(composition, "TABLE", broken)
@@ -232,23 +226,16 @@ def restored():
     ],
 )
 def test_worked_examples(asked, expected):
-    from contrada import parse
-
     assert simplify(asked) == parse(expected), str(simplify(asked))
 
 
 def test_masks_of_equal_regions_are_made_one():
     other = Region([(4, 4), (0, 4), (0, 0), (2, 0), (4, 0)])  # another start, and a vertex more
-    both = Filter(
-        [
-            Constraint("area", Relation.MEETS | Relation.OVERLAPS, SQUARE),
-            Constraint("area", ~RelationSet.S_TOUCHES, other),
-        ]
-    )
+    touching = Constraint("area", Relation.MEETS | Relation.OVERLAPS, SQUARE)
+    both = Filter([touching, Constraint("area", ~RelationSet.S_TOUCHES, other)])
     assert simplify(both) == Predicate([Filter([Constraint("area", Relation.OVERLAPS, SQUARE)])])
-    either = Predicate(
-        [Filter([Constraint("area", Relation.MEETS, SQUARE)]), Filter([Constraint("area", Relation.INSIDE, other)])]
-    )
+    parts = Constraint("area", Relation.MEETS, SQUARE), Constraint("area", Relation.INSIDE, other)
+    either = Predicate(Filter([part]) for part in parts)
     (only,) = simplify(either).filters
     assert only.constraints[0].operator == Relation.MEETS | Relation.INSIDE
 
@@ -270,21 +257,12 @@ def test_all_eight_relations_are_a_test_of_presence():
 
 
 def test_what_never_holds_keeps_two_constraints_that_say_so():
-    asked = Predicate(
-        [
-            Filter(
-                [
-                    Constraint("x", ">", 1),
-                    Constraint("area", Relation.INSIDE, SQUARE),
-                    Constraint("area", Relation.INSIDE, FAR),
-                ]
-            ),
-            Filter([Constraint("x", "between", (5, 3))]),
-        ]
-    )
+    apart = [Constraint("area", Relation.INSIDE, region) for region in (SQUARE, FAR)]
+    empty = Filter([Constraint("x", "between", (5, 3))])
+    asked = Predicate([Filter([Constraint("x", ">", 1), *apart]), empty])
     (left,) = simplify(asked).filters
     assert {constraint.value for constraint in left} == {SQUARE, FAR}
-    assert conflict_in(asked.filters[1]) == (asked.filters[1].constraints[0],) * 2
+    assert conflict_in(empty) == empty.constraints * 2
 
 
 def test_rings_and_holes():
@@ -335,22 +313,19 @@ def test_large_groups_of_every_kind():
             else Constraint("name", "is not null"),
         ]
         parts.append(Filter([choice[k] for k in rng.permutation(3)[: int(rng.integers(1, 4))]]))
-    ground = Ground([parts])
-    filters = [terms for terms, conflict, *_ in (reduced(ground, one) for one in ground.filters) if conflict is None]
-    found = uncovered(ground, filters)
+    pool = ConstraintPool([parts])
+    filters = [terms for terms, conflict, *_ in (reduced(pool, one) for one in pool.filters) if conflict is None]
+    found = uncovered(pool, filters)
     assert 0 < len(found) < 250
     for part in filters:
-        is_covered = any(filter_covers(ground, other, part) for other in found if other != part)
+        is_covered = any(filter_covers(pool, other, part) for other in found if other != part)
         assert (part in found) != is_covered
     simpler = simplify(Predicate(parts))
     for _ in range(200):
         x, y = rng.integers(0, 36, 2).tolist()
-        message = {
-            "area": Region.box(x, y, x + 2, y + 3),
-            "x": int(rng.integers(0, 9)),
-            "name": str(rng.choice(["a", "ab", "cab"])),
-        }
-        assert predicate_holds(simpler, message) == any(all(holds(c, message) is True for c in part) for part in parts)
+        name = str(rng.choice(["a", "ab", "cab"]))
+        message = {"area": Region.box(x, y, x + 2, y + 3), "x": int(rng.integers(0, 9)), "name": name}
+        assert predicate_holds(simpler, message) == predicate_holds(parts, message)
 
 
 def test_regions_that_all_overlap_are_looked_at_so_often_and_no_more(monkeypatch):

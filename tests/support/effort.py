@@ -1,6 +1,9 @@
 """How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make verify`."""
 
 import os
+from typing import Any
+
+import pytest
 
 FULL = os.environ.get("CONTRADA_EFFORT") == "full"
 SHARE = 4
@@ -9,3 +12,8 @@ SHARE = 4
 def examples(count: int) -> int:
     """The number of examples of a property that `make verify` gives `count`."""
     return count if FULL else max(1, count // SHARE)
+
+
+def slow(*values: Any) -> Any:
+    """Values of a parametrized test with which only `make test-all` runs it."""
+    return pytest.param(*values, marks=pytest.mark.slow)

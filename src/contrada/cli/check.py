@@ -1,40 +1,4 @@
-"""`contrada check`: show what a filter means, and find faults in a filter or a file of subscriptions."""
-
-from __future__ import annotations
-
-import io
-import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
-
-import typer
-
-from contrada.amounts import counted
-from contrada.cli.ending import FAULTS, errors_told
-from contrada.errors import FilterError, FormatError, LimitError
-from contrada.geometry import Relation
-from contrada.model import Constraint, Filter, Predicate
-
-if TYPE_CHECKING:
-    from contrada.formats.records import Rejected
-    from contrada.formats.subscription_rows import SubscriptionTable
-
-# Words that OGC uses in a wider sense: our word, OGC's union of relations, and where our word is false.
-STRICT_WORDS = {
-    Relation.CONTAINS: ("contains", "S_CONTAINS", "boundaries touch (covers)"),
-    Relation.COVERS: ("covers", "S_CONTAINS", "boundaries do not touch (contains)"),
-    Relation.INSIDE: ("inside", "S_WITHIN", "boundaries touch (covered_by)"),
-    Relation.COVERED_BY: (
-        "covered_by",
-        "S_WITHIN",
-        "boundaries do not touch (inside)",
-    ),
-}
-
-HELP = """\
-Show what a filter in CQL2 means: the filters it becomes, each on a line.
+"""Show what a filter in CQL2 means: the filters it becomes, each on a line.
 
 FILTER is text, JSON, @FILE or - for standard input. contains, covers, inside and covered_by are strict: each is one \
 of eight relations that exclude each other. OGC's contains is S_CONTAINS, OGC's within is S_WITHIN; a note says so if \
@@ -58,26 +22,54 @@ Exit codes:
   2  could not run: wrong usage, missing file
 """
 
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from contrada.amounts import counted
+from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.options import argument, plain
+from contrada.cli.subscribing import Asking, parsed_subscriptions
+from contrada.cql2 import parse, to_json
+from contrada.errors import FilterError, FormatError, LimitError
+from contrada.formats.records import Rejected, json_records, opened
+from contrada.formats.subscriptions import read_subscription_table
+from contrada.formats.tables.subscription_rows import SubscriptionTable
+from contrada.geometry import Relation
+from contrada.model import Constraint, Filter, Predicate
+
+# Words that OGC uses in a wider sense: our word, OGC's union of relations, and where our word is false.
+STRICT_WORDS = {
+    Relation.CONTAINS: ("contains", "S_CONTAINS", "boundaries touch (covers)"),
+    Relation.COVERS: ("covers", "S_CONTAINS", "boundaries do not touch (contains)"),
+    Relation.INSIDE: ("inside", "S_WITHIN", "boundaries touch (covered_by)"),
+    Relation.COVERED_BY: ("covered_by", "S_WITHIN", "boundaries do not touch (inside)"),
+}
+
 
 def check(
-    filter: Annotated[
-        str | None, typer.Argument(help="CQL2 text or JSON, @FILE, or - for standard input.", show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the filter as CQL2 JSON.")] = False,
-    file: Annotated[
-        Path | None, typer.Option("--file", help="Check a file of subscriptions; - for standard input.")
-    ] = None,
+    filter: Annotated[str | None, argument("CQL2 text or JSON, @FILE, or - for standard input.")] = None,
+    as_json: Annotated[bool, plain("Print the filter as CQL2 JSON.", "--json")] = False,
+    file: Annotated[Path | None, plain("Check a file of subscriptions; - for standard input.", "--file")] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="Format of the file; default: by suffix or first bytes.")
+        str | None, plain("Format of the file; default: by suffix or first bytes.", "--format", "-f")
     ] = None,
     template: Annotated[
-        str | None, typer.Option(help="CQL2 filter for every row of the file; $name is the value of column name.")
+        str | None, plain("CQL2 filter for every row of the file; $name is the value of column name.")
     ] = None,
-    key: Annotated[str, typer.Option(help="With --template: the column of keys.")] = "key",
+    key: Annotated[str, plain("With --template: the column of keys.")] = "key",
 ) -> None:
-    """Check a filter or a file; the help text is HELP."""
+    """Check a filter or a file; the docstring of this module is the help page."""
     if (filter is None) == (file is None):
-        raise typer.BadParameter("name a filter, or a file of subscriptions with --file")
+        raise typer.BadParameter("need a filter, or a file of subscriptions with --file")
     with errors_told():
         if file is not None:
             raise typer.Exit(check_file(file, format, template, key))
@@ -87,8 +79,6 @@ def check(
 
 def check_filter(text: str, as_json: bool) -> int:
     """Print the filters of a query; return the exit code."""
-    from contrada.cql2 import parse, to_json
-
     try:
         predicate = parse(text)
     except (FilterError, LimitError) as error:
@@ -102,7 +92,7 @@ def check_filter(text: str, as_json: bool) -> int:
         for part in predicate:
             typer.echo(f"  {part}")
         if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
-            typer.echo(f"a template: it takes {', '.join(columns)} from the rows of a table")
+            typer.echo(f"a template: needs the columns {', '.join(columns)} of a table")
     for line in (*warnings(predicate), *notes(predicate)):
         typer.echo(line, err=as_json)
     return 0
@@ -122,7 +112,7 @@ def warnings(predicate: Predicate) -> Iterator[str]:
 
 def _never(predicate: Predicate) -> dict[int, str]:
     """Return the filters that can never match, by number from 1, and why; constraints with columns are ignored."""
-    from contrada.cli.conflicts import never_satisfied
+    from contrada.simplification.conflicts import never_satisfied
 
     fixed = ((k, [one for one in part if not one.columns]) for k, part in enumerate(predicate, 1))
     return dict(never_satisfied((k, Filter(constraints)) for k, constraints in fixed if constraints))
@@ -166,25 +156,16 @@ class Warned(NamedTuple):
         return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
 
 
-class ItemLines:
-    """The first lines of the items of JSON files; numbers in other files are returned unchanged."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, list[int]] = {}
-
-    def of(self, source: str, unit: str, number: int) -> int:
-        """Return the line of an item, counted from 1; the number itself if it is a line or a row."""
-        if unit != "item" or not Path(source).is_file():
-            return number
-        if source not in self._known:
-            self._known[source] = _lines_of_items(source)
-        known = self._known[source]
-        return known[number] if number < len(known) else 1
+def _line_of(item: Rejected | Warned, lines_of_items: Callable[[str], list[int]]) -> int:
+    """Return the line of an item of a JSON file, counted from 1; of a line or a row its own number."""
+    if item.unit != "item" or not Path(item.source).is_file():
+        return item.number
+    known = lines_of_items(item.source)
+    return known[item.number] if item.number < len(known) else 1
 
 
 def _lines_of_items(source: str) -> list[int]:
-    from contrada.formats.records import json_records, opened
-
+    """Return the first lines of the items of a JSON file."""
     with opened(source, None) as ready:
         data = ready.stream.read()
     found, line, at = [], 1, 0
@@ -199,7 +180,7 @@ def _lines_of_items(source: str) -> list[int]:
 def check_file(file: Path, format: str | None, template: str | None, key: str) -> int:
     """Print each bad subscription of a file and each filter that can never match; return the exit code."""
     good, bad, never = 0, 0, 0
-    lines = ItemLines()
+    lines = cache(_lines_of_items)
     for item in _checked_rows(file, format, key, template) if template else _checked_filters(file, format):
         if isinstance(item, int):
             good += item
@@ -207,10 +188,10 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             typer.echo(item, err=True)
         elif isinstance(item, Warned):
             never += 1
-            typer.echo(str(item._replace(number=lines.of(item.source, item.unit, item.number))))
+            typer.echo(str(item._replace(number=_line_of(item, lines))))
         else:
             bad += 1
-            typer.echo(f"{item.source}:{lines.of(item.source, item.unit, item.number)}: {item.reason}")
+            typer.echo(f"{item.source}:{_line_of(item, lines)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
@@ -218,9 +199,7 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
 
 def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
     """Yield a rejection or 1 for each subscription, warnings in between, and notes at the end."""
-    from contrada.cli.conflicts import BATCH_FILTERS, is_doubtful, never_satisfied
-    from contrada.cli.subscribing import Asking, parsed_subscriptions
-    from contrada.formats.records import Rejected
+    from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful, never_satisfied
 
     found: dict[str, str] = {}
     doubtful: list[tuple[tuple[str, str, int, str | int | None, int, int], Filter]] = []
@@ -243,9 +222,6 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
 
 def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
     """Yield a rejection for each bad row of a template, the number of good rows, warnings, and notes."""
-    from contrada.cql2 import parse
-    from contrada.formats.subscriptions import read_subscription_table
-
     predicate = parse(template)
     found = read_subscription_table(str(file), predicate, format, key=key)
     yield from found.rejected
@@ -257,8 +233,8 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Yield warnings for rows whose values make a filter impossible; faults of the template itself are left out."""
-    from contrada.cli.conflicts import never_satisfied, undecided
     from contrada.formats.template_instances import Instances
+    from contrada.simplification.conflicts import never_satisfied, undecided
 
     rows, known = found.table, _never(template)
     asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}

@@ -51,17 +51,6 @@ class Capability:
 
 
 @dataclass(frozen=True)
-class Cache:
-    """The state of the kernel cache, from `contrada.jit`."""
-
-    directory: str
-    key: str
-    kernels: int
-    nbytes: int
-    writable: bool
-
-
-@dataclass(frozen=True)
 class DoctorReport:
     """Everything that `contrada doctor` prints."""
 
@@ -72,7 +61,7 @@ class DoctorReport:
     cores: int
     memory: int | None
     java: Java
-    cache: Cache | None
+    cache: jit.CacheState | None
     packages: dict[str, str | None]
     features: tuple[Capability, ...]
 
@@ -83,10 +72,11 @@ class DoctorReport:
 
     def to_json(self) -> str:
         """Return the report as one JSON object; every feature and Java have a member `ready`."""
-        fields = {**asdict(self), "java": self.java._asdict()}
-        fields["java"] |= {"ready": self.java.is_ready, "complaint": self.java.complaint}
+        fields = asdict(self)
+        fields["java"] = {**self.java._asdict(), "ready": self.java.is_ready, "complaint": self.java.complaint}
+        fields["cache"] = None if self.cache is None else self.cache._asdict()
         fields["features"] = [{**asdict(feature), "ready": feature.is_ready} for feature in self.features]
-        return json.dumps(fields, indent=2)
+        return json.dumps(fields, indent=2, default=str)
 
 
 def examine() -> DoctorReport:
@@ -155,13 +145,12 @@ def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
     return None
 
 
-def kernel_cache() -> Cache | None:
+def kernel_cache() -> jit.CacheState | None:
     """Return the state of the kernel cache; None without Numba, whose version is part of the key."""
     try:
-        state = jit.cache_state()
+        return jit.cache_state()
     except metadata.PackageNotFoundError:
         return None
-    return Cache(str(state.directory), state.key, state.kernels, state.nbytes, state.writable)
 
 
 def usable_memory() -> int | None:

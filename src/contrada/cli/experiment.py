@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from contrada.cli.ending import errors_told
+from contrada.cli.options import plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
 from contrada.errors import ContradaError
@@ -17,9 +18,9 @@ from contrada.installation import missing
 
 app = App(help="Measure the papers' tables and figures again.")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
-OutputOption = Annotated[Path, typer.Option("--output", help="Directory for results and plots.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
+JsonOption = Annotated[bool, plain("Print the results as one JSON object.", "--json")]
+OutputOption = Annotated[Path, plain("Directory for results and plots.", "--output")]
+SeedOption = Annotated[int, plain("Random seed.", "--seed")]
 OUTPUT = Path("build/experiments")
 
 
@@ -28,9 +29,7 @@ def cover_tables(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[
-        int, typer.Option("--commands", min=1, help="Number of commands; 60,000 in the paper.")
-    ] = 60_000,
+    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", "--commands", min=1)] = 60_000,
 ) -> None:
     """Measure tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
 
@@ -41,7 +40,7 @@ def cover_tables(
 
     with errors_told():
         with ProgressLine(is_wanted=True) as progress:
-            rows = list(experiment.measure(commands, seed, tell=_teller(progress)))
+            rows = list(experiment.measure(commands, seed, tell=progress.step))
         settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
         result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
         result["trends"] = experiment.trends(rows)
@@ -57,12 +56,10 @@ def cover_figures(
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
     commands: Annotated[
-        int, typer.Option("--commands", min=10, help="Maximum number of commands; 100,000 in the paper.")
+        int, plain("Maximum number of commands; 100,000 in the paper.", "--commands", min=10)
     ] = 100_000,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Number of runs; the fastest counts.")] = 3,
-    redraw: Annotated[
-        bool, typer.Option("--redraw", help="Plot the results of an earlier run, without measuring.")
-    ] = False,
+    repeats: Annotated[int, plain("Number of runs; the fastest counts.", "--repeats", min=1)] = 3,
+    redraw: Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")] = False,
 ) -> None:
     """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
 
@@ -78,7 +75,7 @@ def cover_figures(
             result = result_file.load(path, experiment.NAME)
         else:
             with ProgressLine(is_wanted=True) as progress:
-                rows = list(experiment.measure(commands, seed, repeats, _teller(progress)))
+                rows = list(experiment.measure(commands, seed, repeats, progress.step))
             settings = {"seed": seed, "commands": commands, "repeats": repeats}
             result = result_file.save(path, experiment.NAME, settings, rows)
         drawn = experiment.draw(result["rows"], output)
@@ -90,15 +87,8 @@ def cover_figures(
 
 def require_matplotlib() -> None:
     """Raise an error with the command that installs Matplotlib, before minutes are spent on measurements."""
-    from importlib.util import find_spec
-
     if find_spec("matplotlib") is None:
         raise ContradaError(missing("pictures need Matplotlib", "experiments"))
-
-
-def _teller(progress: ProgressLine) -> Callable[[str, int, int], None]:
-    """Return the function by which an experiment reports progress."""
-    return lambda text, done, total: progress.tell(lambda: text, lambda: (done, total))
 
 
 def _show_tables(rows: list[dict[str, Any]], trends: list[dict[str, Any]], counts: tuple[str, ...]) -> None:

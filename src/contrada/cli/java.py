@@ -37,7 +37,7 @@ class Java(NamedTuple):
             return None
         named = "JAVA_HOME names " if os.environ.get("JAVA_HOME") else "the PATH has "
         if self.path is None:
-            found = "none was found"
+            found = "no Java was found"
         elif self.version is None:
             found = f"{named}{self.path}, which does not start"
         else:

@@ -8,25 +8,26 @@ from typing import Annotated
 
 import typer
 
+from contrada import __version__
 from contrada.cli import check, demo, experiment, ingest, match, overlay, simplify, stream
 from contrada.cli.ending import finished
+from contrada.cli.options import plain
 from contrada.cli.pages import App
 
 app = App(name="contrada", help="Content-based publish/subscribe where a region is a value like any other.")
-app.command(help=match.HELP)(match.match)
-app.command(help=stream.HELP)(stream.stream)
-app.command(help=check.HELP)(check.check)
-app.command(help=simplify.HELP)(simplify.simplify)
-app.command(help=demo.HELP)(demo.demo)
-app.command(help=ingest.HELP)(ingest.ingest)
+# The docstring of a module with one command is its help page.
+app.command(help=match.__doc__)(match.match)
+app.command(help=stream.__doc__)(stream.stream)
+app.command(help=check.__doc__)(check.check)
+app.command(help=simplify.__doc__)(simplify.simplify)
+app.command(help=demo.__doc__)(demo.demo)
+app.command(help=ingest.__doc__)(ingest.ingest)
 app.add_typer(overlay.app, name="overlay")
 app.add_typer(experiment.app, name="experiment")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from contrada import __version__
-
         typer.echo(f"contrada {__version__}")
         raise typer.Exit
 
@@ -34,8 +35,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+        bool, plain("Print the version and stop.", "--version", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Content-based publish/subscribe where a region is a value like any other."""
@@ -44,9 +44,7 @@ def main(
 
 
 @app.command()
-def doctor(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
-) -> None:
+def doctor(json: Annotated[bool, plain("Print one JSON object instead of a table.", "--json")] = False) -> None:
     """Report this machine, what is installed and what each feature lacks.
 
     Exits with 0 if regions and relations work, with 1 if they do not.

@@ -1,164 +1,4 @@
-"""`contrada match`: arguments, options and help; the command itself is in `contrada.cli.match_run`."""
-
-from __future__ import annotations
-
-import os
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from contrada.cli.ending import errors_told, require_spark
-from contrada.cli.results import ResultFormat
-
-if TYPE_CHECKING:
-    from contrada.cli.match_run import MatchPlan
-
-READ, WRITE, COORDINATES, CARE, SPARK = "Reading", "Writing", "Coordinates", "Care", "Spark"
-INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
-
-
-class By(StrEnum):
-    """The unit of one line of the answer."""
-
-    subscription = "subscription"
-    subscriber = "subscriber"
-
-
-class SparkPlan(StrEnum):
-    """Plans for distributing tables and messages on Spark."""
-
-    auto = "auto"
-    broadcast = "broadcast"
-    partitioned = "partitioned"
-
-
-class Buffered(StrEnum):
-    """The geometry that --buffer applies to."""
-
-    both = "both"
-    messages = "messages"
-    subscriptions = "subscriptions"
-
-
-Messages = Annotated[
-    Path, typer.Argument(help="File, directory of files, or - for standard input.", show_default=False)
-]
-Subscriptions = Annotated[
-    Path,
-    typer.Argument(help="Rows of key, subscriber and filter; with --template, any rows.", show_default=False),
-]
-Template = Annotated[
-    str | None,
-    typer.Option(help="CQL2 filter for every row; $name is the value of column name.", rich_help_panel=READ),
-]
-Key = Annotated[
-    str | None, typer.Option(help="With --template: column of the keys; default: key.", rich_help_panel=READ)
-]
-Subscriber = Annotated[
-    str | None,
-    typer.Option(help="With --template: column of the subscribers; default: subscriber.", rich_help_panel=READ),
-]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        help="Attribute that identifies a message; default: id, identifier or ce.id, else its line or row.",
-        rich_help_panel=READ,
-    ),
-]
-MessagesFormat = Annotated[
-    str | None,
-    typer.Option(help=f"{INPUT_FORMATS}; default: by suffix or first bytes.", rich_help_panel=READ),
-]
-SubscriptionsFormat = Annotated[
-    str | None,
-    typer.Option(help="Format of the subscriptions; default: by suffix or first bytes.", rich_help_panel=READ),
-]
-Times = Annotated[
-    str | None, typer.Option(help="Attributes whose text is a timestamp, such as onset,expires.", rich_help_panel=READ)
-]
-ZonesFile = Annotated[
-    Path | None,
-    typer.Option(help="Regions of codes in CAP areas: rows of valueName, value, geometry.", rich_help_panel=READ),
-]
-Crs = Annotated[
-    str | None,
-    typer.Option(help="CRS of messages that name none; 'none' for plain numbers.", rich_help_panel=COORDINATES),
-]
-SubscriptionsCrs = Annotated[
-    str | None, typer.Option(help="CRS of template rows that name none.", rich_help_panel=COORDINATES)
-]
-ToCrs = Annotated[
-    str | None, typer.Option(help="Reproject messages and template rows to this CRS.", rich_help_panel=COORDINATES)
-]
-Buffer = Annotated[
-    float | None,
-    typer.Option(
-        help="Turn points and lines into regions of this radius, in units of the CRS.",
-        rich_help_panel=COORDINATES,
-    ),
-]
-BufferOf = Annotated[Buffered, typer.Option(help="What --buffer applies to.", rich_help_panel=COORDINATES)]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Output file; default: standard output.", rich_help_panel=WRITE)
-]
-Format = Annotated[
-    ResultFormat | None,
-    typer.Option("--format", "-f", help="Default: by the suffix of --output, or ndjson.", rich_help_panel=WRITE),
-]
-CsvSafe = Annotated[
-    bool,
-    typer.Option("--csv-safe", help="CSV: put an apostrophe before formulas.", rich_help_panel=WRITE),
-]
-ByOption = Annotated[
-    By, typer.Option("--by", help="Write a line per subscription, or per subscriber.", rich_help_panel=WRITE)
-]
-Explain = Annotated[
-    str | None,
-    typer.Option(help="Explain why each message matches this key or not, instead.", rich_help_panel=WRITE),
-]
-Limit = Annotated[
-    int, typer.Option(min=0, help="With --explain: maximum number of messages; 0 for all.", rich_help_panel=WRITE)
-]
-RejectFile = Annotated[
-    Path | None,
-    typer.Option("--reject", help="File for rejections: newline JSON of place, reason, text.", rich_help_panel=CARE),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything is rejected.", rich_help_panel=CARE)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.", rich_help_panel=CARE)]
-Threads = Annotated[
-    int | None, typer.Option(min=1, help="Number of threads; default: one per core.", rich_help_panel=CARE)
-]
-Spark = Annotated[
-    bool, typer.Option("--spark", help="Match on Spark: on all cores, or at --master.", rich_help_panel=SPARK)
-]
-Master = Annotated[
-    str | None, typer.Option(help="With --spark: the master, such as spark://host:7077 or yarn.", rich_help_panel=SPARK)
-]
-Artifacts = Annotated[
-    str | None,
-    typer.Option(
-        help="With --master: directory or URI, shared by all machines, for the compiled table.", rich_help_panel=SPARK
-    ),
-]
-PlanOption = Annotated[
-    SparkPlan,
-    typer.Option(
-        "--plan",
-        help="With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size.",
-        rich_help_panel=SPARK,
-    ),
-]
-Partitions = Annotated[
-    int | None,
-    typer.Option(
-        min=1, max=65535, help="With --plan partitioned: approximate number of partitions.", rich_help_panel=SPARK
-    ),
-]
-
-HELP = """\
-Find the subscriptions that each message matches.
+"""Find the subscriptions that each message matches.
 
 Matches go to standard output, one JSON object per line, ordered by message and then by subscription; progress and the \
 summary go to standard error. Bad rows are counted, and the rest are matched.
@@ -190,32 +30,112 @@ Exit codes:
   2  could not run: wrong usage, missing file, no good subscription
 """
 
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from contrada.amounts import counted, rate
+from contrada.cli import options
+from contrada.cli.ending import FAULTS, INTERRUPTED, errors_told, require_spark
+from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
+from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, argument, check_paths, names_in, option
+from contrada.cli.progress import ProgressLine
+from contrada.cli.rejections import Rejections
+from contrada.cli.results import ResultFormat, chosen_format, open_results
+from contrada.cli.subscribing import Asking, table_of
+from contrada.errors import ContradaError, UnknownKeyError
+from contrada.formats.reading import read_zones
+from contrada.formats.records import Rejected
+from contrada.matching import ForwardingTable
+from contrada.matching.answer import By
+from contrada.matching.census import Census
+
+INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
+
+
+class SparkPlan(StrEnum):
+    """Plans for distributing tables and messages on Spark."""
+
+    auto = "auto"
+    broadcast = "broadcast"
+    partitioned = "partitioned"
+
+
+class Buffered(StrEnum):
+    """The geometry that --buffer applies to."""
+
+    both = "both"
+    messages = "messages"
+    subscriptions = "subscriptions"
+
+
+Messages = Annotated[Path, argument("File, directory of files, or - for standard input.")]
+Subscriptions = Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")]
+MessagesFormat = Annotated[str | None, option(READ, f"{INPUT_FORMATS}; default: by suffix or first bytes.")]
+ZonesFile = Annotated[Path | None, option(READ, "Regions of codes in CAP areas: rows of valueName, value, geometry.")]
+Crs = Annotated[str | None, option(COORDINATES, "CRS of messages that name none; 'none' for plain numbers.")]
+BufferOf = Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")]
+CsvSafe = Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")]
+Explain = Annotated[str | None, option(WRITE, "Explain why each message matches this key or not, instead.")]
+Limit = Annotated[int, option(WRITE, "With --explain: maximum number of messages; 0 for all.", min=0)]
+Threads = Annotated[int | None, option(CARE, "Number of threads; default: one per core.", min=1)]
+Spark = Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")]
+Master = Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")]
+Artifacts = Annotated[
+    str | None, option(SPARK, "With --master: directory or URI, shared by all machines, for the compiled table.")
+]
+PlanOption = Annotated[
+    SparkPlan,
+    option(
+        SPARK,
+        "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size.",
+        "--plan",
+    ),
+]
+Partitions = Annotated[
+    int | None, option(SPARK, "With --plan partitioned: approximate number of partitions.", min=1, max=65535)
+]
+
 
 def match(
     messages: Messages,
     subscriptions: Subscriptions,
-    template: Template = None,
-    key: Key = None,
-    subscriber: Subscriber = None,
-    id: Id = None,
+    template: options.Template = None,
+    key: options.Key = None,
+    subscriber: options.Subscriber = None,
+    id: options.Id = None,
     messages_format: MessagesFormat = None,
-    subscriptions_format: SubscriptionsFormat = None,
-    times: Times = None,
+    subscriptions_format: options.SubscriptionsFormat = None,
+    times: options.Times = None,
     zones: ZonesFile = None,
     crs: Crs = None,
-    subscriptions_crs: SubscriptionsCrs = None,
-    to_crs: ToCrs = None,
-    buffer: Buffer = None,
+    subscriptions_crs: options.SubscriptionsCrs = None,
+    to_crs: options.ToCrs = None,
+    buffer: options.Buffer = None,
     buffer_of: BufferOf = Buffered.both,
-    output: Output = None,
-    format: Format = None,
+    output: options.Output = None,
+    format: options.Format = None,
     csv_safe: CsvSafe = False,
-    by: ByOption = By.subscription,
+    by: options.ByOption = ByUnit.subscription,
     explain: Explain = None,
     limit: Limit = 20,
-    reject: RejectFile = None,
-    strict: Strict = False,
-    quiet: Quiet = False,
+    reject: options.RejectFile = None,
+    strict: options.Strict = False,
+    quiet: options.Quiet = False,
     threads: Threads = None,
     spark: Spark = False,
     master: Master = None,
@@ -223,19 +143,14 @@ def match(
     plan: PlanOption = SparkPlan.auto,
     partitions: Partitions = None,
 ) -> None:
-    """Match messages with subscriptions; the help text is HELP."""
+    """Match messages with subscriptions; the docstring of this module is the help page."""
     if str(messages) == str(subscriptions) == "-":
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
-        raise typer.BadParameter("--key, --subscriber and --subscriptions-crs are for the rows of a --template")
+        raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
     with errors_told():
-        from contrada.cli.match_run import MatchPlan, run
-        from contrada.cli.message_reader import MessageOptions
-        from contrada.cli.subscribing import Asking
-        from contrada.formats.reading import read_zones
-
         read = {"times": names_in(times), "to_crs": to_crs}
         around_messages = None if buffer_of is Buffered.subscriptions else buffer
         around_rows = None if buffer_of is Buffered.messages else buffer
@@ -254,8 +169,8 @@ def _on_spark(
     work: MatchPlan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None
 ) -> int:
     require_spark()
-    from contrada.cli.spark_match import run_on_spark
-    from contrada.cli.spark_tables import PartitionPlan
+    from contrada.cli.spark.match import run_on_spark
+    from contrada.cli.spark.tables import PartitionPlan
 
     return run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions))
 
@@ -263,27 +178,187 @@ def _on_spark(
 def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
     """Raise BadParameter for options of Spark without --spark, and for partitions with --plan broadcast."""
     if not spark and (any(options) or plan is not SparkPlan.auto):
-        raise typer.BadParameter("--master, --artifacts, --plan and --partitions are for --spark")
+        raise typer.BadParameter("--master, --artifacts, --plan and --partitions need --spark")
     if partitions and plan is SparkPlan.broadcast:
-        raise typer.BadParameter("--partitions is for the plans partitioned and auto")
+        raise typer.BadParameter("--partitions needs --plan partitioned or auto")
 
 
-def names_in(text: str | None) -> list[str]:
-    """Return the names in a comma-separated list."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+@dataclass(frozen=True)
+class MatchPlan:
+    """The parameters of a run: messages, subscriptions, output and limits."""
+
+    messages: Path
+    reading: MessageOptions
+    asking: Asking
+    output: Path | None = None
+    format: ResultFormat | None = None
+    by: By = "subscription"
+    reject: Path | None = None
+    strict: bool = False
+    quiet: bool = False
+    threads: int | None = None
+    explain: str | None = None
+    limit: int = 0
+    csv_safe: bool = False
 
 
-def check_paths(inputs: list[Path | None], outputs: list[Path | None]) -> None:
-    """Raise BadParameter for missing inputs, outputs that are inputs, and two outputs to one file."""
-    for path in inputs:
-        if path is not None and str(path) != "-" and not path.exists():
-            raise typer.BadParameter(f"{path} does not exist")
-    written = [path for path in outputs if path is not None]
-    for path in written:
-        if path.is_dir():
-            raise typer.BadParameter(f"{path} is a directory")
-        for other in inputs:
-            if other is not None and str(other) != "-" and path.exists() and os.path.samefile(path, other):
-                raise typer.BadParameter(f"{path} is read; it cannot be written over")
-    if len({os.path.abspath(path) for path in written}) < len(written) and os.path.isfile(written[0]):
-        raise typer.BadParameter("--output and --reject name the same file")
+@dataclass
+class MatchCounts:
+    """Counts of messages and matches."""
+
+    messages: int = 0
+    matched: int = 0
+    matches: int = 0
+    subscriptions: int = 0
+    census: Census = field(default_factory=Census)
+    began: float = field(default_factory=time.perf_counter)
+
+    def line(self) -> str:
+        """Return the line of progress."""
+        return f"{counted(self.messages, 'message')}, {counted(self.matches, 'match', 'matches')}"
+
+
+class Enough(Exception):
+    """The limit on messages is reached."""
+
+
+def run(plan: MatchPlan) -> int:
+    """Match, print the summary, and return the exit code."""
+    code = 0
+    work = _match_messages if plan.explain is None else _explain_messages
+    scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
+    with closing(Rejections(plan.reject)) as rejections, ProgressLine(not scrolls and not plan.quiet) as progress:
+        table = subscribed(plan, rejections, progress)
+        counts = MatchCounts(subscriptions=len(table), census=Census(table.asked_kinds()))
+        try:
+            work(plan, table, rejections, counts, progress)
+        except KeyboardInterrupt:  # the usual end of a live stream
+            code = INTERRUPTED
+    found = concluded(plan, counts, rejections)
+    return code or found
+
+
+def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
+    """Build the table of the good subscriptions; the others are rejected."""
+    table = table_of(
+        plan.asking,
+        partial(rejections.add, what="subscription"),
+        lambda count: progress.tell(lambda: counted(count, "subscription")),
+    )
+    rejections.flush()  # messages may be long in coming
+    return table
+
+
+def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> int:
+    """Print the summary; return 1 if rows were rejected with --strict, or if all messages were."""
+    if not plan.quiet:
+        for line in summary(plan, counts, rejections):
+            typer.echo(line, err=True)
+    only_bad = rejections.counts["message"] and not counts.messages
+    return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0
+
+
+def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Iterator[str]:
+    """Yield the lines of the summary: messages, matches, speed, and rejections."""
+    seconds = time.perf_counter() - counts.began
+    for what, read in (("subscription", counts.subscriptions), ("message", counts.messages)):
+        bad = rejections.counts[what]
+        yield f"{what + 's:':<15}{read:,}" + (f", and {bad:,} rejected" if bad else "")
+    if plan.explain is None:
+        kind = "" if plan.by == "subscription" else " (by subscriber)"
+        yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
+        yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
+        yield from counts.census.lines()
+    if rejections.counts:
+        yield "rejected:"
+        yield from rejections.lines()
+
+
+def answered(
+    table: ForwardingTable, batch: MessageBatch, by: By, threads: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
+    """Match a batch; return the number of matches per message, the matched rows, and the bad messages."""
+    answer = table.match_many(batch.messages, by, threads)
+    per_message, rows = np.diff(answer.offsets), answer.rows
+    bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
+    if batch.bad:  # bad messages match nothing
+        kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
+        rows = rows[np.repeat(kept, per_message)]
+        per_message = np.where(kept, per_message, 0)
+    return per_message, rows, [Rejected(*batch.places[k], bad[k], batch.raw(k)) for k in sorted(bad)]
+
+
+def _match_messages(
+    plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
+) -> None:
+    """Match messages, and write the matches."""
+    format = chosen_format(plan.format, plan.output)
+    with closing(open_results(plan.output, format, table, plan.by, plan.csv_safe)) as results:
+
+        def take(batch: MessageBatch) -> None:
+            per_message, rows, bad = answered(table, batch, plan.by, plan.threads)
+            for item in bad:
+                rejections.add(item, "message")
+            counts.census.add(batch.messages)
+            results.write(list(batch.ids), per_message, rows)
+            counts.messages += len(batch.ids) - len(bad)
+            counts.matches += len(rows)
+            counts.matched += int(np.count_nonzero(per_message))
+            progress.tell(counts.line, intake.position)
+
+        intake = _intake(plan, take, rejections)
+        intake.run(plan.messages)
+
+
+def _explain_messages(
+    plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
+) -> None:
+    """Write why each message matches a subscription or not, up to the limit."""
+    key = _key_in(table, plan.explain or "")
+    is_chosen = plan.format is not None or plan.output is not None
+    is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and is_chosen
+    out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
+
+    def take(batch: MessageBatch) -> None:
+        for k, message in enumerate(batch.messages):
+            source, unit, number = batch.places[k]
+            try:
+                why = table.explain(message, key)
+            except ContradaError as error:
+                rejections.add(Rejected(source, unit, number, str(error), batch.raw(k)), "message")
+                continue
+            if is_json:
+                own: dict[str, Any] = {"message": batch.ids[k], **why.to_dict()}
+                out.write(json.dumps(own, ensure_ascii=False) + "\n")
+            else:
+                out.write(f"message {batch.ids[k]} ({source}, {unit} {number})\n{why}\n\n")
+            counts.messages += 1
+            if counts.messages == plan.limit:
+                raise Enough
+        out.flush()
+
+    try:
+        with suppress(Enough):
+            _intake(plan, take, rejections).run(plan.messages)
+    finally:
+        out.flush()
+        if plan.output is not None:
+            out.close()
+
+
+def _intake(plan: MatchPlan, take: Callable[[MessageBatch], None], rejections: Rejections) -> Intake:
+    """Return the reader of a run's messages."""
+    reject = partial(rejections.add, what="message")
+    return Intake(plan.reading, take, reject, by_rows=plan.explain is None, pause=rejections.flush)
+
+
+def _key_in(table: ForwardingTable, text: str) -> str | int:
+    """Return the key for the text on the command line: the text itself, or the integer in it."""
+    if text in table:
+        return text
+    if text.lstrip("-").isdecimal() and int(text) in table:
+        return int(text)
+    close = difflib.get_close_matches(text, map(str, table), 3) if len(table) <= 100_000 else []
+    raise UnknownKeyError(
+        f"no subscription has the key {text!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import select
 import stat
@@ -14,17 +15,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.records import (
-    IDENTIFIERS,
-    TABLE_FORMATS,
-    OpenFile,
-    Rejected,
-    files_of,
-    opened,
-    suffix_format,
-    unpacked,
-)
+from contrada.formats import records
+from contrada.formats.reading import read_messages
+from contrada.formats.records import IDENTIFIERS, TABLE_FORMATS, OpenFile, Rejected
+from contrada.formats.tables.row_files import read_batches, row_text
+from contrada.formats.tables.rows import attributes_of, values_of
 from contrada.geometry import Rejection
+from contrada.matching.explain import plain_value
 
 BATCH_MESSAGES = 2048  # messages in a batch
 IDLE_SECONDS = 0.005  # seconds without input before a batch that is not full is processed
@@ -75,14 +72,17 @@ class Intake:
 
     def run(self, source: Path) -> None:
         """Read a file, the files of a directory, or standard input ("-")."""
-        files = files_of(source)
+        files = records.files_of(source)
         if not files:
-            raise FormatError(f"{source}: no file here has a suffix that tells a format")
+            raise FormatError(f"{source}: no file has a known suffix; pass --messages-format")
         self._several = self._several or len(files) > 1
         for file in files:
             assert isinstance(file, str | os.PathLike)
-            format = self._reading.format or suffix_format(file)
-            with _stream(Path(file), self._before_waiting) as stream, opened(unpacked(stream, file), format) as ready:
+            format = self._reading.format or records.suffix_format(file)
+            with (
+                _stream(Path(file), self._before_waiting) as stream,
+                records.opened(records.unpacked(stream, file), format) as ready,
+            ):
                 self.position = _position(stream)
                 if self._by_rows and ready.format in TABLE_FORMATS:
                     self._read_rows(ready)
@@ -104,8 +104,6 @@ class Intake:
         self._take(MessageBatch(messages, ids, places, lambda k: message_text(messages[k]), {}))
 
     def _read_each(self, ready: OpenFile) -> None:
-        from contrada.formats.reading import read_messages
-
         for item in read_messages(ready.stream, ready.format, **self._reading.options):
             if isinstance(item, Rejected):
                 self._reject(item if item.source == ready.name else item._replace(source=ready.name))
@@ -127,7 +125,7 @@ class Intake:
         if named is not None:
             value = value_of(named)
             if value is None:
-                raise FormatError(f"no attribute {named!r}, which shall identify the message")
+                raise FormatError(f"need attribute {named!r} to identify the message")
             return value if isinstance(value, str | int) and not isinstance(value, bool) else str(value)
         for name in IDENTIFIERS:
             value = value_of(name)
@@ -137,8 +135,6 @@ class Intake:
 
     def _read_rows(self, ready: OpenFile) -> None:
         """Process a file of rows as tables, which is faster than row by row."""
-        from contrada.formats.row_files import row_text
-
         first = 0
         for table in self._tables(ready):
             places = [(ready.name, "row", first + row) for row in range(table.num_rows)]
@@ -149,8 +145,6 @@ class Intake:
     def _tables(self, ready: OpenFile) -> Iterator[Any]:
         """Yield the tables of a file, up to the first damage."""
         import pyarrow as pa
-
-        from contrada.formats.row_files import read_batches
 
         first = 0
         tables = read_batches(ready.stream, ready.format)
@@ -167,8 +161,6 @@ class Intake:
 
     def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
         """Return the identifiers of the rows of a table, and why some have none."""
-        from contrada.formats.rows import attributes_of, values_of
-
         names = IDENTIFIERS if self._reading.id is None else (self._reading.id,)
         plain = attributes_of(table, names)
         columns = {name: values_of(plain.column(name)) for name in names if name in plain.column_names}
@@ -191,7 +183,7 @@ def _stream(path: Path, before_waiting: Callable[[], None]) -> Iterator[BinaryIO
     """Open a file; `before_waiting` is called when a pipe has no input."""
     if str(path) == "-":
         if sys.stdin is None:
-            raise FormatError("there is no standard input")
+            raise FormatError("standard input is closed")
         try:
             number = sys.stdin.buffer.fileno()
         except (OSError, AttributeError):  # standard input that is no file, as in tests
@@ -239,8 +231,4 @@ def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
 
 def message_text(message: dict[str, Any]) -> str:
     """Return a message as JSON for users: regions as GeoJSON, times as text."""
-    import json
-
-    from contrada.matching.explain import plain_value
-
     return json.dumps({name: plain_value(value) for name, value in message.items()}, default=str, ensure_ascii=False)

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
 from statistics import mean
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from contrada.amounts import counted
-from contrada.cli import overlay_peer, overlay_show
+from contrada.cli import overlay_peer
 from contrada.cli.ending import errors_told
+from contrada.cli.experiment import require_matplotlib
+from contrada.cli.options import Degree, Distribution, Sketch, degree_of, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
 from contrada.errors import OverlayError
 
+if TYPE_CHECKING:
+    from contrada.overlay.simulation.simulator import Simulator
+
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
 app.command(help=overlay_peer.PEER)(overlay_peer.peer)
 app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
-app.command(help=overlay_show.SHOW)(overlay_show.show)
 
 
 class Split(StrEnum):
@@ -46,45 +52,38 @@ class Cover(StrEnum):
     own = "own"
 
 
-SplitOption = Annotated[Split, typer.Option(help="How a node with too many children is split.")]
+SplitOption = Annotated[Split, plain("How a node with too many children is split.")]
 ChooseOption = Annotated[
-    Choose | None,
-    typer.Option(help="How a new peer descends: by area (r), or by overlap at the end (rstar); default: as --split."),
+    Choose | None, plain("How a new peer descends: by area (r), or by overlap at the end (rstar); default: as --split.")
 ]
-DegreeOption = Annotated[str, typer.Option(help="Minimum and maximum number of children of a node.", metavar="m,M")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Random seed; equal seeds give equal runs.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-SIMULATE = """\
-Build a tree by joins and send messages from its root, as the paper's evaluation does.
-
-\b
-The paper's defaults:
-  contrada overlay simulate
-R* in more dimensions, as JSON:
-  contrada overlay simulate --split rstar --dimensions 8 --json
-"""
+SeedOption = Annotated[int, plain("Random seed; equal seeds give equal runs.", min=0)]
+JsonOption = Annotated[bool, plain("Print one JSON object.", "--json")]
 
 
-@app.command(help=SIMULATE)
+@app.command()
 def simulate(
-    subscriptions: Annotated[int, typer.Option(min=1, help="Number of peers, each with one subscription.")] = 10_000,
-    messages: Annotated[int, typer.Option(min=1, help="Number of messages published at the root.")] = 2_500,
-    dimensions: Annotated[int, typer.Option(min=1, help="Number of attributes.")] = 4,
+    subscriptions: Annotated[int, plain("Number of peers, each with one subscription.", min=1)] = 10_000,
+    messages: Annotated[int, plain("Number of messages published at the root.", min=1)] = 2_500,
+    dimensions: Annotated[int, plain("Number of attributes.", min=1)] = 4,
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
     cover: Annotated[
-        Cover, typer.Option(help="Which peer holds a node: by the box of its node (mbr), or its own box.")
+        Cover, plain("Which peer holds a node: by the box of its node (mbr), or its own box.")
     ] = Cover.mbr,
-    sketch: Annotated[int, typer.Option(min=0, help="Number of boxes that a parent keeps of a low node; 0: one.")] = 0,
-    degree: DegreeOption = "5,10",
-    distribution: Annotated[
-        str, typer.Option(help="uniform or zipf, optionally with -25:75 or -10:90.")
-    ] = "zipf-25:75",
+    sketch: Sketch = 0,
+    degree: Degree = "5,10",
+    distribution: Distribution = "zipf-25:75",
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one simulation; the help text is SIMULATE."""
+    """Build a tree by joins and send messages from its root, as the paper's evaluation does.
+
+    \b
+    The paper's defaults:
+      contrada overlay simulate
+    R* in more dimensions, as JSON:
+      contrada overlay simulate --split rstar --dimensions 8 --json
+    """
     from contrada.papers.overlay.run import Setting, measure
 
     with errors_told():
@@ -94,18 +93,8 @@ def simulate(
             subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
         )
         with ProgressLine(is_wanted=True) as progress:
-            row = measure(setting, lambda what, done, total: progress.tell(lambda: what, lambda: (done, total)))
+            row = measure(setting, progress.step)
         typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
-
-
-def degree_of(text: str) -> tuple[int, int]:
-    """Parse the two numbers of m,M."""
-    parts = text.split(",")
-    try:
-        least, most = map(int, parts)
-    except ValueError:
-        raise OverlayError(f"--degree is two whole numbers as in 5,10, not {text!r}") from None
-    return least, most
 
 
 def default_choice(split: Split) -> str:
@@ -128,40 +117,34 @@ def told(row: dict[str, Any]) -> list[str]:
     ]
 
 
-CHURN = """\
-Simulate churn in an overlay, then a quiet time, and report missed messages and when the tree was whole again.
-
-\b
-Crashes and lost notes:
-  contrada overlay churn --crashes 0.5 --joins 0.5 --loss 0.05 --resend 0.2
-"""
-
-
-@app.command(help=CHURN)
+@app.command()
 def churn(
-    peers: Annotated[int, typer.Option(min=1, help="Number of peers at the start.")] = 200,
-    seconds: Annotated[float, typer.Option(min=0, help="Duration of the churn in seconds.")] = 30.0,
-    joins: Annotated[float, typer.Option(min=0, help="Average joins per second.")] = 0.5,
-    leaves: Annotated[float, typer.Option(min=0, help="Average leaves per second.")] = 0.3,
-    crashes: Annotated[float, typer.Option(min=0, help="Average crashes per second.")] = 0.2,
-    corruptions: Annotated[float, typer.Option(min=0, help="Average corrupted peer states per second.")] = 0.0,
-    messages: Annotated[float, typer.Option(min=0, help="Average messages per second.")] = 10.0,
-    latency: Annotated[float, typer.Option(help="Delay of a note, a message between peers, in seconds.")] = 0.05,
-    jitter: Annotated[
-        float, typer.Option(help="Maximum extra delay of a note in seconds (notes may be reordered).")
-    ] = 0.05,
-    loss: Annotated[float, typer.Option(help="Share of notes that are lost.")] = 0.0,
-    doubling: Annotated[float, typer.Option(help="Share of notes that arrive twice.")] = 0.0,
-    resend: Annotated[float, typer.Option(help="Seconds until a lost note is sent again; 0: never.")] = 0.0,
+    peers: Annotated[int, plain("Number of peers at the start.", min=1)] = 200,
+    seconds: Annotated[float, plain("Duration of the churn in seconds.", min=0)] = 30.0,
+    joins: Annotated[float, plain("Average joins per second.", min=0)] = 0.5,
+    leaves: Annotated[float, plain("Average leaves per second.", min=0)] = 0.3,
+    crashes: Annotated[float, plain("Average crashes per second.", min=0)] = 0.2,
+    corruptions: Annotated[float, plain("Average corrupted peer states per second.", min=0)] = 0.0,
+    messages: Annotated[float, plain("Average messages per second.", min=0)] = 10.0,
+    latency: Annotated[float, plain("Delay of a note, a message between peers, in seconds.")] = 0.05,
+    jitter: Annotated[float, plain("Maximum extra delay of a note in seconds (notes may be reordered).")] = 0.05,
+    loss: Annotated[float, plain("Share of notes that are lost.")] = 0.0,
+    doubling: Annotated[float, plain("Share of notes that arrive twice.")] = 0.0,
+    resend: Annotated[float, plain("Seconds until a lost note is sent again; 0: never.")] = 0.0,
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
-    degree: DegreeOption = "5,10",
-    distribution: Annotated[str, typer.Option(help="uniform or zipf, optionally with -25:75 or -10:90.")] = "uniform",
+    degree: Degree = "5,10",
+    distribution: Distribution = "uniform",
     seed: SeedOption = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of runs, with seeds from --seed on, and their mean.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each run.")] = False,
+    seeds: Annotated[int, plain("Number of runs, with seeds from --seed on, and their mean.", min=1)] = 1,
+    as_json: Annotated[bool, plain("Print one JSON object for each run.", "--json")] = False,
 ) -> None:
-    """Run simulations of churn; the help text is CHURN."""
+    """Simulate churn in an overlay, then a quiet time, and report missed messages and when the tree was whole again.
+
+    \b
+    Crashes and lost notes:
+      contrada overlay churn --crashes 0.5 --joins 0.5 --loss 0.05 --resend 0.2
+    """
     from contrada.overlay.rules import Rules
     from contrada.overlay.simulation.churn import Churn
     from contrada.overlay.simulation.network import Network
@@ -206,16 +189,15 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
 
 @app.command()
 def evaluate(
-    rows: Annotated[Path, typer.Option(help="File of rows; rows in it are not computed again.")] = Path(
+    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = Path(
         "build/overlay/rows.ndjson"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 1 on.")] = 5,
-    processes: Annotated[int, typer.Option(min=1, help="Number of simultaneous runs.")] = 2,
-    scale: Annotated[float, typer.Option(min=0.001, max=1, help="Factor for smaller trees, for a trial.")] = 1.0,
-    figures: Annotated[Path | None, typer.Option(help="Directory of the figures; default: beside the rows.")] = None,
+    seeds: Annotated[int, plain("Number of seeds, from 1 on.", min=1)] = 5,
+    processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 2,
+    scale: Annotated[float, plain("Factor for smaller trees, for a trial.", min=0.001, max=1)] = 1.0,
+    figures: Annotated[Path | None, plain("Directory of the figures; default: beside the rows.")] = None,
 ) -> None:
     """Repeat the paper's evaluation: write rows to a file, then figures 7 to 12, their tables and Table 2."""
-    from contrada.cli.experiment import require_matplotlib
     from contrada.papers.overlay import figures as overlay_figures
     from contrada.papers.overlay import plots as overlay_plots
     from contrada.papers.overlay import tables as overlay_tables
@@ -236,3 +218,72 @@ def evaluate(
         for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
             typer.echo(path)
         typer.echo(overlay_tables.tables(found, scale))
+
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+@app.command()
+def show(
+    output: Annotated[Path, plain("Picture with the suffix svg, png or pdf.", "--output", "-o")] = Path("overlay.svg"),
+    subscriptions: Annotated[int, plain("Number of peers, each with one subscription.", min=1, max=2000)] = 60,
+    dimensions: Annotated[int, plain("Number of attributes; with two, boxes are drawn.", min=1)] = 2,
+    split: Annotated[str, plain("quadratic, linear or rstar.")] = "quadratic",
+    choose: Annotated[str, plain("r or rstar.")] = "r",
+    sketch: Sketch = 0,
+    degree: Degree = "2,5",
+    distribution: Distribution = "uniform-25:75",
+    seed: Annotated[int, plain("Random seed; equal seeds give equal trees.", min=0)] = 1,
+    message: Annotated[
+        str | None, plain("Position of a message: one number per dimension.", show_default=False)
+    ] = None,
+    at: Annotated[int | None, plain("Peer that publishes the message; default: the root.", show_default=False)] = None,
+    trace: Annotated[Path | None, plain("Trace to replay instead of building a new tree.", show_default=False)] = None,
+) -> None:
+    """Draw an overlay: its tree, in two dimensions its nested boxes, and the path of one message.
+
+    \b
+    A small tree, and a message in the middle:
+      contrada overlay show --message 500,500 --output overlay.svg
+    The overlay at the end of a trace:
+      contrada overlay show --trace trace.ndjson --output overlay.png
+    """
+    from contrada.overlay.boxes import point_box
+    from contrada.overlay.simulation.drawing import draw
+
+    with errors_told():
+        if output.suffix.lower() not in PICTURES:
+            raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
+        require_matplotlib()
+        if trace is not None:
+            from contrada.overlay.simulation.trace import replay
+
+            simulator = replay(trace)
+        else:
+            simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
+        spread = None
+        if message is not None:
+            if simulator.network is not None:
+                raise OverlayError("--message does not work with the trace of a network")
+            spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
+        typer.echo(draw(simulator, output, spread))
+
+
+def _grown(
+    subscriptions: int, dimensions: int, split: str, choose: str, sketch: int, degree: str, distribution: str, seed: int
+) -> Simulator:
+
+    from contrada.papers.overlay.run import Setting, build
+    from contrada.papers.overlay.workload import draw_subscriptions
+
+    least, most = degree_of(degree)
+    setting = replace(Setting(), split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
+    boxes = draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed))
+    return build(boxes, setting, lambda what, done, total: None)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise OverlayError(f"--message: need one number per dimension, such as 500,500, got {text!r:.60}") from None

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.options import Degree, Sketch, argument, degree_of, option, plain
+from contrada.cql2 import parse
 from contrada.errors import ContradaError, OverlayError
 
 if TYPE_CHECKING:
@@ -22,26 +24,13 @@ if TYPE_CHECKING:
     from contrada.overlay.protocol import Publication
     from contrada.overlay.serving import PeerServer
 
-ACCESS_PANEL = "Access control"
+ACCESS = "Access control"
 CLOSING_SECONDS = 2.0  # time for writing pending lines to standard output when a peer ends
-SecretFile = Annotated[
-    Path | None,
-    typer.Option(help="File with the secret that all peers share.", rich_help_panel=ACCESS_PANEL, show_default=False),
-]
-TlsCert = Annotated[
-    Path | None, typer.Option(help="Certificate of this peer (PEM).", rich_help_panel=ACCESS_PANEL, show_default=False)
-]
-TlsKey = Annotated[
-    Path | None,
-    typer.Option(help="Private key of the certificate (PEM).", rich_help_panel=ACCESS_PANEL, show_default=False),
-]
+SecretFile = Annotated[Path | None, option(ACCESS, "File with the secret that all peers share.", show_default=False)]
+TlsCert = Annotated[Path | None, option(ACCESS, "Certificate of this peer (PEM).", show_default=False)]
+TlsKey = Annotated[Path | None, option(ACCESS, "Private key of the certificate (PEM).", show_default=False)]
 TlsCa = Annotated[
-    Path | None,
-    typer.Option(
-        help="Authority that must have signed the certificates of peers (PEM).",
-        rich_help_panel=ACCESS_PANEL,
-        show_default=False,
-    ),
+    Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).", show_default=False)
 ]
 
 PEER = """\
@@ -69,35 +58,27 @@ Prints the key of each message. Exits with 1 if a message is refused, and prints
 
 
 def peer(
-    subscribe: Annotated[list[str], typer.Option(help="CQL2 filter of this peer; may be given several times.")],
+    subscribe: Annotated[list[str], plain("CQL2 filter of this peer; may be given several times.")],
     dimensions: Annotated[
-        str | None, typer.Option(help="Attributes to route by: numbers, or name:region.", show_default=False)
+        str | None, plain("Attributes to route by: numbers, or name:region.", show_default=False)
     ] = None,
-    listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0: any free port.")] = "127.0.0.1:0",
-    advertise: Annotated[
-        str | None, typer.Option(help="HOST:PORT at which other peers reach this one; default: --listen.")
-    ] = None,
+    listen: Annotated[str, plain("HOST:PORT to listen on; port 0: any free port.")] = "127.0.0.1:0",
+    advertise: Annotated[str | None, plain("HOST:PORT at which other peers reach this one; default: --listen.")] = None,
     join: Annotated[
         list[str] | None,
-        typer.Option(
-            help="HOST:PORT of a peer to join; if it does not answer, the next one is tried.", show_default=False
-        ),
+        plain("HOST:PORT of a peer to join; if it does not answer, the next one is tried.", show_default=False),
     ] = None,
-    degree: Annotated[
-        str, typer.Option(help="Minimum and maximum number of children of a node.", metavar="m,M")
-    ] = "5,10",
-    split: Annotated[str, typer.Option(help="quadratic, linear or rstar.")] = "quadratic",
-    choose: Annotated[str, typer.Option(help="r or rstar.")] = "r",
-    sketch: Annotated[int, typer.Option(min=0, help="Number of boxes that a parent keeps of a low node; 0: one.")] = 0,
-    period: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 1.0,
+    degree: Degree = "5,10",
+    split: Annotated[str, plain("quadratic, linear or rstar.")] = "quadratic",
+    choose: Annotated[str, plain("r or rstar.")] = "r",
+    sketch: Sketch = 0,
+    period: Annotated[float, plain("Seconds between heartbeats.")] = 1.0,
     secret_file: SecretFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
     """Run a peer until a signal; the help text is PEER."""
-    from contrada.cli.overlay import degree_of
-    from contrada.cql2 import parse
     from contrada.overlay.rules import Rules
     from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import PeerQueries, Space
@@ -112,15 +93,13 @@ def peer(
             least, most = degree_of(degree)
             rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
         asked = PeerQueries(predicates, space)
-        server = PeerServer(
-            listen, asked, space, rules, _lost, _door(secret_file, tls_cert, tls_key, tls_ca), advertise
-        )
+        server = PeerServer(listen, asked, space, rules, _lost, door, advertise)
         asyncio.run(_serve(server, join or []))
 
 
 def publish(
-    messages: Annotated[list[str], typer.Argument(help="Messages in JSON, or - for lines.", show_default=False)],
-    to: Annotated[str, typer.Option(help="HOST:PORT of a peer.")],
+    messages: Annotated[list[str], argument("Messages in JSON, or - for lines.")],
+    to: Annotated[str, plain("HOST:PORT of a peer.")],
     secret_file: SecretFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -134,7 +113,7 @@ def publish(
         try:
             answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
         except TimeoutError:
-            raise OverlayError(f"{to} does not answer") from None
+            raise OverlayError(f"{to} did not answer") from None
         for answer in answers:
             typer.echo(
                 answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None
@@ -196,7 +175,7 @@ def _line(publication: Publication) -> str:
 
 def _lost(publication: Publication) -> None:
     """Raise for a message that is delivered before there is an output for it."""
-    raise OverlayError(f"message {publication.key} came before there was a place for it")
+    raise OverlayError(f"message {publication.key} arrived before the output was open")
 
 
 def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
@@ -207,11 +186,11 @@ def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Pat
     if secret_file is not None:
         secret = secret_file.read_bytes().strip()
         if not secret:
-            raise OverlayError(f"{secret_file} is empty; a secret is not")
+            raise OverlayError(f"{secret_file} is empty; need a secret")
     if cert is None and key is None and ca is None:
         return Door(secret)
     if cert is None or key is None or ca is None:
-        raise OverlayError("TLS takes --tls-cert, --tls-key and --tls-ca together")
+        raise OverlayError("TLS needs all of --tls-cert, --tls-key and --tls-ca")
     try:
         return Door(secret, *(_context(purpose, cert, key, ca) for purpose in ("server", "client")))
     except ssl.SSLError as error:

@@ -34,28 +34,28 @@ def show_plainly(params: list[Any]) -> list[Any]:
     return params
 
 
-class Command(TyperCommand):
+class PlainPages:
+    """Gives a Typer class plain help pages."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        command: Any = self
+        for described in (command, *command.params):
+            if getattr(described, "help", None):
+                described.help = escaped(described.help)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, including --help."""
+        command: Any = super()
+        return show_plainly(command.get_params(ctx))
+
+
+class Command(PlainPages, TyperCommand):
     """A command with plain help pages."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        _escape(self)
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including --help."""
-        return show_plainly(super().get_params(ctx))
-
-
-class CommandGroup(TyperGroup):
+class CommandGroup(PlainPages, TyperGroup):
     """A group of commands; an error of any of them is printed as one line."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        _escape(self)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including --help."""
-        return show_plainly(super().get_params(ctx))
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the command line, which may print --help."""
@@ -66,12 +66,6 @@ class CommandGroup(TyperGroup):
         """Run the named command."""
         with errors_told():
             return super().invoke(ctx)
-
-
-def _escape(command: Any) -> None:
-    for described in (command, *command.params):
-        if getattr(described, "help", None):
-            described.help = escaped(described.help)
 
 
 class App(typer.Typer):

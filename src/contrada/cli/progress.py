@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 UPDATE_SECONDS = 0.1  # seconds between two updates
@@ -18,36 +17,24 @@ class ProgressLine:
     """
 
     def __init__(self, is_wanted: bool) -> None:
-        self._is_shown = is_wanted and sys.stderr.isatty()
+        self.is_shown = is_wanted and sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
         self._next = 0.0
 
-    @property
-    def is_shown(self) -> bool:
-        """Return True if progress is shown."""
-        return self._is_shown
-
     def __enter__(self) -> ProgressLine:
-        if self._is_shown:
+        if self.is_shown:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("starting", total=None)
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -59,3 +46,7 @@ class ProgressLine:
         self._next = now + UPDATE_SECONDS
         done, total = position() if position is not None else (0, None)
         self._bar.update(self._task, description=text(), completed=done, total=total)
+
+    def step(self, text: str, done: int, total: int) -> None:
+        """Show a text, and how many of all steps are done."""
+        self.tell(lambda: text, lambda: (done, total))

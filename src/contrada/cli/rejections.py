@@ -93,12 +93,15 @@ class Rejections:
             yield f"  all of them: {self._path}"
 
 
+def shortened(text: str) -> str:
+    """Return a text of at most `MAX_REASON_LENGTH` characters; a longer one ends with dots."""
+    return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."
+
+
 @lru_cache(1024)
 def _reason(what: str, is_part: bool, why: str) -> tuple[str, str]:
     """Return the kind of item and the first line of the reason, shortened."""
-    line = why.partition("\n")[0]
-    short = line if len(line) <= MAX_REASON_LENGTH else line[: MAX_REASON_LENGTH - 3] + "..."
-    return (f"part of a {what}" if is_part else what, short)
+    return (f"part of a {what}" if is_part else what, shortened(why.partition("\n")[0]))
 
 
 @lru_cache(1024)

@@ -8,15 +8,14 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FormatError
 from contrada.matching import ForwardingTable
-
-By = Literal["subscription", "subscriber"]
+from contrada.matching.answer import By
 
 
 class ResultFormat(StrEnum):
@@ -44,44 +43,76 @@ def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFor
     known = SUFFIXES.get(output.suffix.lower())
     if known is None:
         raise FormatError(
-            f"--output {output}: the suffix {output.suffix} tells no format; known are {', '.join(SUFFIXES)}, "
-            "and --format names one"
+            f"--output {output}: unknown suffix {output.suffix!r}; suffixes: {', '.join(SUFFIXES)}; or pass --format"
         )
     return known
 
 
-def opened_sink(output: Path | None, format: ResultFormat) -> Any:
-    """Open a new file, or return standard output."""
+class ResultFile(io.RawIOBase):
+    """A new file, or standard output, which `close` leaves open.
+
+    Counts the bytes: Parquet asks for the position, and a pipe has none.
+    """
+
+    def __init__(self, file: BinaryIO, is_own: bool) -> None:
+        self._file, self._is_own, self._count = file, is_own, 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self._count
+
+    def write(self, data: Any) -> int:
+        """Write bytes; return their number."""
+        self._file.write(data)
+        self._count += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Pass all bytes on."""
+        if not self._file.closed:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        super().close()
+        if self._is_own:
+            self._file.close()
+
+
+def open_file(output: Path | None, format: ResultFormat) -> ResultFile:
+    """Open a new file, or standard output."""
     if output is not None:
-        return output.open("wb")
+        return ResultFile(output.open("wb"), True)
     if sys.stdout is None:
-        raise FormatError("there is no standard output")
+        raise FormatError("standard output is closed")
     if format in BINARY and sys.stdout.isatty():
-        raise FormatError(f"{format} is not for terminals: name a file, --output, or a pipe")
-    return sys.stdout.buffer
+        raise FormatError(f"{format} cannot be written to a terminal; use --output or a pipe")
+    return ResultFile(sys.stdout.buffer, False)
 
 
 def open_results(
     output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
 ) -> MatchLines | MatchTables:
     """Open a writer of matches to a file or standard output."""
-    sink, is_binary = opened_sink(output, format), format in BINARY
-    if is_binary:
-        return MatchTables(sink, output is not None, table, by, format)
-    return MatchLines(sink, output is not None, table, by, format, csv_safe)
+    file = open_file(output, format)
+    return MatchTables(file, table, by, format) if format in BINARY else MatchLines(file, table, by, format, csv_safe)
 
 
 class MatchLines:
     """Writes matches as lines; the end of a line is built once per subscription."""
 
     def __init__(
-        self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
+        self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
     ) -> None:
-        self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
+        self._file, self._table, self._by = file, table, by
         self._is_csv, self._is_safe = format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
         if self._is_csv:
-            sink.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
+            file.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
@@ -95,8 +126,8 @@ class MatchLines:
             head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
             lines += [head + end for end in ends[start : start + count]]
             start += count
-        self._sink.write(b"".join(lines))
-        self._sink.flush()
+        self._file.write(b"".join(lines))
+        self._file.flush()
 
     def _learn(self, rows: NDArray[np.int64]) -> None:
         """Build the ends of lines for new rows."""
@@ -114,9 +145,7 @@ class MatchLines:
 
     def close(self) -> None:
         """Finish the file."""
-        self._sink.flush()
-        if self._is_own:
-            self._sink.close()
+        self._file.close()
 
 
 def _json(value: Any) -> bytes:
@@ -141,16 +170,16 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
 class MatchTables:
     """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
-    def __init__(self, sink: BinaryIO, is_own: bool, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat) -> None:
         import pyarrow as pa
 
-        self._sink, self._is_own, self._table, self._by = sink, is_own, table, by
+        self._file, self._table, self._by = file, table, by
         everyone = np.arange(len(table))
         fields = [("message", pa.string()), ("subscriber", type_of(table.subscribers_of(everyone, "subscription")))]
         if by == "subscription":
             fields.append(("key", type_of(table.keys_of(everyone))))
         self._schema = pa.schema(fields)
-        self._writer = writer_of(sink, self._schema, format)
+        self._writer = writer_of(file, self._schema, format)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
@@ -167,26 +196,21 @@ class MatchTables:
             kind = self._schema.field(name).type
             columns[name] = pa.array(values if pa.types.is_integer(kind) else map(str, values), kind)
         self._writer.write_table(pa.table(columns, schema=self._schema))
-        self._sink.flush()
+        self._file.flush()
 
     def close(self) -> None:
         """Finish the file, which is unreadable without its end."""
         self._writer.close()
-        self._sink.flush()
-        if self._is_own:
-            self._sink.close()
+        self._file.close()
 
 
-def writer_of(sink: Any, schema: Any, format: ResultFormat) -> Any:
+def writer_of(file: ResultFile, schema: Any, format: ResultFormat) -> Any:
     """Return a writer of Parquet or Arrow tables."""
-    counted = _CountingSink(sink)
     import pyarrow as pa
-
-    if format is ResultFormat.arrow:
-        return pa.ipc.new_stream(counted, schema)  # a stream can be read while it is written
     import pyarrow.parquet as pq
 
-    return pq.ParquetWriter(counted, schema)
+    # A stream of Arrow can be read while it is written.
+    return pa.ipc.new_stream(file, schema) if format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
 def type_of(names: list[str | int]) -> Any:
@@ -195,25 +219,3 @@ def type_of(names: list[str | int]) -> Any:
 
     fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
     return pa.int64() if fits and names else pa.string()
-
-
-class _CountingSink(io.RawIOBase):
-    """A sink that counts written bytes: Parquet asks for the position, and a pipe has none."""
-
-    def __init__(self, sink: BinaryIO) -> None:
-        self._sink, self._count = sink, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._count
-
-    def write(self, data: Any) -> int:
-        self._sink.write(data)
-        self._count += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        if not self._sink.closed:
-            self._sink.flush()

@@ -1,71 +1,4 @@
-"""`contrada stream`: arguments, options and help; the command itself is in `contrada.cli.stream_run`."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from contrada.cli.ending import errors_told, require_spark
-from contrada.cli.match import CARE, READ, WRITE, By, ByOption, Id, Quiet, SubscriptionsFormat, Template, Times
-
-RUNNING = "Running"
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="MESSAGES", help="Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", show_default=False
-    ),
-]
-Subscriptions = Annotated[
-    Path | None,
-    typer.Argument(help="Subscriptions of a new checkpoint, as for match; default: none.", show_default=False),
-]
-Checkpoint = Annotated[
-    str,
-    typer.Option(
-        help="Directory for the state of this stream, from which it resumes after a stop.", rich_help_panel=RUNNING
-    ),
-]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", help="Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", rich_help_panel=WRITE
-    ),
-]
-Changes = Annotated[
-    Path | None,
-    typer.Option(help="Directory of subscribe and unsubscribe records.", rich_help_panel=READ),
-]
-Format = Annotated[
-    str, typer.Option("--format", help="Format of files: ndjson (also GeoJSON lines) or parquet.", rich_help_panel=READ)
-]
-Files = Annotated[int | None, typer.Option(min=1, help="Maximum number of files per batch.", rich_help_panel=READ)]
-Records = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of Kafka records per batch.", rich_help_panel=READ)
-]
-Servers = Annotated[str, typer.Option(help="Kafka servers as host:port, ...", rich_help_panel=READ)]
-Every = Annotated[
-    str | None,
-    typer.Option(help="Time between batches, such as '2 seconds'; default: no pause.", rich_help_panel=RUNNING),
-]
-Once = Annotated[bool, typer.Option("--once", help="Match the available messages and exit.", rich_help_panel=RUNNING)]
-Compact = Annotated[
-    int, typer.Option(min=1, help="Number of changes after which the table is rebuilt.", rich_help_panel=RUNNING)
-]
-Metrics = Annotated[
-    Path | None, typer.Option(help="File for metrics in Prometheus' text format.", rich_help_panel=CARE)
-]
-Master = Annotated[
-    str | None, typer.Option(help="Spark master; default: all cores of this machine.", rich_help_panel=RUNNING)
-]
-Jars = Annotated[
-    str | None, typer.Option(help="Jars of the Kafka connector, comma-separated.", rich_help_panel=RUNNING)
-]
-
-HELP = """\
-Match messages as they arrive, against subscriptions that change meanwhile. Runs until it is stopped.
+"""Match messages as they arrive, against subscriptions that change meanwhile. Runs until it is stopped.
 
 Every batch uses one version of the subscriptions, which is stored beside the checkpoint before the batch runs. A \
 stream that ended for any reason resumes from its checkpoint: no message is lost, and a directory of matches has no \
@@ -89,6 +22,35 @@ Exit codes:
   130  stopped with Ctrl-C, 143 with SIGTERM; the running batch is finished first, a second signal stops at once
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrada.cli import options
+from contrada.cli.ending import errors_told, require_spark
+from contrada.cli.options import CARE, READ, RUNNING, WRITE, ByUnit, argument, check_exist, names_in, option
+from contrada.cli.subscribing import Asking
+
+Source = Annotated[str, argument("Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", metavar="MESSAGES")]
+Subscriptions = Annotated[Path | None, argument("Subscriptions of a new checkpoint, as for match; default: none.")]
+Checkpoint = Annotated[
+    str, option(RUNNING, "Directory for the state of this stream, from which it resumes after a stop.")
+]
+Output = Annotated[str, option(WRITE, "Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", "--output", "-o")]
+Changes = Annotated[Path | None, option(READ, "Directory of subscribe and unsubscribe records.")]
+Format = Annotated[str, option(READ, "Format of files: ndjson (also GeoJSON lines) or parquet.", "--format")]
+Files = Annotated[int | None, option(READ, "Maximum number of files per batch.", min=1)]
+Records = Annotated[int | None, option(READ, "Maximum number of Kafka records per batch.", min=1)]
+Servers = Annotated[str, option(READ, "Kafka servers as host:port, ...")]
+Every = Annotated[str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")]
+Once = Annotated[bool, option(RUNNING, "Match the available messages and exit.", "--once")]
+Compact = Annotated[int, option(RUNNING, "Number of changes after which the table is rebuilt.", min=1)]
+Metrics = Annotated[Path | None, option(CARE, "File for metrics in Prometheus' text format.")]
+Jars = Annotated[str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated.")]
+
 
 def stream(
     messages: Source,
@@ -97,36 +59,32 @@ def stream(
     checkpoint: Checkpoint,
     output: Output,
     changes: Changes = None,
-    template: Template = None,
-    id: Id = None,
+    template: options.Template = None,
+    id: options.Id = None,
     format: Format = "ndjson",
-    subscriptions_format: SubscriptionsFormat = None,
-    times: Times = None,
+    subscriptions_format: options.SubscriptionsFormat = None,
+    times: options.Times = None,
     files: Files = None,
     records: Records = None,
     servers: Servers = "localhost:9092",
-    by: ByOption = By.subscription,
+    by: options.ByOption = ByUnit.subscription,
     every: Every = None,
     once: Once = False,
     compact_after: Compact = 1000,
     metrics: Metrics = None,
-    quiet: Quiet = False,
-    master: Master = None,
+    quiet: options.Quiet = False,
+    master: options.Master = None,
     jars: Jars = None,
 ) -> None:
-    """Match a stream; the help text is HELP."""
+    """Match a stream; the docstring of this module is the help page."""
     if format not in ("ndjson", "parquet"):
-        raise typer.BadParameter(f"--format is ndjson or parquet, not {format}")
+        raise typer.BadParameter(f"--format: need ndjson or parquet, got {format:.60}")
     if once and every:
-        raise typer.BadParameter("--once and --every exclude each other")
-    for path in (subscriptions, changes):
-        if path is not None and not path.exists():
-            raise typer.BadParameter(f"{path} does not exist")
+        raise typer.BadParameter("--once and --every cannot be combined")
+    check_exist((subscriptions, changes))
     with errors_told():
         require_spark()
-        from contrada.cli.match import names_in
-        from contrada.cli.stream_run import StreamPlan, run
-        from contrada.cli.subscribing import Asking
+        from contrada.cli.spark.stream import StreamPlan, run
 
         asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
         trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}

@@ -11,6 +11,7 @@ from contrada.cql2 import parse
 from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseError
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
+from contrada.formats.tables.row_files import row_text
 from contrada.matching import ForwardingTable
 from contrada.model import Predicate
 
@@ -29,29 +30,36 @@ class Asking(NamedTuple):
     options: dict[str, Any]
 
 
+class FirstRejected:
+    """Passes rejections on to `reject` and keeps the first one."""
+
+    def __init__(self, reject: Reject) -> None:
+        self._reject = reject
+        self.first: Rejected | None = None
+
+    def __call__(self, item: Rejected) -> None:
+        """Take a rejection."""
+        self.first = self.first or item
+        self._reject(item)
+
+
 def table_of(asking: Asking, reject: Reject, added: Callable[[int], None] = lambda count: None) -> ForwardingTable:
     """Build a table of the good subscriptions; a file with bad ones only is an error."""
-    table = ForwardingTable()
-    first: list[Rejected] = []
-
-    def note(item: Rejected) -> None:
-        first.extend([item] if not first else [])
-        reject(item)
-
+    table, note = ForwardingTable(), FirstRejected(reject)
     if asking.template is None:
         _subscribe_each(asking, table, note, added)
     else:
         _subscribe_rows(asking, table, note)
     if not len(table):
-        raise no_subscription(asking, first[0] if first else None)
+        raise no_subscription(asking, note.first)
     return table
 
 
 def no_subscription(asking: Asking, first: Rejected | None) -> FormatError:
     """Return the error for a file without a good subscription; `first` is the first bad one, if any."""
     if first is None:
-        return FormatError(f"{asking.source}: there are no subscriptions here")
-    return FormatError(f"no subscription is good; the first: {first}")
+        return FormatError(f"{asking.source}: no subscriptions")
+    return FormatError(f"no valid subscription; the first: {first}")
 
 
 def _subscribe_each(asking: Asking, table: ForwardingTable, reject: Reject, added: Callable[[int], None]) -> None:
@@ -105,9 +113,9 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
         try:
             predicate = parse(item.filter)
             for column in (column for part in predicate for one in part for column in one.columns):
-                raise FilterError(f"{column} is a column of a template, and there is none")
+                raise FilterError(f"{column} is a column of a template; pass --template")
             if item.key in keys:
-                raise KeyInUseError(f"the key {item.key!r} was there before")
+                raise KeyInUseError(f"duplicate key {item.key!r:.60}")
         except ContradaError as error:
             yield rejected_subscription(item, error)
             continue
@@ -118,7 +126,6 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
     """Yield the rows for a template; keys default to row numbers, as in a table, and subscribers to keys."""
-    from contrada.formats.row_files import row_text
     from contrada.formats.template_instances import Instances
 
     assert asking.template is not None

@@ -57,7 +57,7 @@ class CoveringIndex:
     def __init__(self, k: int = 1, withdraw: bool = False) -> None:
         """Make an empty index that keeps up to `k` covers for each subscription."""
         if k < 1:
-            raise ArgumentError(f"k is 1 or more, not {k}")
+            raise ArgumentError(f"k: need a number of at least 1, got {k}")
         self.k = k
         self._withdraws = withdraw
         self._members: dict[Key, _Member] = {}
@@ -86,7 +86,7 @@ class CoveringIndex:
         """Add a subscription; raise KeyInUseError if the key is in use."""
         check_name("key", key)
         if key in self._members:
-            raise KeyInUseError(f"a subscription with the key {key!r} exists already")
+            raise KeyInUseError(f"a subscription with the key {key!r} already exists")
         member = self._new_member(key, _filed(what))
         profiles = [Profile(part) for part in member.parts]
         covers = list(islice(self._covers_of(member, set(), profiles), self.k))

@@ -65,7 +65,7 @@ class Members:
     def require_new(self, key: Key) -> None:
         """Raise KeyInUseError if the key is in use."""
         if key in self._rows:
-            raise KeyInUseError(f"a subscription with key {key!r} exists already")
+            raise KeyInUseError(f"a subscription with the key {key!r} already exists")
 
     def add(self, key: Key, item: Any) -> int:
         """Add a subscription; return its row."""

@@ -13,24 +13,24 @@ import re
 from itertools import product
 from typing import NamedTuple
 
-from contrada.geometry import Point, Relation, RelationSet
+from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
+from contrada.geometry import Point, RelationSet
 from contrada.model import Constraint, Filter
-from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, NOT, PATTERN, PRESENT, TEXT, Operand, Test, folding
+from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
 from contrada.model.operators import NULLS
-from contrada.model.pieces import BEGIN, END, Cut, Piece, intersection, pieces_of
+from contrada.model.pieces import BEGIN, END, Cut, Piece, intersection, pieces_of, values_of
 from contrada.model.restore import decode_text
 from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, NUMBER, number_of_bits
 
 EQUAL, RANGE, NEAR, FAR, OTHER = range(5)
 SEVERAL_REGIONS = 1  # form of an OTHER slot: the attribute has more regions than the indexed one
-DISJOINT_BIT = 1 << Relation.DISJOINT
 MAX_FILED_VALUES = 16  # a filter with more values is indexed by its smallest and largest
 TEXT_PREFIX_BYTES = 6  # of a text; a double holds 6 bytes exactly
 Box = tuple[float, float, float, float]
 Slot = tuple[int, str, int]  # kind, attribute, form
 Signature = tuple[Slot, ...]  # sorted: EQUAL slots first
-Place = tuple[str, int]
+AttributeForm = tuple[str, int]
 Pair = tuple[float, float]  # coordinates of a slot: minus its smallest value, and its largest value
 NO_BOX: Box = (0.0, 0.0, 0.0, 0.0)
 
@@ -53,9 +53,9 @@ class Profile:
         self.part = part
         self.regions: dict[str, list[tuple[int, Box]]] = {}
         self.attributes: set[str] = set()
-        self._pieces: dict[Place, list[Piece] | None] = {}  # None: without order, left to the exact comparison
-        self._inexact: set[Place] = set()  # slots in which some numbers are too long for pieces
-        self._patterns: dict[Place, list[Test]] = {}
+        self._pieces: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
+        self._inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
+        self._patterns: dict[AttributeForm, list[Test]] = {}
         self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
         self._described: FiledFilter | None = None
         for constraint in part.constraints:
@@ -70,17 +70,17 @@ class Profile:
         if constraint.kind is not None or operator in NULLS:
             self._pieces[attribute, PRESENT] = None
             return
-        test = constraint.test
-        place = attribute, test.form
+        test = constraint._test
+        at = attribute, test.form
         if test.form >= PATTERN:
-            self._patterns.setdefault(place, []).append(test)
-            self._pieces[place] = None
+            self._patterns.setdefault(at, []).append(test)
+            self._pieces[at] = None
         elif constraint.long_numbers:  # covered by equal ones only; other constraints on the attribute still count
-            self._inexact.add(place)
-            self._pieces.setdefault(place, None)
+            self._inexact.add(at)
+            self._pieces.setdefault(at, None)
         else:
-            before, pieces = self._pieces.get(place), pieces_of(test)
-            self._pieces[place] = pieces if before is None else intersection(before, pieces)
+            before, pieces = self._pieces.get(at), pieces_of(test)
+            self._pieces[at] = pieces if before is None else intersection(before, pieces)
 
     @property
     def described(self) -> FiledFilter:
@@ -97,7 +97,7 @@ class Profile:
             if (attribute, form) in self._inexact:
                 others.add((OTHER, attribute, 0))
                 continue
-            values = _values(pieces) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
+            values = values_of(pieces or []) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
             if values is not None and len(values) <= MAX_FILED_VALUES:
                 equal.append(((EQUAL, attribute, form), [_code(form, value) for value in values]))
             elif pieces and form != BOOLEAN and (pieces[0][0], pieces[-1][1]) != (BEGIN, END):
@@ -136,7 +136,7 @@ class Profile:
 
     def _value(self, attribute: str, form: int) -> Pair | None:
         """Return the coordinates of a value that the filter names; None if it names none."""
-        own = _values(self._pieces.get((attribute, form)))
+        own = values_of(self._pieces.get((attribute, form)) or [])
         named = [values for values in (own, *self._derived(attribute, form)) if values]
         if not named:
             return None
@@ -171,13 +171,12 @@ class Profile:
 
     def _texts(self, attribute: str, form: int) -> list[bytes]:
         """Return the texts that the filter names in `form`; none if it names none."""
-        return [value for value in _values(self._pieces.get((attribute, form))) or () if isinstance(value, bytes)]
+        named = values_of(self._pieces.get((attribute, form)) or [])
+        return [value for value in named or () if isinstance(value, bytes)]
 
 
 def _points(
-    equal: list[tuple[Slot, list[float]]],
-    ranges: list[tuple[Slot, Pair]],
-    region: tuple[Slot, int, Box] | None,
+    equal: list[tuple[Slot, list[float]]], ranges: list[tuple[Slot, Pair]], region: tuple[Slot, int, Box] | None
 ) -> list[list[float]]:
     """Return the points of a filter, one per choice of values; larger coordinates cover more."""
     tail = [coordinate for _, pair in sorted(ranges) for coordinate in pair]
@@ -194,18 +193,6 @@ def _pattern_ends(test: Test, form: int) -> Pair | None:
         return None
     head = re.split(b"[\xfe\xff]", test.pattern[::-1] if form >= BACKWARDS else test.pattern, maxsplit=1)[0]
     return (-_text_height(head), _text_height(head[:-1] + bytes([head[-1] + 1]))) if head else None
-
-
-def _values(pieces: list[Piece] | None) -> list[Operand] | None:
-    """Return the values that `pieces` consist of; None if a piece is longer than one value."""
-    if not pieces:
-        return None
-    values: list[Operand] = []
-    for low, high in pieces:
-        if len(low) == 1 or len(high) == 1 or low[1] != high[1]:
-            return None
-        values.append(low[1])
-    return values
 
 
 def _code(form: int, value: Operand) -> float:
@@ -239,5 +226,5 @@ def _box(constraint: Constraint) -> Box:
     value = constraint.value
     if isinstance(value, Point):
         return value.x, value.y, value.x, value.y
-    xmin, ymin, xmax, ymax = value.kernel_arrays[4][0].tolist()
+    xmin, ymin, xmax, ymax = value._kernel_arrays[4][0].tolist()
     return xmin, ymin, xmax, ymax

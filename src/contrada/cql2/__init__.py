@@ -46,12 +46,12 @@ def parse_text(text: str) -> Predicate:
     x > 5 OR is_open = TRUE
     >>> parse_text("x > 5 AND")
     Traceback (most recent call last):
-    contrada.errors.LanguageError: line 1, column 10: the text ends; here could stand (, FALSE, NOT, TRUE, ...
+    contrada.errors.LanguageError: line 1, column 10: unexpected end of text; expected one of (, FALSE, NOT, TRUE, ...
       x > 5 AND
                ^
     """
     if not isinstance(text, str):
-        raise LanguageError(f"CQL2 text is a str, not {type(text).__name__}")
+        raise LanguageError(f"CQL2 text: need str, got {type(text).__name__}")
     from contrada.cql2 import grammar
 
     try:
@@ -66,17 +66,17 @@ def parse_json(value: Mapping[str, Any]) -> Predicate:
 
     >>> parse_json({"op": "and", "args": [{"property": "a"}, {"op": "s_crosses", "args": []}]})
     Traceback (most recent call last):
-    contrada.errors.LanguageError: /args/1/op: S_CROSSES is not there: only lines cross, ...
+    contrada.errors.LanguageError: /args/1/op: S_CROSSES is not supported: only lines cross, ...
     """
     if not isinstance(value, Mapping):
-        raise LanguageError(f"CQL2 JSON is an object, not {type(value).__name__}", path="")
+        raise LanguageError(f"CQL2 JSON: need an object, got {type(value).__name__}", path="")
     try:
         return predicate_of(json_form.syntax_of(value))
     except Fault as fault:
         path = str(fault.at)
-        raise LanguageError(f"{path or 'the whole'}: {fault.message}", path=path) from fault.__cause__
+        raise LanguageError(f"{path or 'CQL2 JSON'}: {fault.message}", path=path) from fault.__cause__
     except RecursionError as error:
-        raise LanguageError("this JSON is nested too deeply for the room that is left", path="") from error
+        raise LanguageError("CQL2 JSON is nested too deeply for the remaining stack", path="") from error
 
 
 def _parse_json_text(text: str) -> Predicate:
@@ -86,29 +86,29 @@ def _parse_json_text(text: str) -> Predicate:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise LanguageError(f"the key {twice[:60]!r} stands twice in one object")
+            raise LanguageError(f"duplicate key {twice[:60]!r} in one object")
         return found
 
     def refused(name: str) -> Any:
-        raise LanguageError(f"{name} is no number of JSON")
+        raise LanguageError(f"{name} is not a JSON number")
 
     try:
         value = json.loads(text, object_pairs_hook=checked, parse_constant=refused)
     except json.JSONDecodeError as error:
         raise _shown(text, Fault((error.pos, error.pos), error.msg)) from error
     except RecursionError as error:
-        raise LanguageError("this JSON is nested too deeply") from error
+        raise LanguageError("CQL2 JSON is nested too deeply") from error
     except ValueError as error:
         if isinstance(error, LanguageError):
             raise
-        raise LanguageError(f"this JSON cannot be read: {error}") from error
+        raise LanguageError(f"CQL2 JSON cannot be read: {error}") from error
     return parse_json(value)
 
 
 def _with_hint(text: str, fault: Fault) -> Fault:
     """Return the fault with a hint what to write instead, if one is known."""
     assert isinstance(fault.at, tuple)
-    hint = hint_at(text, *fault.at, fault.message)
+    hint = hint_at(text, *fault.at, fault.kind)
     return Fault(fault.at, f"{fault.message}; {hint}", fault.expected) if hint else fault
 
 

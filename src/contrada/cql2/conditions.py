@@ -20,9 +20,8 @@ LITERALS: dict[str, Callable[[str], Any]] = {"date": date_of, "timestamp": times
 LOGIC = ("and", "or", "not")
 CONDITIONS = (*LOGIC, *MIRRORED, *TEXTUAL, "between", "in", "isnull", "relation", *OGC, *RELATIONS)
 _RELATION_NAMES = {name: Relation[name.upper()] for name in RELATIONS}
-_SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items()} | {
-    name: getattr(RelationSet, name.upper()) for name in OGC
-}
+_SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items()}
+_SETS |= {name: getattr(RelationSet, name.upper()) for name in OGC}
 
 
 class Operand(NamedTuple):
@@ -49,8 +48,8 @@ def constraint_of(node: Node) -> Constraint | bool:
     if isinstance(node, Value):
         if isinstance(node.value, bool):
             return node.value
-        message = "a condition is missing: a value alone is neither true nor false"
-        raise Fault(node.at, message if node.value is not None else "NULL alone is no condition: ask `x IS NULL`")
+        message = "need a condition, got a value"
+        raise Fault(node.at, message if node.value is not None else "NULL is not a condition; write `x IS NULL`")
     name = node.name
     if name in MIRRORED:
         return _comparison(node)
@@ -61,7 +60,7 @@ def constraint_of(node: Node) -> Constraint | bool:
     if name in _SETS or name == "relation":
         return _spatial(node)
     if name in FUNCTIONS:
-        raise Fault(node.sign, f"{name.upper()} makes a value, not a condition: compare it with something")
+        raise Fault(node.sign, f"{name.upper()} returns a value; compare the value to make a condition")
     raise Fault(node.sign, refusal(name))
 
 
@@ -78,9 +77,9 @@ def _made(
 def _comparison(node: Operation) -> Constraint:
     left, right = (_operand(argument) for argument in _arguments(node, 2))
     if left.is_attribute and right.is_attribute:
-        raise Fault(right.node.at, "two attributes cannot be compared with each other, only one with a value")
+        raise Fault(right.node.at, "two attributes cannot be compared; compare one with a value", kind="two attributes")
     if not left.is_attribute and not right.is_attribute:
-        raise Fault(node.at, "two values are compared, and no attribute: one side has to be an attribute")
+        raise Fault(node.at, "two values cannot be compared; one side must be an attribute")
     operator, at = node.name, right.node.at
     if right.is_attribute:
         operator, left, right, at = MIRRORED[operator], right, left, left.node.at
@@ -92,14 +91,16 @@ def _test(node: Operation) -> Constraint:
     first, *rest = _arguments(node, 3 if node.name == "between" else 2)
     if node.name == "in":
         if not isinstance(rest[0], Operation) or rest[0].name != "array":
-            raise Fault(rest[0].at, "IN takes a list of values in brackets")
+            raise Fault(rest[0].at, "IN needs a list of values in brackets")
         rest = list(rest[0].arguments)
     attribute, *operands = (_operand(argument) for argument in (first, *rest))
     if not attribute.is_attribute:
-        raise Fault(first.at, f"{node.name.split()[0].upper()} asks about an attribute, which has to come first")
+        raise Fault(first.at, f"{node.name.split()[0].upper()} needs an attribute on its left side")
     for operand in operands:
         if operand.is_attribute:
-            raise Fault(operand.node.at, "two attributes cannot be compared with each other, only one with values")
+            raise Fault(
+                operand.node.at, "two attributes cannot be compared; compare one with values", kind="two attributes"
+            )
     return _compared(attribute, TEXTUAL.get(node.name, node.name), operands, node.at)
 
 
@@ -116,12 +117,12 @@ def _folded_alike(attribute: Operand, operator: str, operand: Operand) -> Any:
     assert isinstance(operand.node, Value)
     value, at = operand.node.value, operand.node.at
     if value is None:
-        raise Fault(at, "nothing compares with NULL: ask `x IS NULL` or `x IS NOT NULL`")
+        raise Fault(at, "nothing compares with NULL; write `x IS NULL` or `x IS NOT NULL`")
     if operand.folds == attribute.folds:
         return value
     if operand.folds - attribute.folds or not isinstance(value, str):
         names = " and ".join(sorted(name.upper() for name in operand.folds ^ attribute.folds))
-        raise Fault(at, f"{names} has to stand around both sides of a comparison, or around neither")
+        raise Fault(at, f"{names} must be on both sides of a comparison, or on neither")
     folds = {name: name in attribute.folds for name in FOLDINGS}
     if operator == "like":
         is_same = _pattern(value, at).folded(**folds) == _pattern(value, at)
@@ -130,7 +131,7 @@ def _folded_alike(attribute: Operand, operator: str, operand: Operand) -> Any:
     if not is_same:
         names = "(".join(sorted((name.upper() for name in attribute.folds - operand.folds), reverse=True))
         hint = f"{names}('...'{')' * len(attribute.folds - operand.folds)}"
-        raise Fault(at, f"no folded text is like this one: write {hint} here too")
+        raise Fault(at, f"never true: this text is not folded; write {hint} here too")
     return value
 
 
@@ -144,7 +145,7 @@ def _pattern(text: str, at: Place) -> Like:
 def _null(node: Operation) -> Constraint:
     (operand,) = (_operand(argument) for argument in _arguments(node, 1))
     if not isinstance(operand.node, Attribute):
-        raise Fault(operand.node.at, "IS NULL asks about an attribute; a value is there")
+        raise Fault(operand.node.at, "IS NULL needs an attribute, got a value")
     return _made(node.at, operand.node.name, "is null")  # folding does not change whether a value is present
 
 
@@ -152,7 +153,7 @@ def _spatial(node: Operation) -> Constraint:
     """Return the spatial constraint of an attribute and a geometry; with the geometry first, the inverse relations."""
     if node.name == "relation":
         if len(node.arguments) < 2:
-            raise Fault(node.at, "relation takes an attribute, a geometry, and the names of relations")
+            raise Fault(node.at, "RELATION needs an attribute, a geometry and names of relations")
         first, second, *names = node.arguments
         relations = RelationSet(*(_relation(name) for name in names))
     else:
@@ -160,15 +161,17 @@ def _spatial(node: Operation) -> Constraint:
         relations = _SETS[node.name]
     left, right = _operand(first), _operand(second)
     if left.is_attribute == right.is_attribute:
-        what = "two attributes" if left.is_attribute else "two values"
-        raise Fault(node.at, f"{what} cannot be related: give one attribute and one geometry")
+        message = "cannot be related; need one attribute and one geometry"
+        if left.is_attribute:
+            raise Fault(node.at, f"two attributes {message}", kind="two attributes")
+        raise Fault(node.at, f"two values {message}")
     if right.is_attribute:
         left, right, relations = right, left, relations.inverse
     assert isinstance(left.node, Attribute)
     assert isinstance(right.node, Value)
     for operand in (left, right):
         if operand.folds:
-            raise Fault(operand.node.at, "CASEI and ACCENTI are for text")
+            raise Fault(operand.node.at, "CASEI and ACCENTI apply to text only")
     if not isinstance(right.node.value, Region | Point | Column):
         raise Fault(right.node.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT or BBOX")
     return _made(node.at, left.node.name, relations, right.node.value)
@@ -178,14 +181,14 @@ def _relation(node: Node) -> Relation:
     name = node.value if isinstance(node, Value) else None
     known = _RELATION_NAMES.get(name.lower().replace("-", "_")) if isinstance(name, str) else None
     if known is None:
-        raise Fault(node.at, f"the name of a relation is needed: {', '.join(repr(str(each)) for each in Relation)}")
+        raise Fault(node.at, f"need the name of a relation, one of {', '.join(repr(str(each)) for each in Relation)}")
     return known
 
 
 def _arguments(node: Operation, count: int) -> tuple[Node, ...]:
     if len(node.arguments) != count:
         given = len(node.arguments)
-        raise Fault(node.at, f"{node.name.upper()} takes {count} argument{'s' * (count > 1)}, not {given}")
+        raise Fault(node.at, f"{node.name.upper()} needs {count} argument{'s' * (count > 1)}, got {given}")
     return node.arguments
 
 
@@ -205,7 +208,7 @@ def _value(node: Operation) -> Value:
     if node.name in LITERALS:
         (argument,) = _arguments(node, 1)
         if not isinstance(argument, Value) or not isinstance(argument.value, str):
-            raise Fault(argument.at, f"{node.name.upper()} takes text in '...'")
+            raise Fault(argument.at, f"{node.name.upper()} needs text in '...'")
         try:
             return Value(LITERALS[node.name](argument.value), node.at)
         except ContradaError as error:
@@ -213,19 +216,19 @@ def _value(node: Operation) -> Value:
     if node.name == "bbox":
         return _box(node)
     if node.name in CONDITIONS:
-        raise Fault(node.at, "a condition stands where a value or an attribute is needed")
+        raise Fault(node.at, "need a value or an attribute, got a condition")
     raise Fault(node.sign, refusal(node.name))
 
 
 def _box(node: Operation) -> Value:
     if len(node.arguments) == 6:
-        raise Fault(node.at, "BBOX takes xmin, ymin, xmax, ymax: geometry is planar, and six numbers have heights")
+        raise Fault(node.at, "BBOX needs four numbers (xmin, ymin, xmax, ymax), got six; heights are not supported")
     corners: list[Any] = []
     for argument in _arguments(node, 4):
         if isinstance(argument, Operation) and argument.name in ARITHMETIC:
             raise Fault(argument.sign, refusal(argument.name))
         if not isinstance(argument, Value) or type(argument.value) not in (int, float):
-            raise Fault(argument.at, "BBOX takes numbers")
+            raise Fault(argument.at, "BBOX needs numbers")
         corners.append(argument.value)
     try:
         return Value(Region.box(*map(float, corners)), node.at)

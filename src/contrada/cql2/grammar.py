@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 GRAMMAR = """
 ?start: expression
-?expression: conjunction | conjunction (OR conjunction)+ -> any_of
-?conjunction: condition | condition (AND condition)+ -> all_of
+?expression: conjunction | conjunction (OR conjunction)+ -> joined
+?conjunction: condition | condition (AND condition)+ -> joined
 ?condition: sum
     | NOT condition -> negate
     | sum COMPARE sum -> binary
@@ -43,9 +43,9 @@ items: LITERALS -> literals | LPAR sum (COMMA sum)* RPAR -> array
 ?operand: NUMBER -> number
     | SIGN operand -> sign
     | STRING -> text
-    | TRUE -> true
-    | FALSE -> false
-    | NULL -> null
+    | TRUE -> constant
+    | FALSE -> constant
+    | NULL -> constant
     | GEOMETRY -> geometry
     | COLUMN -> column
     | NAME -> attribute
@@ -63,6 +63,7 @@ EXPECTED_WORDS = {
     "$END": "the end",
 }  # fmt: skip
 OPERATOR_NAMES = {"!=": "<>", "CONTAINS": "contains text", "PREFIX": "prefix text", "SUFFIX": "suffix text"}
+CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 UNLISTED_TERMINALS = {"ARITHMETIC", "SIGN", "TEXTUAL"}
 _PLAIN_POINT = re.compile(rf"POINT\s*+\(\s*+([+-]?{NUMBER})\s++([+-]?{NUMBER})\s*+\)\Z", re.IGNORECASE)
 Child: TypeAlias = Any  # a token, a node, or a list of nodes
@@ -83,13 +84,9 @@ def place(token: Token) -> tuple[int, int]:
 class Builder:
     """A method for each grammar rule, called by Lark while it parses; children are tokens and nodes."""
 
-    def any_of(self, children: list[Child]) -> Node:
-        """Build conditions joined by OR."""
-        return Operation("or", tuple(children[::2]), span(children), place(children[1]))
-
-    def all_of(self, children: list[Child]) -> Node:
-        """Build conditions joined by AND."""
-        return Operation("and", tuple(children[::2]), span(children), place(children[1]))
+    def joined(self, children: list[Child]) -> Node:
+        """Build conditions joined by AND or OR."""
+        return Operation(children[1].type.lower(), tuple(children[::2]), span(children), place(children[1]))
 
     def negate(self, children: list[Child]) -> Node:
         """Build the negation of a condition."""
@@ -111,14 +108,13 @@ class Builder:
         value, sign, items = children
         return Operation("in", (value, items), span(children), place(sign))
 
-    def is_null(self, children: list[Child]) -> Node:
+    def is_null(self, children: list[Child]) -> Operation:
         """Build IS NULL."""
         return Operation("isnull", (children[0],), span(children), place(children[1]))
 
     def is_not_null(self, children: list[Child]) -> Node:
         """Build IS NOT NULL."""
-        value, sign, *_ = children
-        return _contrary(Operation("isnull", (value,), span(children), place(sign)))
+        return _contrary(self.is_null(children))
 
     def not_binary(self, children: list[Child]) -> Node:
         """Build an operation with NOT before its operator."""
@@ -167,17 +163,9 @@ class Builder:
 
     text = number
 
-    def true(self, children: list[Child]) -> Node:
-        """Build TRUE."""
-        return Value(True, place(children[0]))
-
-    def false(self, children: list[Child]) -> Node:
-        """Build FALSE."""
-        return Value(False, place(children[0]))
-
-    def null(self, children: list[Child]) -> Node:
-        """Build NULL."""
-        return Value(None, place(children[0]))
+    def constant(self, children: list[Child]) -> Node:
+        """Build TRUE, FALSE or NULL."""
+        return Value(CONSTANTS[children[0].type], place(children[0]))
 
     def column(self, children: list[Child]) -> Node:
         """Build a column of a template."""
@@ -275,6 +263,6 @@ def _unexpected(text: str, token: Token, parsing: Any) -> Fault:
     if "NUMBER" in accepted:
         accepted -= {"NULL"}  # nothing compares with NULL
     expected = tuple(sorted({EXPECTED_WORDS.get(name, name) for name in accepted}))
-    found = "the text ends" if token.type == "$END" else f"unexpected {token.text[:40]!r}"
-    hint = r"; within text a ' is written '', not \'" if text[: token.start].endswith("\\'") else ""
-    return Fault(place(token), f"{found}; here could stand {', '.join(expected)}{hint}", expected)
+    found = "unexpected end of text" if token.type == "$END" else f"unexpected {token.text[:40]!r}"
+    hint = r"; inside text write '' for ', not \'" if text[: token.start].endswith("\\'") else ""
+    return Fault(place(token), f"{found}; expected one of {', '.join(expected)}{hint}", expected, "token")

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import re
 
+from contrada.cql2.syntax import FaultKind
+
 _QUOTED_BEFORE = re.compile(r'"((?:[^"]|"")*)"\s*(?:[=<>!]+|LIKE|BETWEEN|IN\s*\()\s*\Z', re.IGNORECASE)
 _CHARACTERS = {
-    "&": "conditions are joined by AND",
-    "|": "conditions are joined by OR",
-    "!": "a condition is negated by NOT, and unequal is written <>",
-    "`": 'a name that is not plain stands in double quotes, "..."',
-    ";": "a filter is one condition, without a semicolon",
-} | dict.fromkeys("‘’‚“”„", "text is written in straight single quotes, '...'")  # noqa: RUF001 - typed by editors
-_SIGNS = {"==": "equality is written with one =", "=<": "at most is written <=", "=>": "at least is written >="}
+    "&": "use AND to join conditions",
+    "|": "use OR to join conditions",
+    "!": "use NOT to negate a condition, and <> for unequal",
+    "`": 'quote a name with double quotes, "..."',
+    ";": "remove the semicolon",
+} | dict.fromkeys("‘’‚“”„", "use straight single quotes for text, '...'")  # noqa: RUF001 - typed by editors
+_SIGNS = {"==": "use a single = for equality", "=<": "use <= for at most", "=>": "use >= for at least"}
 
 
-def hint_at(text: str, start: int, end: int, message: str) -> str:
+def hint_at(text: str, start: int, end: int, kind: FaultKind) -> str:
     """Return what to write instead, for a fault in CQL2 text from `start` to `end`; empty if no hint is known.
 
-    >>> hint_at("a == 5", 3, 4, "unexpected '='")
-    'equality is written with one ='
-    >>> hint_at('kind = "storm"', 7, 14, "two attributes cannot be compared with each other")
-    "text is written in single quotes, 'storm'; double quotes are for names"
+    >>> hint_at("a == 5", 3, 4, "token")
+    'use a single = for equality'
+    >>> hint_at('kind = "storm"', 7, 14, "two attributes")
+    "use single quotes for text, 'storm'; double quotes are for names"
     """
-    if message.startswith("two attributes"):
+    if kind == "two attributes":
         return _quotes(text, start, end)
-    if message.startswith("unexpected"):
+    if kind == "token":
         sign = text[start - 1 : start + 1] if start else ""
         return _SIGNS.get(sign, "")
-    return _CHARACTERS.get(text[start : start + 1], "") if "not part of the language" in message else ""
+    return _CHARACTERS.get(text[start : start + 1], "") if kind == "character" else ""
 
 
 def _quotes(text: str, start: int, end: int) -> str:
@@ -40,4 +42,4 @@ def _quotes(text: str, start: int, end: int) -> str:
     if not found.startswith('"'):
         return f"if {found[:40]} is text, write '{found[:40]}'"
     plain = found[1:-1].replace('""', '"').replace("'", "''")
-    return f"text is written in single quotes, '{plain[:40]}'; double quotes are for names"
+    return f"use single quotes for text, '{plain[:40]}'; double quotes are for names"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
-from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of, printed_value
+from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, printed_value
+from contrada.model.text import like_of
 
 OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # additions to CQL2
 _WRITTEN = {name.removesuffix(" text"): operator for operator, name in OPERATORS.items()}
@@ -39,7 +41,7 @@ def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Nod
         items = tuple(syntax_of(item, path.to(k), depth + 1) for k, item in enumerate(value))
         return Operation("array", items, path, path)
     if not isinstance(value, Mapping):
-        raise Fault(path, f"{type(value).__name__} is no JSON")
+        raise Fault(path, f"need a JSON value, got {type(value).__name__}")
     value = plain_dict(value)
     if "op" in value:
         return _operation(value, path, depth)
@@ -50,16 +52,16 @@ def syntax_of(value: object, path: Pointer | None = None, depth: int = 0) -> Nod
     if "type" in value:
         return _geometry(value, path)
     known = ", ".join(("op", *_READERS, "type"))
-    raise Fault(path, f"an object of CQL2 JSON has one of the keys {known}; here are {', '.join(map(repr, value))}")
+    raise Fault(path, f"need an object with one of the keys {known}; got {', '.join(map(repr, value))}")
 
 
 def _operation(value: Mapping[str, Any], path: Pointer, depth: int) -> Node:
     _check_keys(value, {"op", "args"}, path)
     name, arguments = value["op"], value.get("args")
     if not isinstance(name, str):
-        raise Fault(path.to("op"), "the name of an operator is text")
+        raise Fault(path.to("op"), f"op: need text, got {type(name).__name__}")
     if not isinstance(arguments, list | tuple):
-        raise Fault(path, f"the arguments of {name!r} are a list, `args`")
+        raise Fault(path, f"op {name!r:.60} needs `args`, a list of arguments")
     if name.lower() in ("and", "or") and len(arguments) > limit("terms"):
         raise Fault(path, too_many_terms())
     below = path.to("args")
@@ -71,47 +73,37 @@ def _operation(value: Mapping[str, Any], path: Pointer, depth: int) -> Node:
 def _check_keys(value: Mapping[str, Any], known: set[str], path: Pointer) -> None:
     for key in value:
         if key not in known:
-            raise Fault(path, f"the key {key!r} has no meaning beside {', '.join(map(repr, sorted(known)))}")
+            raise Fault(path, f"unknown key {key!r:.60} beside {', '.join(map(repr, sorted(known)))}")
 
 
 def _attribute(name: object, path: Pointer) -> Node:
     if not isinstance(name, str) or not name:
-        raise Fault(path, "an attribute is named by text")
+        raise Fault(path, "property: need non-empty text")
     return Attribute(name, path)
 
 
 def _column(name: object, path: Pointer) -> Node:
     if not isinstance(name, str):
-        raise Fault(path, "a column is named by text")
+        raise Fault(path, f"column: need text, got {type(name).__name__}")
     return Value(Column(name), path)
 
 
-def _function(name: str) -> Callable[[Any, Pointer], Node]:
-    """Return a reader for a JSON key that stands for a function of text."""
-
-    def read(argument: object, path: Pointer) -> Node:
-        return Operation(name, (Value(argument, path),), path, path)
-
-    return read
-
-
-def _interval(argument: object, path: Pointer) -> Node:
-    return Operation("interval", (), path, path)
+def _function(name: str, argument: object, path: Pointer) -> Node:
+    """Read the value of a JSON key that stands for a function of text."""
+    return Operation(name, (Value(argument, path),), path, path)
 
 
 def _box(corners: object, path: Pointer) -> Node:
     if not isinstance(corners, list | tuple):
-        raise Fault(path, "a bbox is a list of four numbers")
+        raise Fault(path, f"bbox: need a list of four numbers, got {type(corners).__name__}")
     return Operation("bbox", tuple(Value(corner, path.to(k)) for k, corner in enumerate(corners)), path, path)
 
 
 _READERS: dict[str, Callable[[Any, Pointer], Node]] = {
     "property": _attribute,
     "column": _column,
-    "date": _function("date"),
-    "timestamp": _function("timestamp"),
-    "decimal": _function("decimal"),
-    "interval": _interval,
+    **{name: partial(_function, name) for name in ("date", "timestamp", "decimal")},
+    "interval": lambda argument, path: Operation("interval", (), path, path),
     "bbox": _box,
 }
 
@@ -120,7 +112,7 @@ def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
     """Read a GeoJSON geometry."""
     kind = value["type"]
     if isinstance(kind, str) and kind.upper() in OTHER_GEOMETRIES:
-        raise Fault(path, f"{kind} is no value here: give a Polygon, MultiPolygon, Point or bbox")
+        raise Fault(path, f"{kind} is not supported; need a Polygon, MultiPolygon, Point or bbox")
     if "coordinates" in value:
         _check_keys(value, {"type", "coordinates", "bbox"}, path)
     try:
@@ -129,7 +121,7 @@ def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
     except ContradaError as error:
         raise Fault(path, str(error)) from error
     except (KeyError, TypeError, ValueError) as error:
-        raise Fault(path, "the coordinates of a Point are two numbers") from error
+        raise Fault(path, "Point: need two numbers as coordinates") from error
 
 
 def to_json(what: Predicate | Filter | Constraint) -> dict[str, Any]:
@@ -158,7 +150,7 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
             return _negated(True, {"op": contrary.lower(), "args": [name, geometry]})
         return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
     if constraint.kind is not None:
-        raise FilterError(f"`{constraint}`: CQL2 JSON has no form for constraints of added types")
+        raise FilterError(f"`{constraint}` cannot be written as CQL2 JSON: its operator belongs to a registered type")
     if operator in NULLS:
         return _negated(operator == "is not null", {"op": "isNull", "args": [name]})
 

@@ -28,7 +28,7 @@ def number_of(text: str) -> int | float:
     if not text.lstrip("+-").isdigit():
         return float(text)
     if len(text) > MAX_INTEGER_DIGITS:
-        raise FilterError(f"an integer of {len(text):,} digits is more than can be compared")
+        raise FilterError(f"integer has {len(text):,} digits; at most {MAX_INTEGER_DIGITS:,} are supported")
     return int(text)
 
 
@@ -39,11 +39,11 @@ def decimal_of(text: str) -> Decimal:
     Decimal('0.10')
     """
     if len(text) > MAX_DECIMAL_DIGITS:  # longer ones would make slow fractions
-        raise FilterError(f"a decimal of {len(text):,} digits is more than can be compared")
+        raise FilterError(f"decimal has {len(text):,} digits; at most {MAX_DECIMAL_DIGITS:,} are supported")
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise FilterError(f"{_shown(text)} is no decimal number") from None
+        raise FilterError(f"{_shown(text)} is not a decimal number") from None
 
 
 def date_of(text: str) -> date | np.datetime64:
@@ -54,15 +54,15 @@ def date_of(text: str) -> date | np.datetime64:
     """
     match = _DATE.match(text)
     if match is None:
-        raise FilterError(f"{_shown(text)} is no date; a date is written DATE('2020-01-31')")
+        raise FilterError(f"{_shown(text)} is not a date; write a date as DATE('2020-01-31')")
     year, month, day = (int(group) if len(group) < 10 else 10**9 for group in match.groups())
     if abs(year) >= 10**9:
-        raise FilterError(f"{_shown(text)} is too far away for a date")
+        raise FilterError(f"{_shown(text)} is outside the range of dates (years below 10^9)")
     try:
         # The calendar repeats every 400 years, so a year that Python supports tells whether the day exists.
         known = date(year if 1 <= year <= 9999 else year % 400 + 400, month, day)
     except ValueError as error:
-        raise FilterError(f"{_shown(text)} is no date: {error}") from error
+        raise FilterError(f"{_shown(text)} is not a date: {error}") from error
     if 1 <= year <= 9999:
         return known
     cycles = (year - known.year) // 400
@@ -79,15 +79,15 @@ def timestamp_of(text: str) -> datetime | np.datetime64:
     """
     match = _TIMESTAMP.match(text)
     if match is None:
-        hint = "; a day is written DATE('2020-01-31')" if _DATE.match(text) else ""
-        raise FilterError(f"{_shown(text)} is no timestamp, as in TIMESTAMP('2020-01-31T18:30:00Z'){hint}")
+        hint = "; write a day as DATE('2020-01-31')" if _DATE.match(text) else ""
+        raise FilterError(f"{_shown(text)} is not a timestamp, such as TIMESTAMP('2020-01-31T18:30:00Z'){hint}")
     day, *clock, fraction, zone = match.groups()
     hours, minutes, seconds = map(int, clock)
     if hours > 23 or minutes > 59 or seconds > 59:
-        raise FilterError(f"{_shown(text)} is no timestamp: there is no such time of day")
+        raise FilterError(f"{_shown(text)} is not a timestamp: the time of day is outside 00:00:00 to 23:59:59")
     fraction = fraction or ""
     if fraction[9:].strip("0"):
-        raise FilterError(f"{_shown(text)}: timestamps have nanoseconds, nine digits, and nothing beyond")
+        raise FilterError(f"{_shown(text)} has more than nine digits after the point; the limit is nanoseconds")
     midnight = date_of(day)
     days = midnight.toordinal() - 719_163 if isinstance(midnight, date) else int(midnight.astype(np.int64))
     whole = days * 86_400 + hours * 3600 + minutes * 60 + seconds - _offset(text, zone)
@@ -100,7 +100,7 @@ def _offset(text: str, zone: str | None) -> int:
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:])
     if hours > 23 or minutes > 59:
-        raise FilterError(f"{_shown(text)} is no timestamp: there is no such zone")
+        raise FilterError(f"{_shown(text)} is not a timestamp: the zone is outside -23:59 to +23:59")
     return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
 
 
@@ -115,7 +115,8 @@ def _instant(text: str, nanoseconds: int) -> datetime | np.datetime64:
     for step in (1, 10, 100):
         if nanoseconds % step == 0 and abs(nanoseconds) < 2**63 * step:
             return np.datetime64(nanoseconds // step, ("ns", step))
-    raise FilterError(f"{_shown(text)} is too far away for a timestamp of so many digits")
+    ranges = "292 years around 1970 with nanoseconds, 292,000 years with microseconds"
+    raise FilterError(f"{_shown(text)} is outside the range of timestamps: {ranges}")
 
 
 def _shown(value: Any) -> str:

@@ -46,9 +46,9 @@ def predicate_of(root: Node) -> Predicate:
         _check(parts[number].node, sizes[number])
     constraints, conjunctions = _expanded(parts)
     if not conjunctions:
-        raise Fault(root.at, "this is never true, and no message would ever match")
+        raise Fault(root.at, "the filter is never true; no message would match")
     if () in conjunctions:
-        raise Fault(root.at, "this is always true: to get all messages with an attribute ask `attribute IS NOT NULL`")
+        raise Fault(root.at, "the filter is always true; to match every message with x write `x IS NOT NULL`")
     unique: dict[frozenset[int], Conjunction] = {}
     for each in conjunctions:
         unique.setdefault(frozenset(each), each)
@@ -67,7 +67,7 @@ def _parts(root: Node) -> list[ExpressionPart]:
             parts[above].parts.append(len(parts))
         if isinstance(node, Operation) and node.name in NEGATED_JOIN:
             if not node.arguments:
-                raise Fault(node.at, f"{node.name.upper()} needs conditions")
+                raise Fault(node.at, f"{node.name.upper()} needs at least one condition")
             joins = NEGATED_JOIN[node.name] if is_negated else node.name
             waiting += [(argument, is_negated, len(parts)) for argument in reversed(node.arguments)]
             parts.append(ExpressionPart(node, joins, [], False))
@@ -81,7 +81,7 @@ def _parts(root: Node) -> list[ExpressionPart]:
 
 def _only(node: Operation) -> Node:
     if len(node.arguments) != 1:
-        raise Fault(node.at, f"NOT takes one condition, not {len(node.arguments)}")
+        raise Fault(node.at, f"NOT needs one condition, got {len(node.arguments)}")
     return node.arguments[0]
 
 
@@ -106,15 +106,15 @@ def _check(node: Node, size: ExpansionSize) -> None:
     most_filters, most_constraints = limit("filters"), limit("constraints")
     if size.filters > most_filters:
         count = "more than 10^15" if size.filters == MAX_COUNTED else f"{size.filters:,}"
-        message = f"this part would take {count} filters, as an OR of ANDs, and at most {most_filters:,} are taken"
+        message = f"this part expands to {count} filters, as an OR of ANDs; the limit is {most_filters:,}"
         message += f" ({variable('filters')})"
     elif size.constraints > most_constraints and size.filters > 1:
         count = "more than 10^15" if size.constraints == MAX_COUNTED else f"{size.constraints:,}"
-        message = f"this part would take {size.filters:,} filters with {count} constraints, as an OR of ANDs"
-        message += f", and at most {most_constraints:,} are taken ({variable('constraints')})"
+        message = f"this part expands to {size.filters:,} filters with {count} constraints, as an OR of ANDs"
+        message += f"; the limit is {most_constraints:,} ({variable('constraints')})"
     else:
         return
-    raise Fault(node.at, f"{message}; several subscriptions, or IN for an OR of equal comparisons, do it")
+    raise Fault(node.at, f"{message}; use several subscriptions, or IN for an OR of equal comparisons")
 
 
 def _expanded(parts: list[ExpressionPart]) -> tuple[list[Constraint], list[Conjunction]]:

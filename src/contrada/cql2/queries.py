@@ -23,7 +23,7 @@ def asked_predicate(what: Asked) -> Predicate:
         return parse(what)
     if not isinstance(what, Constraint | Filter | Predicate):
         raise FilterError(
-            f"a subscription asks a Filter or Predicate, CQL2 text or CQL2 JSON as a dict, not {type(what).__name__}"
+            f"need a Constraint, Filter or Predicate, CQL2 text or CQL2 JSON as a dict, got {type(what).__name__}"
         )
     return as_predicate(what)
 
@@ -33,11 +33,11 @@ def bound_predicate(what: Asked) -> Predicate:
 
     >>> bound_predicate("severity > $least")
     Traceback (most recent call last):
-    contrada.errors.FilterError: $least is a column of a template: use subscribe_many
+    contrada.errors.FilterError: $least is a column of a template; use subscribe_many
     """
     predicate = asked_predicate(what)
     for part in predicate.filters:
         for constraint in part.constraints:
             if constraint.columns:
-                raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
+                raise FilterError(f"{constraint.columns[0]} is a column of a template; use subscribe_many")
     return predicate

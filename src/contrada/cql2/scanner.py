@@ -88,7 +88,7 @@ def _token(text: str, place: int, last: str, before: str) -> Token | None:
     match = TOKEN.match(text, place)
     if match is None:
         place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # matches the empty text too
-        raise Fault((place, place + 1), _reason(text, place))
+        raise Fault((place, place + 1), _reason(text, place), kind="character")
     kind = match.lastgroup
     if kind is None:
         return None
@@ -113,7 +113,7 @@ def _token(text: str, place: int, last: str, before: str) -> Token | None:
 def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
     """Return a whole geometry literal, up to its closing bracket."""
     if kind in OTHER_GEOMETRIES:
-        message = f"{kind} is no value here: write a POLYGON, MULTIPOLYGON, POINT or BBOX"
+        message = f"{kind} is not supported; write a POLYGON, MULTIPOLYGON, POINT or BBOX"
         raise Fault((start, opened.end()), message)
     if opened.group(1):
         return Token("GEOMETRY", text[start : opened.end()], start, opened.end())
@@ -124,7 +124,7 @@ def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
         if depth == 0:
             return Token("GEOMETRY", text[start : bracket.end()], start, bracket.end())
     if stop < len(text):
-        raise Fault((stop, stop + 1), f"{text[stop]!r} does not belong into the coordinates of a {kind}")
+        raise Fault((stop, stop + 1), f"unexpected {text[stop]!r} in the coordinates of a {kind}")
     raise Fault((start, start + len(kind)), f"the brackets of this {kind} are not closed")
 
 
@@ -132,9 +132,9 @@ def _reason(text: str, place: int) -> str:
     """Return why there is no token at `place`."""
     character = text[place]
     if character == "'":
-        return "this text is not closed: it needs another ' (and within text a ' is written '')"
+        return "text is not closed: add a closing ' (inside text write '' for ')"
     if character == '"':
-        return 'this name is not closed: it needs another " (and within a name a " is written "")'
+        return 'name is not closed: add a closing " (inside a name write "" for ")'
     if character == "$":
-        return "after $ comes the name of a column"
-    return f"{character!r} is not part of the language"
+        return "need the name of a column after $"
+    return f"unexpected character {character!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 
 class Pointer:
@@ -62,11 +62,16 @@ class Operation(NamedTuple):
 Node: TypeAlias = Value | Attribute | Operation
 
 
+# Faults for which hints.py has hints: an unexpected token or character, two attributes where one is possible.
+FaultKind: TypeAlias = Literal["token", "character", "two attributes", "other"]
+
+
 class Fault(Exception):
     """An error at a position; the caller that has the source turns it into a LanguageError."""
 
-    def __init__(self, at: Place, message: str, expected: tuple[str, ...] = ()) -> None:
+    def __init__(self, at: Place, message: str, expected: tuple[str, ...] = (), kind: FaultKind = "other") -> None:
         super().__init__(message)
         self.at = at
         self.message = message
         self.expected = expected
+        self.kind = kind

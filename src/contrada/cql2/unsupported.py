@@ -18,9 +18,9 @@ _INSTEAD = {
     "t_intersects": "write `time BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
     "t_disjoint": "write `time NOT BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
     "interval": "write `time BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
-    "array": "arrays are no values; ask for one of several with `attribute IN ('a', 'b')`",
+    "array": "arrays are not supported as values; for one of several values write `attribute IN ('a', 'b')`",
     "intersects": "write S_INTERSECTS",
-    "within": "write S_WITHIN, or inside for what does not touch the boundary",
+    "within": "write S_WITHIN, or `inside` to exclude regions that touch the boundary",
     "touches": "write meets or S_TOUCHES",
     "upper": "compare CASEI(attribute) with CASEI('...')",
     "lower": "compare CASEI(attribute) with CASEI('...')",
@@ -31,18 +31,18 @@ def refusal(name: str) -> str:
     """Return why an operation is not supported, and what to write instead.
 
     >>> print(refusal("s_crosses"))
-    S_CROSSES is not there: only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS
+    S_CROSSES is not supported: only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS
     """
     if name in ARITHMETIC:
-        return f"arithmetic (`{name}`) is not there: compare the attribute with a number that is worked out before"
+        return f"arithmetic (`{name}`) is not supported: compare the attribute with a computed number"
     if name == "array":
         return _INSTEAD[name]
     if name in _INSTEAD:
-        return f"{name.upper()} is not there: {_INSTEAD[name]}"
+        return f"{name.upper()} is not supported: {_INSTEAD[name]}"
     if name.startswith("t_"):
-        return f"{name.upper()} is not there: values are instants; compare them with <, =, > and BETWEEN"
+        return f"{name.upper()} is not supported: values are instants; compare them with <, =, > and BETWEEN"
     if name.startswith("a_"):
-        return f"{name.upper()} is not there: {_INSTEAD['array']}"
+        return f"{name.upper()} is not supported: {_INSTEAD['array']}"
     close = get_close_matches(name, FUNCTIONS, 3)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(FUNCTIONS)}"
-    return f"there is no function {name!r}: {hint}"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"functions: {', '.join(FUNCTIONS)}"
+    return f"unknown function {name!r:.60}; {hint}"

@@ -14,19 +14,10 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from contrada.demo import ground
 from contrada.demo.facilities import make_facilities, make_subscriptions, quarters_of
 from contrada.demo.files import CRS, from_wkb, with_wkb, write_features, write_geoparquet
-from contrada.demo.ground import (
-    PARCELS_PER_BLOCK,
-    Blocks,
-    Buildings,
-    Geometries,
-    IntArray,
-    Parcels,
-    make_blocks,
-    make_buildings,
-    make_parcels,
-)
+from contrada.demo.ground import Blocks, Buildings, Geometries, IntArray, Parcels
 from contrada.demo.messages import make_messages
 from contrada.errors import ContradaError
 
@@ -72,15 +63,15 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
     {'parcels': 199, 'buildings': 319, 'facilities': 20, 'subscriptions': 30, 'messages': 50}
     """
     if not 0.001 <= scale <= 1000:
-        raise ContradaError(f"scale is {scale}; it must lie between 0.001 and 1000")
+        raise ContradaError(f"scale: need a number from 0.001 to 1000, got {scale}")
     rng = np.random.default_rng(seed)
-    blocks = make_blocks(rng, max(4, round(PARCELS * scale / PARCELS_PER_BLOCK)))
-    parcels = make_parcels(rng, blocks)
-    buildings = make_buildings(rng, blocks, parcels)
+    blocks = ground.make_blocks(rng, max(4, round(PARCELS * scale / ground.PARCELS_PER_BLOCK)))
+    parcels = ground.make_parcels(rng, blocks)
+    buildings = ground.make_buildings(rng, blocks, parcels)
     facilities, regions = make_facilities(rng, blocks, parcels, max(3, round(FACILITIES * scale)))
     subscriptions = make_subscriptions(rng, facilities, regions, max(3, round(SUBSCRIPTIONS * scale)))
     messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)))
-    ground = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
+    attributes = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
     bad = {
         "parcels": spoil(rng, parcels.polygons),
         "buildings": spoil(rng, buildings.polygons),
@@ -89,8 +80,8 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
         "messages": spoil(rng, areas),
     }
     return District(
-        with_wkb(ground[0], "geometry", parcels.polygons),
-        with_wkb(ground[1], "geometry", buildings.polygons),
+        with_wkb(attributes[0], "geometry", parcels.polygons),
+        with_wkb(attributes[1], "geometry", buildings.polygons),
         with_wkb(facilities, "geometry", regions),
         _with_unfinished(subscriptions, bad["subscriptions"]),
         with_wkb(messages, "area", areas),

@@ -22,25 +22,10 @@ KINDS: dict[str, tuple[float, float, int]] = {
     "fire station": (0.03, 260.0, 3),
 }
 # The seventeen contrade of Siena.
-QUARTERS = [
-    "Aquila",
-    "Bruco",
-    "Chiocciola",
-    "Civetta",
-    "Drago",
-    "Giraffa",
-    "Istrice",
-    "Leocorno",
-    "Lupa",
-    "Nicchio",
-    "Oca",
-    "Onda",
-    "Pantera",
-    "Selva",
-    "Tartuca",
-    "Torre",
-    "Valdimontone",
-]
+QUARTERS = (
+    "Aquila", "Bruco", "Chiocciola", "Civetta", "Drago", "Giraffa", "Istrice", "Leocorno", "Lupa", "Nicchio", "Oca",
+    "Onda", "Pantera", "Selva", "Tartuca", "Torre", "Valdimontone",
+)  # fmt: skip
 # Weight and filter. {area} is the facility's region, {wider} a box around it.
 FILTERS: tuple[tuple[int, str], ...] = (
     (8, "S_INTERSECTS(area, {area}) AND severity >= {severity}"),

@@ -14,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
+from pyproj import Transformer
 
 from contrada.demo.ground import FloatArray, Geometries
+from contrada.geometry import Crs
+from contrada.pipeline.ingestion.geoparquet import geo_metadata, wkb_types
 
 CRS = "EPSG:25832"
 
@@ -34,13 +37,7 @@ def from_wkb(column: pa.ChunkedArray) -> Geometries:
 
 def write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
     """Write GeoParquet 1.1: the table, with its WKB column described in the file's metadata."""
-    from pyproj import CRS as ReferenceSystem
-
-    geometries = from_wkb(table[geometry])
-    names = {1: "Point", 3: "Polygon", 6: "MultiPolygon"}
-    kinds = sorted({names[code] for code in np.unique(shapely.get_type_id(geometries)).tolist() if code in names})
-    column = {"encoding": "WKB", "geometry_types": kinds, "crs": ReferenceSystem.from_user_input(CRS).to_json_dict()}
-    described = {"version": "1.1.0", "primary_column": geometry, "columns": {geometry: column}}
+    described = geo_metadata(geometry, Crs.of(CRS), wkb_types(table[geometry]))
     pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path, compression="zstd")
 
 
@@ -60,8 +57,6 @@ def _features(attributes: pa.Table, geometries: Geometries) -> Iterator[str]:
 
 
 def _to_degrees(metres: FloatArray) -> FloatArray:
-    from pyproj import Transformer
-
     east, north = Transformer.from_crs(CRS, "OGC:CRS84", always_xy=True).transform(metres[:, 0], metres[:, 1])
     degrees = np.stack([east, north], axis=1)
     return np.where(np.isfinite(degrees), degrees, np.nan)

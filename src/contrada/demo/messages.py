@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +31,8 @@ class Draft:
 
     def first(self, count: int) -> Draft:
         """Return the first `count` messages; the last series may end early."""
-        return Draft(
-            self.event,
-            self.series[:count],
-            self.areas[:count],
-            self.intensity[:count],
-            self.onset[:count],
-            self.lasts[:count],
-            self.source,
-        )
+        arrays = ("series", "areas", "intensity", "onset", "lasts")
+        return replace(self, **{name: getattr(self, name)[:count] for name in arrays})
 
 
 def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple[pa.Table, Geometries]:

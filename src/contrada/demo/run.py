@@ -6,16 +6,21 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from contrada import pipeline
 from contrada.amounts import rate
+from contrada.demo.district import write_district
 from contrada.errors import ContradaError
-from contrada.report.report import Written, report_and_numbers
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from contrada.formats.tables.rows import attributes_of
+from contrada.geometry.arrow.geoarrow import crs_of_type
+from contrada.report.report import RunTables, Written, report_and_numbers
 
 MARK_FILE = ".contrada-demo"  # marks the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
@@ -47,7 +52,8 @@ class Demo:
         self._take_output()
         if self.data is None:
             with self.stage("make the district"):
-                self._make(scale, seed)
+                shutil.rmtree(self.output / "data", ignore_errors=True)
+                write_district(self.output / "data", seed=seed, scale=scale)
         inputs = inputs_in(self.data or self.output / "data")
         with self.stage("start Spark"):
             spark = start(self.master)
@@ -60,23 +66,16 @@ class Demo:
         """Take an empty directory or the output of an earlier run; any other directory is an error."""
         mark = self.output / MARK_FILE
         if self.output.exists() and not mark.exists() and any(self.output.iterdir()):
-            raise ContradaError(f"{self.output} holds something else, which would be replaced; name a new directory")
+            raise ContradaError(f"{self.output} has other files, which would be replaced; use a new directory")
         self.output.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
-    def _make(self, scale: float, seed: int) -> None:
-        from contrada.demo.district import write_district
-
-        directory = self.output / "data"
-        shutil.rmtree(directory, ignore_errors=True)
-        write_district(directory, seed=seed, scale=scale)
-
     def _match(self, spark: SparkSession, inputs: Inputs) -> None:
         with self.stage("ingest"):
-            messages, crs, unread = self._messages(spark, inputs.messages)
+            messages, crs, bad = self._messages(spark, inputs.messages)
             regions = pipeline.ingest(spark, inputs.regions, to_crs=crs) if inputs.regions else None
             counts = None if regions is None else regions.counts()
-            quarantine = [*unread, *([] if regions is None else [regions.quarantine])]
+            quarantine = [*bad, *([] if regions is None else [regions.quarantine])]
             if regions is not None:
                 shutil.rmtree(self.output / "regions", ignore_errors=True)
                 regions.write(self.output / "regions")
@@ -90,20 +89,16 @@ class Demo:
                 table.write.mode("overwrite").parquet(str(self.output / name))
             matches, rejected = (spark.read.parquet(str(self.output / name)) for name in ("matches", "rejected"))
         with self.stage("report"):
-            written = report_and_numbers(
-                self.output / "report.html", messages=messages, subscriptions=asked, matches=matches,
-                rejected=rejected, title="Contrada: who hears of what", seconds=dict(self.seconds),
-                quarantine=united([one.select("file", "row", "reason") for one in quarantine]) if quarantine else None,
-                set_aside=united([one.rejected.select("row", "key", "reason") for one in compiled]),
-                attribution=None if regions is None else list(regions.about.attribution.values()),
-                plan="broadcast",
-            )  # fmt: skip
+            unread = united([one.select("file", "row", "reason") for one in quarantine]) if quarantine else None
+            aside = united([one.rejected.select("row", "key", "reason") for one in compiled])
+            tables = RunTables(messages, asked, matches, rejected, unread, aside)
+            attribution = None if regions is None else list(regions.about.attribution.values())
+            title, page = "Contrada: who hears of what", self.output / "report.html"
+            written = report_and_numbers(page, tables, title, dict(self.seconds), attribution, "broadcast")
         self._tell(counts, written)
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
         """Return messages with an id and a region `area`, their CRS, and the quarantined rows of files."""
-        from pyspark.sql import functions as f
-
         if all(path.suffix == ".parquet" or path.is_dir() for path in files):
             frame = spark.read.parquet(*map(str, files))
             if {"message_id", AREA} <= set(frame.columns):
@@ -118,8 +113,6 @@ class Demo:
         self, spark: SparkSession, regions: DataFrame | None, filters: list[Path]
     ) -> tuple[DataFrame, list[Any]]:
         """Compile regions with a template, and filters; return the subscriptions as a table, and the compiled ones."""
-        from pyspark.sql import functions as f
-
         asked, compiled = [], []
         if regions is not None:
             rows, template = subscriptions_of(regions)
@@ -130,7 +123,7 @@ class Demo:
             compiled.append(pipeline.compile(rows, self.output / "artifacts"))
             asked.append(rows.select("key", "subscriber", "filter", f.lit(None).cast("binary").alias("geometry")))
         if not compiled:
-            raise ContradaError("there is nothing to subscribe: no regions and no filters")
+            raise ContradaError("no subscriptions: the data has neither regions nor filters")
         return united(asked), compiled
 
     def _tell(self, counts: Any, written: Written) -> None:
@@ -177,14 +170,12 @@ def inputs_in(directory: Path) -> Inputs:
     named = {name: [path for path in files if path.stem == name] for name in ("messages", "subscriptions")}
     rest = [path for path in files if path.stem not in named and path.suffix.lower() not in texts]
     if not named["messages"]:
-        raise ContradaError(f"{directory} has no file messages.*; there are {', '.join(p.name for p in files)}")
+        raise ContradaError(f"{directory} has no file messages.*; files: {', '.join(p.name for p in files)}")
     return Inputs(named["messages"], named["subscriptions"], rest)
 
 
 def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
     """Return regions as rows of subscriptions, and their template."""
-    from pyspark.sql import functions as f
-
     known = set(regions.columns)
 
     def first_of(*names: str) -> Any:
@@ -212,19 +203,11 @@ def refused(found: list[Any]) -> DataFrame:
 
 def united(frames: list[DataFrame]) -> DataFrame:
     """Return the union of frames."""
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+    return reduce(DataFrame.unionByName, frames)
 
 
 def crs_of(path: Path, column: str) -> str | None:
     """Return the CRS of a column in the GeoParquet metadata of a file."""
-    import pyarrow.parquet as pq
-
-    from contrada.formats.rows import attributes_of
-    from contrada.geometry.arrow import crs_of_type
-
     file = next(path.glob("*.parquet")) if path.is_dir() else path
     empty = attributes_of(pq.read_schema(file).empty_table(), [column])
     return crs_of_type(empty.schema.field(column).type)

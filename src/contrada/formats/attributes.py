@@ -31,8 +31,8 @@ class Attributes:
 
     def add_all(self, members: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Attributes:
         """Add the members of an object and of the objects within it."""
-        check_limit("nesting", depth, f"the object {prefix[:60]}")
-        check_limit("name_bytes", len(prefix), f"the attribute {prefix[:40]}...")
+        check_limit("nesting", depth, f"object {prefix[:60]!r}")
+        check_limit("name_bytes", len(prefix), f"attribute {prefix[:40]}...")
         for name, value in members.items():
             full = prefix + str(name)
             if isinstance(value, Mapping) and not is_value(value):
@@ -46,9 +46,9 @@ class Attributes:
         if value is None:
             return
         if name in self.values:
-            raise FormatError(f"two members give the attribute {name[:60]!r}")
+            raise FormatError(f"duplicate attribute {name[:60]!r}")
         if len(name) > self._longest:
-            check_limit("name_bytes", len(name), f"the attribute {name[:40]}...")
+            check_limit("name_bytes", len(name), f"attribute {name[:40]}...")
         if len(self.values) >= self._most:
             check_limit("attributes", len(self.values) + 1, "the message")
         if name in self._times and isinstance(value, str | bool | int | float | list):
@@ -61,7 +61,7 @@ class Attributes:
     def merge(self, values: Mapping[str, Any]) -> None:
         """Add attributes that have been read."""
         for name in self.values.keys() & values.keys():
-            raise FormatError(f"two members give the attribute {name[:60]!r}")
+            raise FormatError(f"duplicate attribute {name[:60]!r}")
         self.values.update(values)
 
 
@@ -69,7 +69,7 @@ def _instant_at(name: str, value: Any) -> Any:
     """Parse the text of a member as an instant."""
     try:
         if not isinstance(value, str):
-            raise FormatError(f"{short(value)} is no timestamp; one comes as text")
+            raise FormatError(f"{short(value)} is not a timestamp; need text")
         return instant_of(value)
     except ContradaError as error:
         raise type(error)(f"attribute {name!r}: {error}") from error

@@ -15,6 +15,7 @@ import numpy as np
 
 from contrada.errors import FormatError
 from contrada.formats.parquet.pages import ColumnPages, column_pages, row_groups
+from contrada.geometry.arrays import offsets_of
 from contrada.limits import check_limit
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     Text and bytes with a dictionary are read as dictionary arrays if a batch of them could be too large. All sizes are
     those that the pages declare, since the footer may be wrong.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     is_path = not hasattr(source, "seek")
@@ -70,7 +72,7 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
             walked = _walk(stream, file.schema, size, span)
     else:
         walked = _walk(source, file.schema, size, span)
-    extensions = _extension_columns(file)
+    extensions = {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
     texts = [(leaf, pages) for leaf, pages in walked if leaf.physical_type == "BYTE_ARRAY"]
     heavy = {leaf.path for leaf, pages in texts if most * pages.dictionary > BATCH_BYTES} - extensions
     longest = [_fixed_length(leaf) for leaf, _ in walked] + [pages.prefixed for _, pages in walked]
@@ -93,7 +95,7 @@ def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None
     chunks = [chunk for group in groups for chunk in group.chunks[: len(leaves)]]
     packed = sum(chunk.bytes for chunk in chunks)
     if packed > 2 * size + MIN_CHECKED_BYTES // 64:  # columns that share their pages could take hours
-        raise FormatError(f"the Parquet footer lists {packed:,} bytes of columns in a file of {size:,} bytes")
+        raise FormatError(f"the Parquet footer is damaged: columns of {packed:,} bytes in a file of {size:,} bytes")
     total = sum(MIN_ROW_BYTES * group.rows for group in groups)
     total += sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks)
 
@@ -115,12 +117,6 @@ def _joined(batches: list[Any]) -> Any:
     import pyarrow as pa
 
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _extension_columns(file: Any) -> set[str]:
-    import pyarrow as pa
-
-    return {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
 
 
 class Expansion:
@@ -216,7 +212,7 @@ def _row_bytes(column: Any) -> NDArray[np.int64]:
         return np.asarray(sum((_row_bytes(part) for part in column.flatten()), np.zeros(len(column), np.int64)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         items = column.items if pa.types.is_map(kind) else column.values
-        below = np.concatenate([[0], np.cumsum(_row_bytes(items))])
+        below = offsets_of(_row_bytes(items))
         offsets = np.asarray(column.offsets).astype(np.int64)
         return np.asarray(below[offsets[1:]] - below[offsets[:-1]])
     if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):

@@ -9,8 +9,8 @@ from typing import Any
 
 from contrada.errors import FormatError
 from contrada.formats.attributes import Attributes
-from contrada.formats.geojson import message_of_feature
-from contrada.formats.geojson_shapes import is_feature
+from contrada.formats.geojson.features import message_of_feature
+from contrada.formats.geojson.shapes import is_feature
 from contrada.formats.json import decode
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
@@ -38,7 +38,7 @@ def message_of_cloudevent(value: Mapping[str, Any], spatial: Spatial, times: Col
     for name, item in context.items():
         _check_context(name, item)
     if context["specversion"] != "1.0":
-        raise FormatError(f"specversion is {context['specversion']!r}; version 1.0 is read")
+        raise FormatError(f"specversion: need '1.0', got {context['specversion']!r:.60}")
     attributes = Attributes(spatial, times)
     for name, item in context.items():
         attributes.add(f"ce.{name}", instant_of(item) if name == "time" else item)
@@ -54,9 +54,9 @@ def message_of_cloudevent(value: Mapping[str, Any], spatial: Spatial, times: Col
 
 def _check_context(name: str, item: Any) -> None:
     if name in REQUIRED and not (isinstance(item, str) and item):
-        raise FormatError(f"the context attribute {name} is {item!r}; it is text that is not empty")
+        raise FormatError(f"context attribute {name}: need non-empty text, got {item!r:.60}")
     if not isinstance(item, str | bool | int):
-        raise FormatError(f"the context attribute {name} is text, a boolean or an integer, not {type(item).__name__}")
+        raise FormatError(f"context attribute {name}: need text, a boolean or an integer, got {type(item).__name__}")
 
 
 def _data_of(value: Mapping[str, Any]) -> Any:
@@ -65,10 +65,10 @@ def _data_of(value: Mapping[str, Any]) -> Any:
     if encoded is None:
         return value.get("data")
     if value.get("data") is not None:
-        raise FormatError("a CloudEvent has data or data_base64, not both")
+        raise FormatError("a CloudEvent cannot have both data and data_base64")
     kind = str(value.get("datacontenttype") or "application/json").partition(";")[0].strip().lower()
     if not (kind.endswith(("/json", "+json"))):
-        raise FormatError(f"data_base64 is read if it is JSON, and this is {kind}")
+        raise FormatError(f"data_base64: need JSON, got datacontenttype {kind[:60]}")
     try:
         return decode(base64.b64decode(encoded, validate=True))
     except (binascii.Error, TypeError, ValueError) as error:

@@ -43,24 +43,38 @@ def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
     return made  # type: ignore[no-any-return]
 
 
-class _CountingStream(io.RawIOBase):
+class PieceStream(io.RawIOBase):
+    """A stream that is read piece by piece; subclasses define `piece`."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next piece into the buffer; return its length, 0 at the end."""
+        piece = self.piece(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def piece(self, most: int) -> bytes:
+        """Return the next bytes, at most `most`."""
+        raise NotImplementedError
+
+
+class _CountingStream(PieceStream):
     """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.count = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._stream.read(len(buffer))
-        buffer[: len(piece)] = piece
+    def piece(self, most: int) -> bytes:
+        piece = self._stream.read(most)
         self.count += len(piece)
-        return len(piece)
+        return piece
 
 
-class _Decompressed(io.RawIOBase):
+class _Decompressed(PieceStream):
     """The decompressed content of a stream; stops before it takes all memory."""
 
     def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
@@ -76,18 +90,14 @@ class _Decompressed(io.RawIOBase):
 
             self._inner = pa.CompressedInputStream(pa.PythonFile(self._source, "r"), "zstd")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def piece(self, most: int) -> bytes:
         try:
-            piece = bytes(self._inner.read(min(len(buffer), CHUNK_BYTES)))
+            piece = bytes(self._inner.read(min(most, CHUNK_BYTES)))
         except input_errors(OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{self._name} cannot be decompressed: {reason_of(error)}") from error
-        buffer[: len(piece)] = piece
         self._count += len(piece)
         check_expansion(self._name, self._count, max(self._size, self._source.count))
-        return len(piece)
+        return piece
 
 
 def _size_of(stream: BinaryIO) -> int:

@@ -38,7 +38,7 @@ def read_csv(name: str, stream: BinaryIO, spatial: Spatial, times: Collection[st
                 header = _header(cells)
                 continue
             if len(cells) != len(header):  # no exception: raising one takes as long as all the rest
-                yield record.rejected(name, f"{len(cells)} fields; the header has {len(header)}")
+                yield record.rejected(name, f"need {len(header)} fields, as in the header, got {len(cells)}")
                 continue
             yield Read(name, "line", record.number, _message(header, cells, spatial, times))
         except input_errors() as error:
@@ -65,7 +65,7 @@ def _header(cells: list[str]) -> list[str]:
     check_limit("name_bytes", max(map(len, names)), "the header")
     twice = sorted(name for name, times in Counter(names).items() if times > 1 or not name)
     if twice:
-        raise FormatError(f"the header names no attribute, or one twice: {', '.join(map(repr, twice))[:200]}")
+        raise FormatError(f"the header has empty or duplicate names: {', '.join(map(repr, twice))[:200]}")
     return names
 
 
@@ -95,12 +95,13 @@ def _value(cell: str, is_time: bool) -> Any:
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
     from contrada.geometry.crs import Crs
+    from contrada.geometry.faults import rejection
     from contrada.geometry.sources import split_ewkt
-    from contrada.geometry.wellknown import fault_text, shapes_from_wkt
+    from contrada.geometry.wellknown import shapes_from_wkt
 
     srid, text = split_ewkt(cell)
     (geometry,), (fault,) = shapes_from_wkt([text], on_invalid="fix")
     if geometry is None:
-        raise FormatError(f"{cell[:60]!r} is no WKT: {fault_text(int(fault))}")
+        raise FormatError(f"{cell[:60]!r} is not valid WKT: {rejection(0, (fault, 0, 0)).reason}")
     named = Crs.of(srid or None)
     return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)

@@ -13,10 +13,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import shapely
 
 from contrada.doors import input_errors, plain_dict, reason_of
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.geojson_shapes import POINT, POLYGONAL, is_feature, is_geometry_object
+from contrada.formats.geojson.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Point, Region
 from contrada.geometry.crs import Crs
@@ -56,7 +57,7 @@ def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
         return plain
     if is_feature(plain):
         raise FormatError(
-            "this message is a GeoJSON Feature, whose attributes are its properties: pass contrada.message_of(feature)"
+            "the message is a GeoJSON Feature; pass contrada.message_of(feature) to match by its properties"
         )
     found: dict[str, Any] = {}
     _collect(plain, "", 0, is_asked, found)
@@ -72,7 +73,7 @@ def not_a_message(value: Any) -> FormatError:
         hint = "; for many messages use match_many"
     elif hasattr(value, "to_dict"):
         hint = "; use its to_dict()"
-    return FormatError(f"a message is a mapping from attributes to values, not {type(value).__name__}{hint}")
+    return FormatError(f"message: need a mapping from attributes to values, got {type(value).__name__}{hint}")
 
 
 def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, found: dict[str, Any]) -> None:
@@ -87,7 +88,7 @@ def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAs
         elif type(value) not in PLAIN_TYPES or prefix or full in found:
             if is_asked(full) and (read := value_of(full, value)) is not None:
                 if full in found:
-                    raise FormatError(f"two members give the attribute {full[:60]!r}")
+                    raise FormatError(f"duplicate attribute {full[:60]!r}")
                 found[full] = read
         elif value is not None:
             found[full] = value
@@ -158,21 +159,18 @@ def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
 
 
 def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Region | Point:
-    import shapely
-
     if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
         srid = int(shapely.get_srid(value)) % (1 << 32)  # 2^31 and above come as negative numbers
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
-    return _geometry_of_wkb(
-        shapely.to_wkb(value, include_srid=True), spatial
-    )  # faster for one geometry than by columns
+    # Faster for one geometry than by columns.
+    return _geometry_of_wkb(shapely.to_wkb(value, include_srid=True), spatial)
 
 
 def _geometry_of_interface(value: Any, spatial: Spatial, crs: str | None) -> Any:
     shown = value.__geo_interface__
     if not is_geometry_object(shown):
         kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
-        raise FormatError(f"the __geo_interface__ of {type(value).__name__} is a {kind}, not a geometry")
+        raise FormatError(f"__geo_interface__ of {type(value).__name__}: need a geometry, got {kind}")
     return spatial.of_geojson(shown, crs)
 
 

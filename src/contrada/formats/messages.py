@@ -10,8 +10,8 @@ from contrada.doors import door
 from contrada.errors import FormatError
 from contrada.formats.attributes import Attributes
 from contrada.formats.cloudevents import is_cloudevent, message_of_cloudevent
-from contrada.formats.geojson import message_of_feature
-from contrada.formats.geojson_shapes import is_feature
+from contrada.formats.geojson.features import message_of_feature
+from contrada.formats.geojson.shapes import is_feature
 from contrada.formats.json import decode
 from contrada.formats.spatial import Spatial
 
@@ -49,17 +49,17 @@ def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[s
     if is_feature(value):
         return message_of_feature(value, spatial, times)
     if value.get("type") == "FeatureCollection" and isinstance(value.get("features"), list):
-        raise FormatError("a FeatureCollection is many messages; it is read as a whole file")
+        raise FormatError("a FeatureCollection holds many messages; read it as a file with format 'json'")
     return Attributes(spatial, times).add_all(value).values
 
 
 def not_an_object(value: Any) -> str:
-    """Return why a value that is no mapping is no message.
+    """Return why a value that is not a mapping is not a message.
 
     >>> not_an_object([])
-    'a message is an object, not an array'
+    'message: need an object, got an array'
     """
-    return f"a message is an object, not {_JSON_NAMES.get(type(value), type(value).__name__)}"
+    return f"message: need an object, got {_JSON_NAMES.get(type(value), type(value).__name__)}"
 
 
 _JSON_NAMES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}

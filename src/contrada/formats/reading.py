@@ -7,21 +7,11 @@ from typing import Any, NamedTuple
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
-from contrada.formats.cap_areas import Zones
-from contrada.formats.geojson_shapes import is_feature
+from contrada.formats import records
+from contrada.formats.cap.areas import Zones
+from contrada.formats.geojson.shapes import is_feature
 from contrada.formats.messages import message_from, not_an_object
-from contrada.formats.records import (
-    TABLE_FORMATS,
-    OpenFile,
-    Read,
-    Rejected,
-    Source,
-    checked_format,
-    files_of,
-    json_records,
-    opened,
-    until_damage,
-)
+from contrada.formats.records import OpenFile, Read, Rejected, Source
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Region
 
@@ -57,23 +47,23 @@ def read_messages(
     >>> [item.message if isinstance(item, Read) else item.reason for item in found]
     [{'size': 3}, 'JSON is malformed: invalid character (byte 0)']
     """
-    checked_format(format)
+    records.checked_format(format)
     known = zones if isinstance(zones, Mapping) else {} if zones is None else read_zones(zones)
     reading = Reading(Spatial(crs, to_crs, buffer), frozenset(times), known)
     return _read_files(source, format, reading)
 
 
 def _read_files(source: Source, format: str | None, reading: Reading) -> Iterator[Read | Rejected]:
-    for file in files_of(source):
-        with opened(file, format) as ready:
-            yield from until_damage(_readers(ready, reading), ready.name)
+    for file in records.files_of(source):
+        with records.opened(file, format) as ready:
+            yield from records.until_damage(_readers(ready, reading), ready.name)
 
 
 def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
         return _read_cap(ready, reading)
-    if ready.format in TABLE_FORMATS:
-        from contrada.formats.row_files import read_rows
+    if ready.format in records.TABLE_FORMATS:
+        from contrada.formats.tables.row_files import read_rows
 
         return read_rows(ready, reading.spatial, reading.times)
     if ready.format == "csv":
@@ -84,10 +74,10 @@ def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
 
 
 def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
-    for record in json_records(ready.stream, ready.format):
+    for record in records.json_records(ready.stream, ready.format):
         value, reason = record.decoded()
         if reason is None and record.in_collection and not is_feature(value):
-            reason = "a FeatureCollection holds Features, with properties and geometry, and this is none"
+            reason = "need a GeoJSON Feature with properties and geometry in a FeatureCollection"
         elif reason is None and type(value) is not dict:
             reason = not_an_object(value)
         if reason is not None:  # faster than an exception
@@ -102,7 +92,7 @@ def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
 
 
 def _read_cap(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
-    from contrada.formats.cap import read_alerts
+    from contrada.formats.cap.alerts import read_alerts
 
     for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), reading.zones, reading.spatial)):
         text = data.decode(errors="replace")  # of all blocks; only the first rejection carries it

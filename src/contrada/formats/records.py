@@ -14,7 +14,7 @@ import msgspec
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.compressed import compression_at, compression_of, decompressed
+from contrada.formats.compressed import PieceStream, compression_at, compression_of, decompressed
 from contrada.formats.json import BYTE_ORDER_MARK, decode, decoded
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
@@ -111,7 +111,7 @@ def checked_format(format: str | None) -> str | None:
     """
     name = format if format is None else ALIASES.get(format.lower(), format.lower())
     if name is not None and name not in FORMATS:
-        raise FormatError(f"no format {format!r}; there are {', '.join((*FORMATS, *ALIASES))}")
+        raise FormatError(f"unknown format {format!r:.60}; formats: {', '.join((*FORMATS, *ALIASES))}")
     return name
 
 
@@ -181,20 +181,16 @@ def _some(stream: BinaryIO, count: int) -> bytes:
     return bytes(read(count))
 
 
-class _Joined(io.RawIOBase):
+class _Joined(PieceStream):
     """A stream that starts with bytes that were already read."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head, self._rest = head, rest
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = self._head[: len(buffer)] or _some(self._rest, len(buffer))
-        self._head = self._head[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
+    def piece(self, most: int) -> bytes:
+        piece = self._head[:most] or _some(self._rest, most)
+        self._head = self._head[len(piece) :]
+        return piece
 
 
 def guess_format(head: bytes) -> str:
@@ -254,7 +250,7 @@ def lines(stream: BinaryIO) -> Iterator[Record]:
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
-            yield Record("line", number, line[:1000], FormatError(f"a line of more than {MAX_LINE_BYTES} bytes"))
+            yield Record("line", number, line[:1000], FormatError(f"line is longer than {MAX_LINE_BYTES} bytes"))
             continue
         line = line.strip(b" \t\r\n")
         if line and line[0] == first:

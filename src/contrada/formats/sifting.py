@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import shapely
 from numpy.typing import NDArray
 
 from contrada.errors import CrsError
-from contrada.formats.spatial import Spatial
+from contrada.formats.spatial import OTHER_TYPES, Spatial
 from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, is_geographic
 from contrada.geometry.faults import FaultCode
-from contrada.geometry.mixed import ValueRows, parts_by_crs, sift_mixed
 from contrada.geometry.reading import sift_regions
 
-OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -43,9 +44,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     >>> kept.rows.tolist(), kept.rejected[0].reason
     ([0], 'no geometry (null)')
     """
-    import pyarrow as pa
-
-    from contrada.geometry.arrow import with_crs
+    from contrada.geometry.arrow.geoarrow import with_crs
 
     mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
     rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
@@ -76,25 +75,21 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
 
 
 def _chunked(column: Any) -> Any:
-    import pyarrow as pa
-
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def _told(bad: Rejection) -> Rejection:
     """Add to the reason of a rejection that a buffer would help."""
     is_other = bad.fault in OTHER_TYPES
-    return bad._replace(reason=f"{bad.reason}; a buffer would make it a region") if is_other else bad
+    return bad._replace(reason=f"{bad.reason}; buffer= makes a region of it") if is_other else bad
 
 
 def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows, list[Rejection], NDArray[np.int64]]:
     """Reproject a column to `spatial.to_crs`; return it, rejections, and the rows that were repaired."""
-    import shapely
-
     column, rows = part
     if isinstance(column, PointArray):
         outside = _off_the_globe(column)
-        bad = [_rejected(int(rows[k]), f"({x}, {y}) leaves longitude -180..180, latitude -90..90")
+        bad = [_rejected(int(rows[k]), f"({x}, {y}) is outside longitude -180..180, latitude -90..90")
                for k, (x, y) in zip(np.flatnonzero(outside), column.xy[outside].tolist(), strict=True)]  # fmt: skip
         column, rows = column[~outside], rows[~outside]
     else:
@@ -102,7 +97,7 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     if spatial.to_crs is None or not len(rows):
         return ValueRows(column, rows), bad, _NO_ROWS
     if column.crs is None:
-        raise CrsError(f"to reproject to {spatial.to_crs.label} one must know where from: name the crs of the input")
+        raise CrsError(f"cannot reproject to {spatial.to_crs.label}: the input names no CRS; pass crs=")
     geometries = shapely.set_srid(column.to_shapely(), 0)
     xy, owners = shapely.get_coordinates(geometries, return_index=True)
     moved = spatial.moved(xy, column.crs)
@@ -126,8 +121,6 @@ def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
 
 def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[ValueRows, list[Rejection]]:
     """Return the regions around points, lines and collections."""
-    import pyarrow as pa
-
     regions: list[Region | Point] = []
     places: list[int] = []
     bad: list[Rejection] = []

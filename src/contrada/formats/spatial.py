@@ -8,23 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
-from contrada.formats.geojson_shapes import (
-    POINT,
-    POLYGONAL,
-    collection_of,
-    coordinates_of,
-    in_two_dimensions,
-    shape_of,
-)
+from contrada.formats.geojson.shapes import POINT, POLYGONAL, collection_of, coordinates_of, in_two_dimensions, shape_of
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.interchange import polygons_to_wkb
 
 NO_CRS = "none"
+OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
 
 _ONE_RING = struct.Struct("<BIII").pack  # start of a WKB polygon: byte order, type, number of rings, number of vertices
 
@@ -42,7 +37,7 @@ class Spatial:
 
     def __init__(self, crs: Any = None, to_crs: Any = None, buffer: float | None = None) -> None:
         if buffer is not None and not 0 < buffer < float("inf"):
-            raise FormatError(f"a buffer is a positive number, not {buffer}")
+            raise FormatError(f"buffer: need a positive number, got {buffer}")
         self.crs: str | None = NO_CRS if crs is NO_CRS or crs == NO_CRS else Crs.of(crs)
         self.to_crs, self.buffer = Crs.of(to_crs), buffer
         target = self.to_crs or self.input_crs(None)
@@ -87,14 +82,14 @@ class Spatial:
 
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
         """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
-        from contrada.geometry.mixed import parts_by_crs
+        from contrada.geometry.arrow.mixed import parts_by_crs
 
         mixed = parts_by_crs(column)
         for part in mixed.parts:
             for k, row in enumerate(part.rows.tolist()):
                 yield row, self._tried(row, part.column[k])
         for item in mixed.rejected:
-            is_other = self.buffer is not None and item.reason.startswith("wrong geometry type")
+            is_other = self.buffer is not None and item.fault in OTHER_TYPES
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
     def changed(self, value: Region | Point) -> Region | Point:
@@ -115,9 +110,7 @@ class Spatial:
 
     def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
         """Buffer a line, a multipoint or a collection of a column."""
-        import shapely
-
-        from contrada.geometry.arrow import crs_of_type
+        from contrada.geometry.arrow.geoarrow import crs_of_type
         from contrada.geometry.wellknown import shapes_from_wkb
 
         data = column[item.row].as_py()
@@ -150,7 +143,7 @@ class Spatial:
         """Reproject vertices; one that cannot be reprojected is a RegionError that names it."""
         assert self.to_crs is not None
         if crs is None:
-            raise CrsError(f"to reproject to {self.to_crs.label} one must know where from: name the crs of the input")
+            raise CrsError(f"cannot reproject to {self.to_crs.label}: the input names no CRS; pass crs=")
         moved = self.moved(xy, crs)
         lost = ~np.isfinite(moved).all(axis=1)
         if lost.any():
@@ -165,12 +158,10 @@ class Spatial:
 
     def no_place(self, vertex: NDArray[np.float64]) -> str:
         """Return why a vertex cannot be reprojected."""
-        return f"vertex {vertex.tolist()} has no place in {None if self.to_crs is None else self.to_crs.label}"
+        return f"vertex {vertex.tolist()} cannot be reprojected to {None if self.to_crs is None else self.to_crs.label}"
 
     def _widened(self, geometry: Any, crs: Crs | None) -> Region:
         """Return the region of a geometry whose points and lines are buffered."""
-        import shapely
-
         if shapely.is_empty(geometry) or not np.isfinite(shapely.get_coordinates(geometry)).all():
             raise RegionError("empty geometry, or coordinates that are not finite")
         geometry = shapely.set_srid(geometry, 0)  # the CRS is passed separately, and may change
@@ -186,7 +177,7 @@ class Spatial:
             ]
             whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
         except shapely.errors.ShapelyError as error:
-            raise RegionError(f"no region around it can be made: {error}") from error
+            raise RegionError(f"the buffer is not a valid region: {error}") from error
         return Region.from_shapely(whole, crs=target)
 
 
@@ -204,14 +195,12 @@ def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
 def _checked_point(point: Point) -> Point:
     inside = -180 <= point.x <= 180 and -90 <= point.y <= 90
     if not inside and point.crs is not None and is_geographic(point.crs):
-        raise RegionError(f"({point.x}, {point.y}) leaves longitude -180..180, latitude -90..90")
+        raise RegionError(f"({point.x}, {point.y}) is outside longitude -180..180, latitude -90..90")
     return point
 
 
 def _flat(geometry: Any) -> Any:
     """Flatten multi-geometries and nested collections into one collection of single geometries."""
-    import shapely
-
     parts = [geometry]
     while any(part.geom_type.startswith(("Multi", "GeometryCollection")) for part in parts):
         parts = [inner for part in parts for inner in shapely.get_parts(part)]
@@ -226,12 +215,12 @@ def _transformer(crs: Crs, to_crs: Crs) -> Any:
     try:
         return Transformer.from_crs(str(crs), str(to_crs), always_xy=True)
     except ProjError as error:
-        raise CrsError(f"no way from {crs.label} to {to_crs.label}: {error}") from error
+        raise CrsError(f"cannot reproject from {crs.label} to {to_crs.label}: {error}") from error
 
 
 def _degrees(crs: Crs) -> CrsError:
-    return CrsError(f"a buffer is in units of the CRS, and those of {crs.label} are degrees: reproject, to_crs=, first")
+    return CrsError(f"buffer: the units of {crs.label} are degrees; pass to_crs= to reproject to a CRS in metres")
 
 
 def _no_region(kind: str) -> RegionError:
-    return RegionError(f"a {kind} is neither a region nor a point; a buffer would make it a region")
+    return RegionError(f"need a region or point, got {kind}; buffer= makes a region of it")

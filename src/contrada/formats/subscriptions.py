@@ -9,7 +9,7 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError, LimitError
 from contrada.formats.reading import read_messages
 from contrada.formats.records import OpenFile, Read, Rejected, Source, files_of, json_records, opened, until_damage
-from contrada.formats.subscription_rows import SubscriptionTable, whole_table
+from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
 from contrada.formats.template_columns import column_of, misfits
 from contrada.geometry import Point, Region
 from contrada.model import Constraint, Filter, Predicate
@@ -78,18 +78,18 @@ def _from_rows(ready: OpenFile) -> Iterator[Subscription | Rejected]:
 def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription | str:
     """Return the subscription of an object, or why there is none: exceptions are slow for many rows."""
     if type(value) is not dict and not isinstance(value, Mapping):
-        return "a subscription is an object with the members key, subscriber and filter"
+        return "need an object with the members key, subscriber and filter"
     if value.get("type") == "Feature":
-        return "a GeoJSON feature is a subscription only with a template"
+        return "a GeoJSON feature needs a template to be a subscription"
     key, asked = value.get("key"), value.get("filter")
     subscriber = key if value.get("subscriber") is None else value["subscriber"]
     if subscriber is None:
         return "a subscription needs a key or a subscriber"
     for what, name in (("key", key), ("subscriber", subscriber)):
         if name is not None and (isinstance(name, bool) or not isinstance(name, str | int)):
-            return f"a {what} is text or an integer, not {name!r}"
+            return f"{what}: need text or an integer, got {name!r:.60}"
     if not isinstance(asked, str | dict) or not asked:
-        return "no filter" if not asked else f"a filter is CQL2 text or JSON, not {type(asked).__name__}"
+        return "no filter" if not asked else f"filter: need CQL2 text or JSON, got {type(asked).__name__}"
     return Subscription(source, unit, number, key, subscriber, asked)
 
 
@@ -171,11 +171,11 @@ def _sifted(
             found = {name: _kind_of(name, row[name]) for name in columns}
             for name, kind in found.items():
                 if kinds.get(name, kind) != kind:
-                    raise FormatError(f"column {name!r}: {kind}, where rows before have {kinds[name]}")
+                    raise FormatError(f"column {name!r}: need {kinds[name]}, as in earlier rows, got {kind}")
             for name in patterns:
                 _check_pattern(name, row[name])
             if "key" in found and row["key"] in keys:
-                raise FormatError(f"the key {row['key']!r} was there before")
+                raise FormatError(f"duplicate key {row['key']!r:.60}")
         except FormatError as error:
             rejected.append(Rejected(item.source, item.unit, item.number, str(error), str(item.message)))
             continue
@@ -200,14 +200,14 @@ def _kind_of(name: str, value: Any) -> str:
         raise FormatError(f"column {name!r}: no value")
     if name in ("key", "subscriber"):
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise FormatError(f"a {name} is text or an integer, not {value!r}")
+            raise FormatError(f"{name}: need text or an integer, got {value!r:.60}")
         return "text" if isinstance(value, str) else "an integer"
     if isinstance(value, Region | Point):
         kind = "a region" if isinstance(value, Region) else "a point"
         return kind if value.crs is None else f"{kind} in {value.crs.label}"
     scalar = scalar_of(value)
     if not isinstance(value, str) and scalar is None:
-        raise FormatError(f"column {name!r}: {str(value)[:40]} is no value to compare with")
+        raise FormatError(f"column {name!r}: {str(value)[:40]} cannot be compared")
     return "text" if scalar is None else KIND_NAMES[scalar.kind]
 
 
@@ -222,7 +222,7 @@ def _table_of(
         misfitting = set(misfits([row[name] for _, row in rows]))
         for k in sorted(misfitting):
             item, row = rows[k]
-            reason = f"column {name!r}: {row[name]} cannot stand exactly beside the values of other rows"
+            reason = f"column {name!r}: {row[name]} does not fit exactly into a column with the values of other rows"
             rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
         rows = [pair for k, pair in enumerate(rows) if k not in misfitting]
     for name in columns:

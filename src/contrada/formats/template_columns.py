@@ -30,15 +30,13 @@ def column_of(values: Sequence[Any]) -> Any:
     """Return an Arrow column of values of one kind, without misfits; regions and points as WKB with their CRS."""
     import pyarrow as pa
 
-    from contrada.geometry.arrow import with_crs
+    from contrada.geometry.arrow.geoarrow import with_crs
 
     first = values[0] if values else None
-    if isinstance(first, Region):
-        regions = RegionArray.from_regions(values)
-        return with_crs(pa.chunked_array([regions.to_wkb()]), regions.crs)
-    if isinstance(first, Point):
-        points = PointArray([(point.x, point.y) for point in values], crs=first.crs)
-        return with_crs(pa.chunked_array([points.to_wkb()]), points.crs)
+    if isinstance(first, Region | Point):
+        points = [(point.x, point.y) for point in values] if isinstance(first, Point) else None
+        column = RegionArray.from_regions(values) if points is None else PointArray(points, crs=first.crs)
+        return with_crs(pa.chunked_array([column.to_wkb()]), column.crs)
     if (instants := _instants(values)) is not None:
         return pa.array(instants[1], pa.int64()).cast(pa.timestamp(instants[0], "UTC"))
     if any(isinstance(value, float | Decimal) for value in values):

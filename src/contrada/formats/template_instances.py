@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FilterError
-from contrada.formats.rows import attributes_of, values_of
 from contrada.formats.subscriptions import template_columns
+from contrada.formats.tables.rows import attributes_of, values_of
 from contrada.geometry import PointArray, RegionArray
+from contrada.geometry.arrow.mixed import is_geometry, is_null, parts_of
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
-from contrada.geometry.mixed import is_geometry, is_null, parts_of
-from contrada.model import Column, Constraint, Filter, Predicate
+from contrada.model import Filter, Predicate
 
 
 class Instances:
@@ -38,7 +38,7 @@ class Instances:
         table = attributes_of(rows, named)
         for name in named:
             if name not in table.column_names:
-                raise FilterError(f"the template asks for the column {name!r}; there are {rows.column_names}")
+                raise FilterError(f"the template needs column {name!r}; columns: {', '.join(rows.column_names)}")
         self._template, self._rows = template, rows.num_rows
         self._values: dict[str, Sequence[Any]] = {}
         found: dict[str, Crs | None] = {}
@@ -50,7 +50,7 @@ class Instances:
         for row in range(self._rows):
             try:
                 values = {name: _present(name, values[row]) for name, values in self._values.items()}
-                yield Predicate([Filter([_bound(one, values) for one in part]) for part in self._template])
+                yield Predicate([Filter([one._bound(values) for one in part]) for part in self._template])
             except ContradaError as error:
                 yield error
 
@@ -91,18 +91,3 @@ def _present(name: str, value: Any) -> Any:
     if isinstance(value, Rejection):
         raise FilterError(f"column {name!r}: {value.reason}")
     return value
-
-
-def _bound(constraint: Constraint, values: dict[str, Any]) -> Constraint:
-    """Replace the columns of a constraint by the values of a row."""
-    if not constraint.columns:
-        return constraint
-
-    def put(item: Any) -> Any:
-        return values[item.name] if isinstance(item, Column) else item
-
-    operand = constraint.value
-    value = tuple(map(put, operand)) if type(operand) is tuple else put(operand)
-    return Constraint(
-        constraint.attribute, constraint.operator, value, casei=constraint.casei, accenti=constraint.accenti
-    )

@@ -26,12 +26,12 @@ def instant_of(value: Any) -> datetime | np.datetime64:
     """
     found = _SHAPE.match(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise FormatError(f"{short(value)} is no timestamp such as 2024-05-01T12:00:00Z")
+        raise FormatError(f"{short(value)} is not a timestamp; need text such as 2024-05-01T12:00:00Z")
     day, clock, fraction, offset = found.groups()
     try:
         whole = datetime.fromisoformat(f"{day}T{clock or '00:00'}").replace(tzinfo=UTC) - _offset(offset)
     except (ValueError, OverflowError) as error:
-        raise FormatError(f"{short(value)} is no timestamp: {error}") from error
+        raise FormatError(f"{short(value)} is not a timestamp: {error}") from error
     digits = (fraction or "")[:9].ljust(9, "0")
     if digits.endswith("000"):
         return whole.replace(microsecond=int(digits[:6]))
@@ -46,5 +46,5 @@ def _offset(text: str | None) -> timedelta:
         return timedelta(0)
     hours, minutes = int(text[1:3]), int(text[-2:])
     if hours > 23 or minutes > 59:
-        raise ValueError(f"the offset {text} is beyond a day")
+        raise ValueError(f"the offset {text} is outside -23:59 to +23:59")
     return (-1 if text[0] == "-" else 1) * timedelta(hours=hours, minutes=minutes)

@@ -19,35 +19,30 @@ class Arrays(NamedTuple):
     bounds: NDArray[np.float64]
 
 
-def is_compact(arrays: Arrays) -> bool:
-    """Return True if the arrays hold only the regions of the column (a slice shares its parent's arrays)."""
-    return bool(arrays.region_offsets[0] == 0 and arrays.region_offsets[-1] == len(arrays.ring_offsets) - 1)
-
-
 def take(arrays: Arrays, rows: NDArray[Any]) -> Arrays:
     """Return a copy of chosen rows; negative rows count from the end."""
     rows = np.asarray(rows, np.int64)
     n = len(arrays.bounds)
     if rows.size and (rows.min() < -n or rows.max() >= n):
-        raise IndexError(f"row {int(rows.min() if rows.min() < -n else rows.max())} of a column of {n} regions")
+        raise IndexError(f"row {int(rows.min() if rows.min() < -n else rows.max())} is outside a column of {n} regions")
     rows = np.where(rows < 0, rows + n, rows)
     rings = ranges(arrays.region_offsets[rows], arrays.region_offsets[rows + 1])
     vertices = ranges(arrays.ring_offsets[rings], arrays.ring_offsets[rings + 1])
     return Arrays(
         arrays.xy[vertices],
         # Read the offsets of these rows only: a slice of one row shares the offsets of its whole column.
-        offsets(arrays.ring_offsets[rings + 1] - arrays.ring_offsets[rings]),
-        offsets(arrays.region_offsets[rows + 1] - arrays.region_offsets[rows]).astype(np.int32),
+        offsets_of(arrays.ring_offsets[rings + 1] - arrays.ring_offsets[rings]),
+        offsets_of(arrays.region_offsets[rows + 1] - arrays.region_offsets[rows]).astype(np.int32),
         arrays.ring_flags[rings],
         arrays.bounds[rows],
     )
 
 
 def compact(arrays: Arrays) -> Arrays:
-    """Return arrays that hold only these regions; vertices are shared, not copied."""
-    if is_compact(arrays):
-        return arrays
+    """Return arrays that hold only these regions (a slice shares its parent's); vertices are shared, not copied."""
     first, last = arrays.region_offsets[0], arrays.region_offsets[-1]
+    if first == 0 and last == len(arrays.ring_offsets) - 1:
+        return arrays
     start, stop = arrays.ring_offsets[first], arrays.ring_offsets[last]
     return Arrays(
         arrays.xy[start:stop],
@@ -100,7 +95,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
+def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
     """Return the offsets of runs of the given lengths: 0, c0, c0 + c1, ..."""
     made = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=made[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -11,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_methods
+from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.faults import Rejection
+from contrada.geometry.faults import Rejection, first_error
+from contrada.geometry.immutable import Immutable
 
 if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
     from contrada.geometry.region import Region
-
-MAX_SCANNED_VERTICES = 64  # regions with more vertices get an edge index, as in kernels/relate/chains.py
 
 
 KernelArrays = tuple[NDArray[Any], ...]  # arrays and edge index of a column, as relation kernels take them
@@ -42,7 +43,7 @@ class Sifted(NamedTuple):
 @checks_methods(
     "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open"
 )  # fmt: skip
-class RegionArray:
+class RegionArray(Immutable):
     """Immutable column of valid regions.
 
     xy (V, 2) holds closed rings one after another, with the interior left of every edge: shells run counter-clockwise,
@@ -68,14 +69,11 @@ class RegionArray:
         object.__setattr__(self, "_chains", None)
 
     @classmethod
-    def of_kernel_arrays(cls, arrays: KernelArrays, crs: Any = None) -> RegionArray:
-        """Wrap the result of `kernel_arrays`; nothing is checked."""
+    def _of_kernel_arrays(cls, arrays: KernelArrays, crs: Any = None) -> RegionArray:
+        """Wrap the result of `_kernel_arrays`; nothing is checked."""
         made = cls(Arrays(*arrays[:5]), crs)
         object.__setattr__(made, "_chains", arrays[5:])
         return made
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a RegionArray cannot be changed")
 
     # Reading
 
@@ -130,7 +128,7 @@ class RegionArray:
         crs = None
         for region in regions:
             crs = common_crs(crs, region.crs)
-        return cls(concatenate([region.column.arrays for region in regions]), crs)
+        return cls(concatenate([region._column.arrays for region in regions]), crs)
 
     # Writing
 
@@ -154,7 +152,7 @@ class RegionArray:
 
     def to_arrow(self) -> Any:
         """Return a GeoArrow array of multipolygons (interleaved coordinates) with the CRS; no coordinate changes."""
-        from contrada.geometry.arrow import column_to_arrow
+        from contrada.geometry.arrow.geoarrow import column_to_arrow
 
         return column_to_arrow(self)
 
@@ -163,7 +161,7 @@ class RegionArray:
 
         `replace` replaces a saved column at that place.
         """
-        from contrada.geometry.storage import save_column
+        from contrada.geometry.saved.columns import save_column
 
         save_column(self._arrays, self._crs, directory, replace)
 
@@ -173,7 +171,7 @@ class RegionArray:
 
         All of it is read and compared with its checksums first, unless `verify=False`; its offsets are always checked.
         """
-        from contrada.geometry.storage import open_column
+        from contrada.geometry.saved.columns import open_column
 
         return cls(*open_column(directory, verify))
 
@@ -202,22 +200,19 @@ class RegionArray:
     @property
     def areas(self) -> NDArray[np.float64]:
         """Areas, in floating point."""
-        areas: NDArray[np.float64] = kernels.measure_regions(*self._arrays[:3])[:, 0]
-        return areas
+        return np.asarray(kernels.measure_regions(*self._arrays[:3])[:, 0])
 
     @property
     def lengths(self) -> NDArray[np.float64]:
         """Lengths of the boundaries, holes included, in floating point."""
-        lengths: NDArray[np.float64] = kernels.measure_regions(*self._arrays[:3])[:, 1]
-        return lengths
+        return np.asarray(kernels.measure_regions(*self._arrays[:3])[:, 1])
 
     @property
     def is_simple(self) -> NDArray[np.bool_]:
         """Whether each region is a simple polygon: one ring."""
-        simple: NDArray[np.bool_] = np.diff(self._arrays.region_offsets) == 1
-        return simple
+        return np.asarray(np.diff(self._arrays.region_offsets) == 1)
 
-    def kernel_arrays(self) -> KernelArrays:
+    def _kernel_arrays(self) -> KernelArrays:
         """Return the arrays for relation kernels, with the edge index of large regions, built once and kept."""
         if self._chains is None:
             a = self._arrays
@@ -244,7 +239,7 @@ class RegionArray:
             from contrada.geometry.region import Region
 
             row = range(len(self))[item]
-            return Region.from_column(self._slice(row, row + 1))
+            return Region._from_column(self._slice(row, row + 1))
         if isinstance(item, slice):
             start, stop, step = item.indices(len(self))
             if step == 1:
@@ -252,19 +247,17 @@ class RegionArray:
             return RegionArray(take(self._arrays, np.arange(start, stop, step)), self._crs)
         rows = np.asarray(item)
         if rows.dtype == object:  # NumPy would write out Decimal("1E+999999") as an integer
-            raise IndexError(f"rows are integers, a slice or a mask, not {type(item).__name__}")
+            raise IndexError(f"rows: need integers, a slice or a mask, got {type(item).__name__}")
         if rows.dtype == bool:
             if len(rows) != len(self):
-                raise IndexError(f"a mask of {len(rows)} for {len(self)} regions")
+                raise IndexError(f"the mask has {len(rows)} values, but the column has {len(self)} regions")
             rows = np.flatnonzero(rows)
         return RegionArray(take(self._arrays, rows), self._crs)
 
     def _slice(self, start: int, stop: int) -> RegionArray:
         a = self._arrays
-        part = RegionArray(
-            a._replace(region_offsets=a.region_offsets[start : stop + 1], bounds=a.bounds[start:stop]),
-            self._crs,
-        )
+        arrays = a._replace(region_offsets=a.region_offsets[start : stop + 1], bounds=a.bounds[start:stop])
+        part = RegionArray(arrays, self._crs)
         if self._chains is not None:
             object.__setattr__(part, "_chains", (self._chains[0], self._chains[1][start:stop]))
         return part
@@ -273,26 +266,18 @@ class RegionArray:
         return (self[row] for row in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RegionArray) and len(self) == len(other) and all(map(_same, self, other))
+        return isinstance(other, RegionArray) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     def __hash__(self) -> int:
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
-        return _rebuild, (tuple(compact(self._arrays)), self._crs)
+        return RegionArray, (compact(self._arrays), self._crs)
 
     def __repr__(self) -> str:
         vertices = int(np.diff(self._arrays.ring_offsets[self._arrays.region_offsets]).sum())
         crs = f", {self._crs}" if self._crs else ""
         return f"<RegionArray of {len(self)} regions, {vertices} vertices{crs}>"
-
-
-def _same(a: Region, b: Region) -> bool:
-    return a == b
-
-
-def _rebuild(arrays: tuple[Any, ...], crs: Crs | None) -> RegionArray:
-    return RegionArray(Arrays(*arrays), crs)
 
 
 def _read(kind: SourceKind, values: Any, crs: Any, repair: bool) -> RegionArray:
@@ -301,8 +286,5 @@ def _read(kind: SourceKind, values: Any, crs: Any, repair: bool) -> RegionArray:
 
     sifted = sift_regions(kind, values, crs, repair)
     if sifted.rejected:
-        error = sifted.rejected[0].error()
-        if len(sifted.rejected) > 1:
-            error.args = (f"{error.args[0]} (and {len(sifted.rejected) - 1} more bad rows)",)
-        raise error
+        raise first_error(sifted.rejected)
     return sifted.regions

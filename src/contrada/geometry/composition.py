@@ -33,9 +33,8 @@ def _cell(letters: str) -> int:
     return sum(1 << _LETTERS[letter] for letter in letters)
 
 
-TABLE: NDArray[np.uint8] = np.array(
-    [[_cell(letters) for letters in line.split()] for line in _TABLE.strip().splitlines()], np.uint8
-)
+_ROWS = [line.split() for line in _TABLE.strip().splitlines()]
+TABLE: NDArray[np.uint8] = np.array([[_cell(letters) for letters in row] for row in _ROWS], np.uint8)
 TABLE.setflags(write=False)
 
 

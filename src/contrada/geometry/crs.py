@@ -12,7 +12,7 @@ import numpy as np
 
 from contrada.doors import plain_dict
 from contrada.errors import CrsError
-from contrada.limits import check_limit, limit
+from contrada.limits import check_limit, limit, variable
 
 if TYPE_CHECKING:
     from pyproj import CRS
@@ -62,7 +62,7 @@ class Crs(str):
         to_wkt = getattr(value, "to_wkt", None)
         if callable(to_wkt):
             return _of_object(value, to_wkt)
-        return _refuse(value, f"; a CRS is text or an EPSG code, not {type(value).__name__}")
+        return _refuse(value, f"; need text or an EPSG code, got {type(value).__name__}")
 
     @property
     def epsg(self) -> int | None:
@@ -98,9 +98,9 @@ def srid_of(crs: Crs | None) -> int:
     3035
     """
     if crs is None:
-        raise CrsError("EWKB names a coordinate reference system, and this geometry has none: give it a crs")
+        raise CrsError("EWKB needs a coordinate reference system, but this geometry has none; pass crs=")
     if crs.epsg is None:
-        raise CrsError(f"EWKB names systems by EPSG codes, and {crs.label} has none: write WKB without srid=True")
+        raise CrsError(f"EWKB needs an EPSG code, but {crs.label} has none; write WKB without srid=True")
     return crs.epsg
 
 
@@ -128,7 +128,7 @@ def _of_text(text: str) -> Crs:
     if found is not None:
         return _of_code(found[1], found[2], text)
     if nesting_of(plain) > limit("nesting"):
-        return _refuse(text, f"; it is nested deeper than {limit('nesting')} levels")
+        return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
     if plain.startswith("{"):
         return _of_mapping(_mapping(plain))
     # PROJ would search the names of all objects it knows for any other text, which takes seconds.
@@ -169,10 +169,10 @@ def _of_mapping(value: Mapping[Any, Any]) -> Crs:
     try:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CrsError(f"unknown coordinate reference system: this PROJJSON is no JSON: {error}") from error
+        raise CrsError(f"unknown coordinate reference system: PROJJSON is not valid JSON: {error}") from error
     check_limit("crs_bytes", len(text), "the text of a coordinate reference system")
     if nesting_of(text) > limit("nesting"):
-        return _refuse(text, f"; it is nested deeper than {limit('nesting')} levels")
+        return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
     return _of_json(text)
 
 
@@ -185,7 +185,7 @@ def _of_object(value: Any, to_wkt: Any) -> Crs:
     try:
         text = to_wkt()
     except Exception as error:
-        raise CrsError(f"unknown coordinate reference system {value!r:.60}: it has no WKT: {error}") from error
+        raise CrsError(f"unknown coordinate reference system {value!r:.60}: to_wkt() failed: {error}") from error
     return _of_text(text) if isinstance(text, str) else _refuse(value)
 
 
@@ -241,17 +241,7 @@ def _identified(crs: CRS, given: str) -> Crs:
 
 @lru_cache(maxsize=256)
 def _parse(crs: str) -> CRS:
-    return _created_code(crs) if not crs.startswith("{") else _created(str(crs))
-
-
-def _created_code(crs: str) -> CRS:
-    known = Crs.of(crs)
-    assert known is not None
-    if known.startswith("{"):
-        return _created(str(known))
-    from pyproj import CRS
-
-    return CRS.from_user_input(str(known))
+    return _created(str(crs if crs.startswith("{") else Crs.of(crs)))
 
 
 @lru_cache(maxsize=256)
@@ -304,9 +294,9 @@ def metadata_crs(serialized: bytes | str | None) -> Crs | None:
     >>> metadata_crs(b'{"crs": "EPSG:25832"}')
     'EPSG:25832'
     """
-    about = loaded(serialized or b"{}", "the metadata of a GeoArrow type")
+    about = loaded(serialized or b"{}", "GeoArrow metadata")
     if not isinstance(about, dict):
-        raise CrsError(f"the metadata of a GeoArrow type are {str(about)[:MAX_SHOWN_CHARS]!r}, not an object")
+        raise CrsError(f"GeoArrow metadata: need a JSON object, got {str(about)[:MAX_SHOWN_CHARS]!r}")
     return Crs.of(about.get("crs"))
 
 
@@ -314,8 +304,8 @@ def loaded(text: bytes | str, what: str) -> Any:
     """Parse JSON that names systems; raise a CrsError if it is too long, too deep or no JSON."""
     check_limit("crs_bytes", len(text), what)
     if nesting_of(text) > limit("nesting"):
-        raise CrsError(f"{what} are nested deeper than {limit('nesting')} levels")
+        raise CrsError(f"{what}: nested deeper than {limit('nesting')} levels ({variable('nesting')})")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CrsError(f"{what} are no JSON: {error}") from error
+        raise CrsError(f"{what}: not valid JSON: {error}") from error

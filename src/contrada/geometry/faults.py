@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from contrada.codes import NESTED, NOT_FINITE, SELF_INTERSECTION, WRONG_TYPE
 from contrada.errors import CrsError, RegionError
 from contrada.limits import limit, variable
 
-_KINDS = {
-    1: "Point",
-    2: "LineString",
-    3: "Polygon",
-    4: "MultiPoint",
-    5: "MultiLineString",
-    6: "MultiPolygon",
-    7: "GeometryCollection",
-    8: "CircularString",
-    9: "CompoundCurve",
-    10: "CurvePolygon",
-    11: "MultiCurve",
-    12: "MultiSurface",
-    13: "Curve",
-    14: "Surface",
-    15: "PolyhedralSurface",
-    16: "TIN",
-    17: "Triangle",
-}
-
-# By the codes of kernels/read/faults.py.
-_SENTENCES = (
-    "valid",
-    "no geometry (null)",
-    "empty geometry",
-    "wrong geometry type",
-    "malformed or truncated geometry",
-    "coordinate is not finite",
-    "coordinate outside 1e-120..1e120 in magnitude",
-    "fewer than three distinct vertices",
-    "zero area",
-    "self-intersection",
-    "outside its shell",
-    "crosses or shares an edge with its shell",
-    "overlaps or shares an edge with another hole",
-    "interior is not connected",
-    "overlaps another part",
-    "shares an edge with another part",
-    "nested too deeply",
-)
+# By the types of WKB, from 1 on.
+_KINDS = (
+    "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection",
+    "CircularString", "CompoundCurve", "CurvePolygon", "MultiCurve", "MultiSurface", "Curve", "Surface",
+    "PolyhedralSurface", "TIN", "Triangle",
+)  # fmt: skip
 
 
 class FaultCode(StrEnum):
@@ -80,15 +48,28 @@ class FaultCode(StrEnum):
 
 
 CRS_FAULTS = (FaultCode.OTHER_CRS, FaultCode.UNKNOWN_CRS)
-# By the codes of kernels/read/faults.py, like the sentences.
-_CODES = (
-    FaultCode.VALUE, FaultCode.NULL, FaultCode.EMPTY, FaultCode.WRONG_TYPE, FaultCode.MALFORMED,
-    FaultCode.BAD_COORDINATE, FaultCode.BAD_COORDINATE, FaultCode.TOO_FEW_VERTICES, FaultCode.ZERO_AREA,
-    FaultCode.SELF_INTERSECTION, FaultCode.HOLE_OUTSIDE, FaultCode.HOLE_CROSSES_SHELL, FaultCode.HOLES_OVERLAP,
-    FaultCode.NOT_CONNECTED, FaultCode.PARTS_OVERLAP, FaultCode.PARTS_SHARE_EDGE, FaultCode.TOO_DEEP,
-)  # fmt: skip
-_PLACED = frozenset(range(5, 16))
-_MENDABLE = frozenset(range(9, 16))  # faults that make_valid can repair
+# By the codes of faults (codes.py).
+_FAULTS = (
+    ("valid", FaultCode.VALUE),
+    ("no geometry (null)", FaultCode.NULL),
+    ("empty geometry", FaultCode.EMPTY),
+    ("wrong geometry type", FaultCode.WRONG_TYPE),
+    ("malformed or truncated geometry", FaultCode.MALFORMED),
+    ("coordinate is not finite", FaultCode.BAD_COORDINATE),
+    ("coordinate outside 1e-120..1e120 in magnitude", FaultCode.BAD_COORDINATE),
+    ("fewer than three distinct vertices", FaultCode.TOO_FEW_VERTICES),
+    ("zero area", FaultCode.ZERO_AREA),
+    ("self-intersection", FaultCode.SELF_INTERSECTION),
+    ("outside its shell", FaultCode.HOLE_OUTSIDE),
+    ("crosses or shares an edge with its shell", FaultCode.HOLE_CROSSES_SHELL),
+    ("overlaps or shares an edge with another hole", FaultCode.HOLES_OVERLAP),
+    ("interior is not connected", FaultCode.NOT_CONNECTED),
+    ("overlaps another part", FaultCode.PARTS_OVERLAP),
+    ("shares an edge with another part", FaultCode.PARTS_SHARE_EDGE),
+    ("nested too deeply", FaultCode.TOO_DEEP),
+)
+_PLACED = range(NOT_FINITE, NESTED)
+MENDABLE = range(SELF_INTERSECTION, NESTED)  # faults that make_valid may repair
 
 
 class Rejection(NamedTuple):
@@ -109,38 +90,43 @@ class Rejection(NamedTuple):
 
     def error(self) -> RegionError | CrsError:
         """Return the rejection as an error that names the row."""
+        text = f"row {self.row}: {self.reason}"
         if self.fault in CRS_FAULTS:
-            return CrsError(f"row {self.row}: {self.reason}")
-        return RegionError(
-            f"row {self.row}: {self.reason}", row=self.row, part=self.part, ring=self.ring, place=self.place
-        )
+            return CrsError(text)
+        return RegionError(text, row=self.row, part=self.part, ring=self.ring, place=self.place)
 
 
-def is_mendable(fault: int) -> bool:
-    """Return True if `fault` can possibly be repaired."""
-    return fault in _MENDABLE
+def first_error(rejected: Sequence[Rejection]) -> RegionError | CrsError:
+    """Return the first rejection as an error that also counts the others."""
+    error = rejected[0].error()
+    if len(rejected) > 1:
+        error.args = (f"{error.args[0]} (and {len(rejected) - 1} more bad rows)",)
+    return error
 
 
-def rejection(row: int, report: ArrayLike, spot: ArrayLike, kind: int) -> Rejection:
+def rejection(row: int, report: ArrayLike, spot: ArrayLike = (0.0, 0.0), kind: int = -1) -> Rejection:
     """Return the rejection of a row from the kernels' report: (fault, part, ring), a place, the geometry type.
 
     >>> rejection(3, [9, 0, 0], [3.0, 4.0], 3).reason
     'self-intersection near (3.0, 4.0)'
     >>> rejection(0, [3, 0, 0], [0.0, 0.0], 2).reason
     'wrong geometry type LineString; a region is a Polygon or MultiPolygon'
+    >>> rejection(0, [NESTED, 0, 0]).reason
+    'nested too deeply (more than 64 levels; CONTRADA_MAX_NESTING)'
     >>> rejection(0, [10, 2, 1], [5.0, 5.0], 6).reason
     'part 2, hole 1: outside its shell near (5.0, 5.0)'
     """
     fault, part, ring = np.asarray(report).tolist()
     x, y = np.asarray(spot).tolist()
-    reason = _SENTENCES[fault]
-    if fault == 16:
+    reason, code = _FAULTS[fault]
+    if fault == NESTED:
         reason += f" (more than {limit('nesting')} levels; {variable('nesting')})"
-    if fault == 3 and kind < 0:
-        return Rejection(row, "curves, surfaces and triangles are not read", FaultCode.CURVED)
-    if fault == 3:
-        reason += f" {_KINDS.get(kind, f'code {kind}')}; a region is a Polygon or MultiPolygon"
-    code = FaultCode.POINT if fault == 3 and kind == 1 else _CODES[fault]
+    if fault == WRONG_TYPE and kind < 0:
+        return Rejection(row, "curves, surfaces and triangles are not supported", FaultCode.CURVED)
+    if fault == WRONG_TYPE:
+        name = _KINDS[kind - 1] if 1 <= kind <= len(_KINDS) else f"code {kind}"
+        reason += f" {name}; a region is a Polygon or MultiPolygon"
+        code = FaultCode.POINT if kind == 1 else code
     if fault not in _PLACED:
         return Rejection(row, reason, code)
     where = [f"part {part}"] if part else []

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import shapely
 
 from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray
@@ -34,9 +35,7 @@ def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
     if isinstance(value, (Region, Point, RegionArray, PointArray)):
         return value
     if _is_shapely(value):
-        read: Any = Point.from_shapely if value.geom_type == "Point" else Region.from_shapely
-        made: One = read(value)
-        return made
+        return Point.from_shapely(value) if value.geom_type == "Point" else Region.from_shapely(value)
     if isinstance(value, Mapping):
         return _of_mapping(value)
     if _is_array_of_shapely(value):
@@ -45,14 +44,14 @@ def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
         return _of_arrow(value)
     if hasattr(value, "__geo_interface__"):
         return _of_mapping(value.__geo_interface__)
-    raise ArgumentError(f"need {needed}, not {type(value).__name__}")
+    raise ArgumentError(f"need {needed}, got {type(value).__name__}")
 
 
 def one_geometry_of(value: Any) -> One:
     """Return one region or point from any supported object; a column raises an ArgumentError."""
     made = geometry_of(value, ONE_GEOMETRY)
     if isinstance(made, (RegionArray, PointArray)):
-        raise ArgumentError(f"need one region or point, not a column of {len(made)}")
+        raise ArgumentError(f"need one region or point, got a column of {len(made)}")
     return made
 
 
@@ -68,18 +67,13 @@ def _is_array_of_shapely(value: Any) -> bool:
 
 
 def _of_shapely_array(values: Any) -> Many:
-    import shapely
-
-    array = np.asarray(values, dtype=object)
-    kinds = shapely.get_type_id(array)
-    if (kinds == shapely.GeometryType.POINT).all():
-        return PointArray.from_shapely(values)
-    return RegionArray.from_shapely(values)
+    is_point = shapely.get_type_id(np.asarray(values, dtype=object)) == shapely.GeometryType.POINT
+    return PointArray.from_shapely(values) if is_point.all() else RegionArray.from_shapely(values)
 
 
 def _of_arrow(values: Any) -> Many:
-    from contrada.geometry.arrow import storage_of
-    from contrada.geometry.mixed import is_vertex
+    from contrada.geometry.arrow.geoarrow import storage_of
+    from contrada.geometry.arrow.mixed import is_vertex
 
     array, _ = storage_of(values)
     if is_vertex(array.type):
@@ -94,8 +88,7 @@ def _of_arrow(values: Any) -> Many:
 
 def _of_mapping(value: Any) -> One:
     if not isinstance(value, Mapping) or "type" not in value:
-        raise ArgumentError(f"need a GeoJSON geometry, not {str(value)[:60]}")
+        raise ArgumentError(f"need a GeoJSON geometry, got {str(value)[:60]}")
     if value["type"] == "Feature":
-        value = value.get("geometry")
-        return _of_mapping(value)
+        return _of_mapping(value.get("geometry"))
     return Point.from_geojson(value) if value["type"] == "Point" else Region.from_geojson(value)

@@ -8,9 +8,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
-from contrada.geometry.arrays import frozen
+from contrada.codes import EWKB_SRID, HOLE
+from contrada.geometry.arrays import frozen, offsets_of
 from contrada.geometry.crs import srid_of
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
 Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
-HOLE = 1  # ring flag, as in kernels/read/validate.py
-_SRID_FLAG = 0x20000000  # bit in the geometry type of EWKB
 
 
 def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -35,16 +35,12 @@ def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ..
     a = column.arrays
     starts, _ = part_offsets(column)
     rings = {r: a.xy[a.ring_offsets[r] : a.ring_offsets[r + 1]] for r in range(int(starts[0]), int(starts[-1]))}
-    return tuple(
-        (rings[int(first)], tuple(rings[r] for r in range(int(first) + 1, int(stop))))
-        for first, stop in pairwise(starts)
-    )
+    parts = pairwise(starts.tolist())
+    return tuple((rings[first], tuple(rings[r] for r in range(first + 1, stop))) for first, stop in parts)
 
 
 def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
     """Return Shapely polygons, and multipolygons for regions of several parts."""
-    import shapely
-
     a = column.arrays
     starts, regions = part_offsets(column)
     if len(column) == 0:
@@ -59,9 +55,8 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
     made = polygons[regions[:-1]]
     many = np.repeat(counts > 1, counts)
     if many.any():
-        made[counts > 1] = shapely.multipolygons(
-            polygons[many], indices=np.repeat(np.cumsum(counts > 1) - 1, counts)[many]
-        )
+        owners = np.repeat(np.cumsum(counts > 1) - 1, counts)[many]
+        made[counts > 1] = shapely.multipolygons(polygons[many], indices=owners)
     code = None if column.crs is None else column.crs.epsg
     return np.asarray(made if code is None else shapely.set_srid(made, code), dtype=object)
 
@@ -77,7 +72,7 @@ def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
     vertices = a.ring_offsets[regions[1:]] - a.ring_offsets[regions[:-1]]
     # Byte order takes 1 byte, type 4, count 4; each ring has a count of 4, and each vertex two doubles.
     sizes = 9 * (parts + (parts > 1)) + 4 * np.diff(regions).astype(np.int64) + 16 * vertices
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     data = np.empty(offsets[-1], np.uint8)
     kernels.write_wkb(a.xy.view(np.uint64), a.ring_offsets, regions, a.ring_flags, frozen(offsets), data)
     if srid:
@@ -92,7 +87,7 @@ def _with_srids(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Convert rows of little-endian WKB to EWKB: a flag in the highest byte of the type, then the SRID."""
     starts = offsets[:-1]
-    data[starts + 4] |= _SRID_FLAG >> 24
+    data[starts + 4] |= EWKB_SRID >> 24
     own = np.tile(np.frombuffer(struct.pack("<I", srid), np.uint8), len(starts))
     return np.insert(data, np.repeat(starts + 5, 4), own), offsets + 4 * np.arange(len(offsets))
 
@@ -104,7 +99,7 @@ def with_srid(data: bytes, srid: int) -> bytes:
     '0101000020e6100000'
     """
     (kind,) = struct.unpack_from("<I", data, 1)
-    return data[:1] + struct.pack("<II", kind | _SRID_FLAG, srid) + data[5:]
+    return data[:1] + struct.pack("<II", kind | EWKB_SRID, srid) + data[5:]
 
 
 def number_text(value: float) -> str:

@@ -37,16 +37,12 @@ def named_by_srids(srids: NDArray[np.int64]) -> Named | None:
         return None
     distinct, codes = np.unique(srids, return_inverse=True)
     none = int(np.searchsorted(distinct, 0, side="right"))
-    return Named(np.maximum(codes - none, -1), tuple(_of_srid(srid) for srid in distinct[none:].tolist()))
+    return Named(np.maximum(codes - none, -1), tuple(map(_of_srid, distinct[none:].tolist())))
 
 
 def _of_srid(srid: int) -> Crs | CrsError:
-    try:
-        known = Crs.of(srid)
-    except CrsError:
-        return CrsError(f"SRID {srid} names no coordinate reference system")
-    assert known is not None
-    return known
+    found = _tried(srid)
+    return found if isinstance(found, Crs) else CrsError(f"SRID {srid} is not a known coordinate reference system")
 
 
 def named_by_values(values: Sequence[Any]) -> Named | None:
@@ -57,13 +53,10 @@ def named_by_values(values: Sequence[Any]) -> Named | None:
     systems: list[Crs | CrsError] = []
     known: dict[str, int] = {}
     for row, value in enumerate(values):
-        if value is None:
-            continue
-        text = str(value)
-        if text not in known:
-            known[text] = len(systems)
-            systems.append(_tried(value))
-        codes[row] = known[text]
+        if value is not None:
+            codes[row] = known.setdefault(str(value), len(systems))
+            if codes[row] == len(systems):
+                systems.append(_tried(value))
     return Named(codes, tuple(systems))
 
 
@@ -88,17 +81,13 @@ def _tried(value: Any) -> Crs | CrsError:
     return made
 
 
-class Resolved(NamedTuple):
-    """The CRS of a column, and the rows that name another system or one that does not exist."""
+def resolved(named: Named | None, crs: Crs | None) -> tuple[Crs | None, dict[int, Rejection]]:
+    """Return the CRS of a column: the given `crs`, or else that of the first row that names one.
 
-    crs: Crs | None
-    rejected: dict[int, Rejection]
-
-
-def resolved(named: Named | None, crs: Crs | None) -> Resolved:
-    """Return the CRS of a column: the given `crs`, or else that of the first row that names one."""
+    Also returns the rejections of rows that name another system or one that does not exist, by row.
+    """
     if named is None:
-        return Resolved(crs, {})
+        return crs, {}
     is_good = np.array([isinstance(system, Crs) for system in named.systems])
     if crs is None:
         naming = np.flatnonzero((named.codes >= 0) & is_good[named.codes])
@@ -112,7 +101,7 @@ def resolved(named: Named | None, crs: Crs | None) -> Resolved:
         system = named.codes[row]
         code = FaultCode.OTHER_CRS if is_good[system] else FaultCode.UNKNOWN_CRS
         rejected[row] = Rejection(row, str(reasons[system]), code)
-    return Resolved(crs, rejected)
+    return crs, rejected
 
 
 def _reason(system: Crs | CrsError, crs: Crs | None) -> str | None:
@@ -120,7 +109,7 @@ def _reason(system: Crs | CrsError, crs: Crs | None) -> str | None:
         return str(system)
     if crs is None or is_same_crs(system, crs):
         return None
-    return f"{differing(system, crs)}, which the column is in"
+    return f"{differing(system, crs)} (the column's)"
 
 
 def wkb_srids(values: Any) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
@@ -28,7 +29,6 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
     ([False, True, True], True)
     """
     import pyarrow as pa
-    import shapely
 
     shapes = _drawable(wkb)
     tolerance = _extents(shapes) / 4000
@@ -45,8 +45,6 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
 
 
 def _drawable(wkb: Any) -> NDArray[np.object_]:
-    import shapely
-
     from contrada.geometry.wellknown import shapes_from_wkb
 
     shapes = shapes_from_wkb(wkb).geometries
@@ -69,11 +67,8 @@ def extents(wkb: Any) -> NDArray[np.float64]:
 
 
 def _extents(shapes: NDArray[np.object_]) -> NDArray[np.float64]:
-    import shapely
-
     bounds = shapely.bounds(shapes)
-    longer: NDArray[np.float64] = np.nan_to_num(np.maximum(bounds[:, 2] - bounds[:, 0], bounds[:, 3] - bounds[:, 1]))
-    return longer
+    return np.asarray(np.nan_to_num(np.maximum(bounds[:, 2] - bounds[:, 0], bounds[:, 3] - bounds[:, 1])))
 
 
 def common_box(wkb: Any) -> Box | None:
@@ -83,8 +78,6 @@ def common_box(wkb: Any) -> Box | None:
     >>> common_box(pa.array([shapely.to_wkb(shapely.box(0, 0, 1, 2)), None, shapely.to_wkb(shapely.Point(5, 1))]))
     (0.0, 0.0, 5.0, 2.0)
     """
-    import shapely
-
     bounds = shapely.total_bounds(shapes) if len(shapes := _drawable(wkb)) else np.array([np.nan])
     return None if np.isnan(bounds).any() else tuple(bounds.tolist())
 
@@ -104,8 +97,6 @@ def svg_paths(wkb: Any, box: Box, width: int) -> list[str]:
 
 
 def _path(shape: Any, box: Box, scale: float) -> str:
-    import shapely
-
     if shape.geom_type == "Point":
         x, y = _placed(np.array([[shape.x, shape.y]]), box, scale)[0].tolist()
         return f"M{x} {y}h0"

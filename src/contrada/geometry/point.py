@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from contrada.arguments import checks_methods
+from contrada.codes import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING
 from contrada.errors import ArgumentError, CrsError, RegionError
 from contrada.geometry.crs import Crs, srid_of
-from contrada.geometry.faults import FaultCode, Rejection
+from contrada.geometry.faults import FaultCode, Rejection, rejection
+from contrada.geometry.immutable import Immutable
 from contrada.geometry.interchange import number_text, with_srid
 from contrada.geometry.named import crs_member, named_by_srids, named_by_values, resolved
 
 if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
-
-MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-120, 1e120
 
 
 class SiftedPoints(NamedTuple):
@@ -37,8 +39,7 @@ def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.ones(len(xy), bool)
     with np.errstate(invalid="ignore"):
         is_good = (size == 0) | ((size >= MIN_MAGNITUDE) & (size <= MAX_MAGNITUDE))
-    good: NDArray[np.bool_] = is_good[:, 0] & is_good[:, 1]
-    return good
+    return np.asarray(is_good[:, 0] & is_good[:, 1])
 
 
 def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
@@ -60,23 +61,17 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
 
     A point whose SRID names another system than the column's is rejected.
     """
-    import shapely
-
-    from contrada.geometry.wellknown import fault_code, fault_text
-
     crs, foreign = resolved(named_by_srids(shapely_srids(array)), crs)
     kinds = shapely.get_type_id(array)
     is_point = kinds == shapely.GeometryType.POINT
     sifted = sift_coordinates(shapely.get_coordinates(_filled(array, is_point)).reshape(-1, 2), crs)
     rejected = {bad.row: bad for bad in sifted.rejected}
-    for row in np.flatnonzero(~is_point):
-        if faults[row]:
-            reason, code = fault_text(int(faults[row])), fault_code(int(faults[row]))
-        elif kinds[row] < 0:
-            reason, code = "no geometry (null)", FaultCode.NULL
+    for row in np.flatnonzero(~is_point).tolist():
+        if kinds[row] < 0:
+            rejected[row] = rejection(row, (int(faults[row] or MISSING), 0, 0))
         else:
-            reason, code = f"wrong geometry type {array[row].geom_type}; need a Point", FaultCode.WRONG_TYPE
-        rejected[int(row)] = Rejection(int(row), reason, code)
+            reason = f"wrong geometry type {array[row].geom_type}; need a Point"
+            rejected[row] = Rejection(row, reason, FaultCode.WRONG_TYPE)
     if foreign:
         stays = ~np.isin(sifted.rows, list(foreign))
         sifted = sifted._replace(points=sifted.points[stays], rows=sifted.rows[stays])
@@ -86,16 +81,12 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
 
 def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
     """Return SRIDs, 0 where there is none; Shapely represents SRIDs above 2^31 as negative numbers."""
-    import shapely
-
     srids = np.where(shapely.is_missing(array), 0, shapely.get_srid(array)).astype(np.int64)
     return srids % (1 << 32)
 
 
 def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[np.object_]:
     """Return the points, with a point of NaN for every other row and every empty point."""
-    import shapely
-
     usable = is_point & ~shapely.is_empty(array)
     return np.where(usable, array, shapely.Point(np.nan, np.nan))
 
@@ -134,7 +125,7 @@ def _read(kind: SourceKind, values: Any, crs: Any) -> PointArray:
 
 
 @checks_methods("__init__", "from_shapely", "from_wkb", "from_arrow", "to_wkb")
-class PointArray:
+class PointArray(Immutable):
     """Immutable column of points: xy (n, 2), finite and within 1e-120..1e120 in magnitude (or zero).
 
     >>> PointArray([(1, 2), (3, 4)])[1]
@@ -150,7 +141,7 @@ class PointArray:
         if array.size == 0:
             array = array.reshape(0, 2)
         if array.ndim != 2 or array.shape[1] != 2:
-            raise RegionError(f"points have the shape (n, 2), not {array.shape}")
+            raise RegionError(f"points: need an array of shape (n, 2), got {array.shape}")
         good = in_range(array)
         if not good.all():
             row = int(np.argmin(good))
@@ -196,8 +187,6 @@ class PointArray:
 
     def to_shapely(self) -> NDArray[np.object_]:
         """Return Shapely points; the EPSG code of the CRS, if it has one, becomes their SRID."""
-        import shapely
-
         points = np.asarray(shapely.points(self._xy), dtype=object)
         code = None if self._crs is None else self._crs.epsg
         return points if code is None else np.asarray(shapely.set_srid(points, code), dtype=object)
@@ -208,7 +197,6 @@ class PointArray:
         With `srid`, a CRS without an EPSG code raises a CrsError.
         """
         import pyarrow as pa
-        import shapely
 
         points = np.asarray(shapely.points(self._xy), dtype=object)
         if srid:
@@ -217,7 +205,7 @@ class PointArray:
 
     def to_arrow(self) -> Any:
         """Return a GeoArrow array of points (interleaved coordinates) with the CRS."""
-        from contrada.geometry.arrow import points_to_arrow
+        from contrada.geometry.arrow.geoarrow import points_to_arrow
 
         return points_to_arrow(self._xy, self._crs)
 
@@ -255,42 +243,35 @@ class PointArray:
     def __hash__(self) -> int:
         return hash(self._xy.tobytes())
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a PointArray cannot be changed")
-
     def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
-        return _rebuild, (self._xy, self._crs)
+        return partial(PointArray, crs=self._crs), (self._xy,)
 
     def __repr__(self) -> str:
         return f"<PointArray of {len(self)} points>"
 
 
-def _rebuild(xy: NDArray[np.float64], crs: Crs | None) -> PointArray:
-    return PointArray(xy, crs=crs)
-
-
 @checks_methods("from_shapely", "from_wkb", "from_wkt", "from_geojson", "to_wkb")
-class Point:
+class Point(Immutable):
     """A point (x, y). Immutable; equal to points of the same coordinates.
 
     >>> Point(1, 2)
     Point(1.0, 2.0)
     """
 
-    __slots__ = ("_column", "crs", "x", "y")
+    __slots__ = ("_own_column", "crs", "x", "y")
     x: float
     y: float
     crs: Crs | None
-    _column: PointArray | None
+    _own_column: PointArray | None
 
     def __init__(self, x: float, y: float, *, crs: Any = None) -> None:
         try:
             x, y = float(x) + 0.0, float(y) + 0.0  # -0.0 becomes 0.0
         except OverflowError as error:
-            raise RegionError(f"a coordinate of a point is too large: {error}") from error
+            raise RegionError(f"point coordinate is too large: {error}") from error
         except (TypeError, ValueError) as error:
             given = f"{type(x).__name__} and {type(y).__name__}"
-            raise ArgumentError(f"a point has two numbers, not {given}: {error}") from error
+            raise ArgumentError(f"a point needs two numbers, got {given}: {error}") from error
         if not (
             (x == 0.0 or MIN_MAGNITUDE <= abs(x) <= MAX_MAGNITUDE)
             and (y == 0.0 or MIN_MAGNITUDE <= abs(y) <= MAX_MAGNITUDE)
@@ -299,15 +280,15 @@ class Point:
         _set_x(self, x)
         _set_y(self, y)
         _set_crs(self, Crs.of(crs))
-        _set_column(self, None)
+        _set_own_column(self, None)
 
     @property
-    def column(self) -> PointArray:
+    def _column(self) -> PointArray:
         """The point as a column of one, the form that kernels take."""
-        if self._column is None:
-            _set_column(self, PointArray([(self.x, self.y)], crs=self.crs))
-        assert self._column is not None
-        return self._column
+        if self._own_column is None:
+            _set_own_column(self, PointArray([(self.x, self.y)], crs=self.crs))
+        assert self._own_column is not None
+        return self._own_column
 
     @classmethod
     def from_shapely(cls, point: Any, *, crs: Any = None) -> Point:
@@ -330,12 +311,12 @@ class Point:
         Point(1.0, 2.0)
         """
         from contrada.geometry.sources import split_ewkt
-        from contrada.geometry.wellknown import fault_text, shapes_from_wkt
+        from contrada.geometry.wellknown import shapes_from_wkt
 
         srid, plain = split_ewkt(text)
         geometries, faults = shapes_from_wkt([plain])
         if faults[0]:
-            raise RegionError(f"{text[:60]!r}: {fault_text(int(faults[0]))}")
+            raise RegionError(f"{text[:60]!r}: {rejection(0, (faults[0], 0, 0)).reason}")
         own, foreign = resolved(named_by_srids(np.array([srid])), Crs.of(crs))
         if foreign:
             raise CrsError(foreign[0].reason)
@@ -346,21 +327,23 @@ class Point:
         """Return the point of a GeoJSON Point."""
         kind = value.get("type") if isinstance(value, Mapping) else type(value).__name__
         if kind != "Point":
-            raise RegionError(f"not a GeoJSON Point but {kind if isinstance(kind, str) else type(kind).__name__}")
+            raise RegionError(
+                f"need a GeoJSON Point, got {str(kind)[:60] if isinstance(kind, str) else type(kind).__name__}"
+            )
         place = value.get("coordinates")
         if not isinstance(place, list | tuple) or not 2 <= len(place) <= 4:
-            raise RegionError("a GeoJSON Point has coordinates [x, y]")
+            raise RegionError(f"GeoJSON Point: need coordinates [x, y], got {place!r:.60}")
         own, foreign = resolved(named_by_values([crs_member(value)]), Crs.of(crs))
         if foreign:
             raise CrsError(foreign[0].reason)
         try:
             return cls(place[0], place[1], crs=own)
         except ArgumentError as error:
-            raise RegionError(f"the coordinates of a GeoJSON Point: {error}") from error
+            raise RegionError(f"GeoJSON Point: {error}") from error
 
     def to_shapely(self) -> Any:
         """Return a Shapely Point; the EPSG code of the CRS is its SRID."""
-        return self.column.to_shapely()[0]
+        return self._column.to_shapely()[0]
 
     def to_wkb(self, srid: bool = False) -> bytes:
         """Return little-endian WKB; `srid` makes it EWKB, which names the EPSG code of the CRS.
@@ -389,11 +372,8 @@ class Point:
     def __hash__(self) -> int:
         return hash((self.x, self.y))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Point cannot be changed")
-
     def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
-        return _rebuild_point, (self.x, self.y, self.crs)
+        return partial(Point, crs=self.crs), (self.x, self.y)
 
     def __repr__(self) -> str:
         return f"Point({self.x!r}, {self.y!r})"
@@ -401,8 +381,4 @@ class Point:
 
 _unpack = struct.Struct("<dd").unpack_from
 # The setters of the slots, since __setattr__ raises: points are made one at a time, by the thousand.
-_set_x, _set_y, _set_crs, _set_column = (getattr(Point, name).__set__ for name in ("x", "y", "crs", "_column"))
-
-
-def _rebuild_point(x: float, y: float, crs: Crs | None) -> Point:
-    return Point(x, y, crs=crs)
+_set_x, _set_y, _set_crs, _set_own_column = (getattr(Point, name).__set__ for name in ("x", "y", "crs", "_own_column"))

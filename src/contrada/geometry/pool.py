@@ -31,7 +31,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 def check_threads(threads: object) -> None:
     """Raise an ArgumentError unless `threads` is None or a valid number of threads."""
     if threads is not None and (not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS):
-        raise ArgumentError(f"threads is a whole number, at least 1 and at most {MAX_THREADS}, not {_short(threads)}")
+        raise ArgumentError(f"threads: need a whole number from 1 to {MAX_THREADS}, got {_short(threads)}")
 
 
 def _short(value: object) -> str:

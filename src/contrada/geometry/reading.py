@@ -56,7 +56,7 @@ def read_points(source: Any, *, crs: Any = None) -> SiftedPoints:
 def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifted:
     """Return the good regions of a column of one kind, and the rejected rows with reasons."""
     if kind == "arrow":
-        from contrada.geometry.arrow import raw_from_arrow
+        from contrada.geometry.arrow.geoarrow import raw_from_arrow
 
         return sift(raw_from_arrow(values), crs, repair)
     if kind == "shapely":
@@ -72,14 +72,14 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
         array = np.atleast_1d(np.asarray(values, dtype=object))
         return sift_points(array, np.zeros(len(array), np.int64), common_crs(getattr(values, "crs", None), crs))
     if kind == "arrow":
-        from contrada.geometry.arrow import points_from_arrow
+        from contrada.geometry.arrow.geoarrow import points_from_arrow
 
         values, named = points_from_arrow(values)
         crs = common_crs(named, crs)
         if isinstance(values, np.ndarray):
             return sift_coordinates(values, crs)
     elif kind != "wkb":
-        raise ArgumentError(f"points are read from WKB, Shapely and Arrow, not from {kind}")
+        raise ArgumentError(f"points: need WKB, Shapely or Arrow values, got {kind}")
     from contrada.geometry.wellknown import shapes_from_wkb
 
     plain = plain_points(values)
@@ -92,7 +92,7 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
 def _told(source: Any) -> tuple[Any, SourceKind]:
     """Return the values of a source and their kind, judged by the first value that is not None."""
     if isinstance(source, str | bytes | Mapping | Region):
-        raise ArgumentError(f"need a column, such as a list, not a single {type(source).__name__}")
+        raise ArgumentError(f"need a column, such as a list, got a single {type(source).__name__}")
     if _is_shapely(source):
         return source, "shapely"
     if hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__"):
@@ -121,5 +121,5 @@ def _listed(values: Iterable[Any]) -> list[Any]:
     if isinstance(values, list):
         return values
     if isinstance(values, str | bytes):
-        raise ArgumentError(f"need a column, such as a list, not a single {type(values).__name__}")
+        raise ArgumentError(f"need a column, such as a list, got a single {type(values).__name__}")
     return list(values)

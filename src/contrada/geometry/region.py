@@ -13,18 +13,11 @@ from numpy.typing import NDArray
 from contrada.arguments import checks_methods
 from contrada.errors import CrsError, RegionError
 from contrada.forking import cached_property
-from contrada.geometry import interchange
+from contrada.geometry import interchange, sources
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of
 from contrada.geometry.faults import CRS_FAULTS
-from contrada.geometry.sources import (
-    RawRegions,
-    raw_from_coordinates,
-    raw_from_geojson,
-    raw_from_shapely,
-    raw_from_wkb,
-    raw_from_wkt,
-)
+from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
 Coordinates = Iterable[Sequence[float]]
@@ -33,7 +26,7 @@ _BOX_WKB = struct.Struct("<BIII10d")
 
 
 @checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb")
-class Region:
+class Region(Immutable):
     """Non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 
     Made from the coordinates of one polygon, or by `from_wkt`, `from_wkb`, `from_geojson`, `from_shapely`. Input is
@@ -49,40 +42,35 @@ class Region:
     """
 
     def __init__(
-        self,
-        shell: Coordinates,
-        holes: Iterable[Coordinates] = (),
-        *,
-        crs: Any = None,
-        repair: bool = False,
+        self, shell: Coordinates, holes: Iterable[Coordinates] = (), *, crs: Any = None, repair: bool = False
     ) -> None:
-        self.__dict__["column"] = _only(sift(raw_from_coordinates([[shell, *holes]]), crs, repair))
+        self.__dict__["_column"] = _only(sift(sources.raw_from_coordinates([[shell, *holes]]), crs, repair))
 
     @cached_property
-    def column(self) -> RegionArray:
+    def _column(self) -> RegionArray:
         """The region as a column of one."""
-        return RegionArray.of_kernel_arrays(self.kernel_arrays, self.crs)
+        return RegionArray._of_kernel_arrays(self._kernel_arrays, self.crs)
 
     @cached_property
-    def kernel_arrays(self) -> KernelArrays:
-        """Arrays of `column` as kernels take them; a small region that was read alone has these before its column."""
-        return self.column.kernel_arrays()
+    def _kernel_arrays(self) -> KernelArrays:
+        """Arrays of `_column` as kernels take them; a small region that was read alone has these before its column."""
+        return self._column._kernel_arrays()
 
     @cached_property
     def crs(self) -> Crs | None:
         """The coordinate reference system, if known."""
-        return self.column.crs
+        return self._column.crs
 
     @classmethod
-    def from_column(cls, column: RegionArray) -> Region:
+    def _from_column(cls, column: RegionArray) -> Region:
         """Return the only region of a column of one; nothing is copied or checked."""
         made = cls.__new__(cls)
-        made.__dict__["column"] = column
+        made.__dict__["_column"] = column
         return made
 
     @classmethod
-    def _from_raw(cls, raw: RawRegions, crs: Any, repair: bool) -> Region:
-        return cls.from_column(_only(sift(raw, crs, repair)))
+    def _from_raw(cls, raw: sources.RawRegions, crs: Any, repair: bool) -> Region:
+        return cls._from_column(_only(sift(raw, crs, repair)))
 
     @classmethod
     def from_wkt(cls, text: str, *, crs: Any = None, repair: bool = False) -> Region:
@@ -91,7 +79,7 @@ class Region:
         >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
         0.5
         """
-        return cls._from_raw(raw_from_wkt([text]), crs, repair)
+        return cls._from_raw(sources.raw_from_wkt([text]), crs, repair)
 
     @classmethod
     def from_wkb(cls, data: bytes | str, *, crs: Any = None, repair: bool = False) -> Region:
@@ -100,10 +88,10 @@ class Region:
             arrays, crs = read_one(data), Crs.of(crs)
             if arrays is not None and (crs is None or is_on_the_globe(arrays[4], crs)):
                 made = cls.__new__(cls)
-                made.__dict__["kernel_arrays"] = arrays
+                made.__dict__["_kernel_arrays"] = arrays
                 made.__dict__["crs"] = crs
                 return made
-        return cls._from_raw(raw_from_wkb([data]), crs, repair)
+        return cls._from_raw(sources.raw_from_wkb([data]), crs, repair)
 
     @classmethod
     def from_geojson(cls, value: Any, *, crs: Any = None, repair: bool = False) -> Region:
@@ -112,12 +100,12 @@ class Region:
         >>> Region.from_geojson({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}).area
         0.5
         """
-        return cls._from_raw(raw_from_geojson([value]), crs, repair)
+        return cls._from_raw(sources.raw_from_geojson([value]), crs, repair)
 
     @classmethod
     def from_shapely(cls, geometry: Any, *, crs: Any = None, repair: bool = False) -> Region:
         """Return the region of a Shapely Polygon or MultiPolygon."""
-        return cls._from_raw(raw_from_shapely([geometry]), crs, repair)
+        return cls._from_raw(sources.raw_from_shapely([geometry]), crs, repair)
 
     @classmethod
     def box(cls, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: Any = None) -> Region:
@@ -164,7 +152,7 @@ class Region:
 
     def to_shapely(self) -> Any:
         """Return a Shapely Polygon or MultiPolygon; no coordinate changes, the EPSG code is its SRID."""
-        return self.column.to_shapely()[0]
+        return self._column.to_shapely()[0]
 
     @property
     def __geo_interface__(self) -> dict[str, Any]:
@@ -173,33 +161,33 @@ class Region:
     @cached_property
     def parts(self) -> tuple[tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]], ...]:
         """The polygons: shell and holes of each, as closed rings of vertices."""
-        return interchange.column_parts(self.column)
+        return interchange.column_parts(self._column)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """The box xmin, ymin, xmax, ymax."""
-        xmin, ymin, xmax, ymax = self.column.bounds[0].tolist()
+        xmin, ymin, xmax, ymax = self._column.bounds[0].tolist()
         return xmin, ymin, xmax, ymax
 
     @property
     def area(self) -> float:
         """The area, in floating point."""
-        return float(self.column.areas[0])
+        return float(self._column.areas[0])
 
     @property
     def length(self) -> float:
         """The length of the boundary, holes included, in floating point."""
-        return float(self.column.lengths[0])
+        return float(self._column.lengths[0])
 
     @property
     def is_simple(self) -> bool:
         """True for a simple polygon: one part without holes."""
-        return bool(self.column.is_simple[0])
+        return bool(self._column.is_simple[0])
 
     @cached_property
     def _canonical(self) -> tuple[bytes, ...]:
         """Rings in sorted order, each starting at its least vertex; the interior fixes their direction."""
-        arrays = self.column.arrays
+        arrays = self._column.arrays
         first, last = arrays.region_offsets.tolist()
         ends = arrays.ring_offsets[first : last + 1].tolist()
         return tuple(sorted(_from_least_vertex(arrays.xy[start:end]) for start, end in pairwise(ends)))
@@ -210,14 +198,8 @@ class Region:
     def __hash__(self) -> int:
         return hash(self._canonical)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Region cannot be changed")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a Region cannot be changed")
-
     def __reduce__(self) -> tuple[object, tuple[RegionArray]]:
-        return Region.from_column, (self.column,)
+        return Region._from_column, (self._column,)
 
     def __repr__(self) -> str:
         # Format only the first vertices, as formatting 4,000 vertices takes 8 ms.

@@ -74,13 +74,13 @@ def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
 
 
 def _column(value: One | Many) -> Many:
-    return value.column if isinstance(value, (Region, Point)) else value
+    return value._column if isinstance(value, (Region, Point)) else value
 
 
 def broadcast_length(a: Many, b: Many) -> int:
     """Return the length of the result; a column of one row is used for every row."""
     if len(a) != len(b) and len(a) != 1 and len(b) != 1:
-        raise ArgumentError(f"columns of {len(a)} and {len(b)} rows do not go together")
+        raise ArgumentError(f"columns have {len(a)} and {len(b)} rows; the lengths must be equal, or one of them 1")
     return len(b) if len(a) == 1 else len(a)
 
 
@@ -106,19 +106,14 @@ def _relate_columns(a: Many, b: Many, threads: int | None) -> Codes:
 
 
 def _relate_regions(a: RegionArray, b: RegionArray, out: Codes, threads: int | None) -> None:
-    arrays: tuple[Any, ...] = (*a.kernel_arrays(), *b.kernel_arrays())
+    arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays())
     run_sliced(lambda start, stop: kernels.relate_pairs(*arrays, start, stop, out), len(out), threads)
 
 
 def _relate_points(points: PointArray, regions: RegionArray, out: Codes, threads: int | None) -> None:
-    xy, rings, offsets, _, bounds, boxes, chains = regions.kernel_arrays()
-    run_sliced(
-        lambda start, stop: kernels.relate_points(
-            points.xy, xy, rings, offsets, bounds, boxes, chains, start, stop, out
-        ),
-        len(out),
-        threads,
-    )
+    xy, rings, offsets, _, *others = regions._kernel_arrays()
+    arrays: tuple[Any, ...] = (points.xy, xy, rings, offsets, *others)
+    run_sliced(lambda start, stop: kernels.relate_points(*arrays, start, stop, out), len(out), threads)
 
 
 def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
@@ -129,7 +124,7 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     """
     first, second = (frozen(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
     if len(first) != len(second) and len(first) != 1 and len(second) != 1:
-        raise ValueError(f"{len(first)} and {len(second)} boxes do not go together")
+        raise ValueError(f"got {len(first)} and {len(second)} boxes; the numbers must be equal, or one of them 1")
     out = np.empty(len(second) if len(first) == 1 else len(first), np.uint8)
     kernels.box_relations(first, second, out)
     return out

@@ -7,8 +7,10 @@ from enum import IntEnum
 from operator import index
 from typing import ClassVar
 
+from contrada import codes
 from contrada.arguments import checks_methods
 from contrada.errors import ArgumentError
+from contrada.geometry.immutable import Immutable
 
 
 class Relation(IntEnum):
@@ -20,19 +22,19 @@ class Relation(IntEnum):
     'covered-by'
     """
 
-    DISJOINT = 0
-    MEETS = 1
-    OVERLAPS = 2
-    EQUALS = 3
-    INSIDE = 4
-    CONTAINS = 5
-    COVERS = 6
-    COVERED_BY = 7
+    DISJOINT = int(codes.DISJOINT)
+    MEETS = int(codes.MEETS)
+    OVERLAPS = int(codes.OVERLAPS)
+    EQUALS = int(codes.EQUALS)
+    INSIDE = int(codes.INSIDE)
+    CONTAINS = int(codes.CONTAINS)
+    COVERS = int(codes.COVERS)
+    COVERED_BY = int(codes.COVERED_BY)
 
     @property
     def inverse(self) -> Relation:
         """The relation of b to a if this is the relation of a to b."""
-        return _INVERSE[self]
+        return _INVERSE.get(self, self)
 
     def __str__(self) -> str:
         """Return the name as the papers write it."""
@@ -47,20 +49,13 @@ class Relation(IntEnum):
         return ~RelationSet(self)
 
 
-_INVERSE = {
-    Relation.DISJOINT: Relation.DISJOINT,
-    Relation.MEETS: Relation.MEETS,
-    Relation.OVERLAPS: Relation.OVERLAPS,
-    Relation.EQUALS: Relation.EQUALS,
-    Relation.INSIDE: Relation.CONTAINS,
-    Relation.CONTAINS: Relation.INSIDE,
-    Relation.COVERS: Relation.COVERED_BY,
-    Relation.COVERED_BY: Relation.COVERS,
-}
+# The other relations are their own inverses.
+_INVERSE = {Relation.INSIDE: Relation.CONTAINS, Relation.COVERS: Relation.COVERED_BY}
+_INVERSE |= {inverse: relation for relation, inverse in _INVERSE.items()}
 
 
 @checks_methods("__init__", "from_mask")
-class RelationSet:
+class RelationSet(Immutable):
     """Any subset of the eight relations, stored as an 8-bit mask: one spatial operator. Immutable.
 
     >>> Relation.OVERLAPS | Relation.MEETS
@@ -87,7 +82,10 @@ class RelationSet:
     def __init__(self, *relations: Relation | RelationSet) -> None:
         mask = 0
         for relation in relations:
-            mask |= _as_mask(relation)
+            added = _try_mask(relation)
+            if added is None:
+                raise ArgumentError(f"RelationSet: need a Relation, got {relation!r:.60}")
+            mask |= added
         object.__setattr__(self, "_mask", mask)
 
     @classmethod
@@ -98,7 +96,7 @@ class RelationSet:
         RelationSet(MEETS, OVERLAPS)
         """
         if not 0 <= mask <= 255:
-            raise ArgumentError(f"a mask has eight bits, 0 to 255; got {mask!r:.40}")
+            raise ArgumentError(f"mask: need an integer from 0 to 255, got {mask!r:.40}")
         made = cls()
         object.__setattr__(made, "_mask", int(mask))
         return made
@@ -172,9 +170,6 @@ class RelationSet:
     def __hash__(self) -> int:
         return hash((RelationSet, self._mask))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a RelationSet cannot be changed")
-
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return RelationSet.from_mask, (self._mask,)
 
@@ -189,13 +184,6 @@ def _try_mask(value: object) -> int | None:
     if isinstance(value, RelationSet):
         return value.mask
     return 1 << value if isinstance(value, Relation) else None
-
-
-def _as_mask(value: Relation | RelationSet) -> int:
-    mask = _try_mask(value)
-    if mask is None:
-        raise ArgumentError(f"a RelationSet holds relations, not {value!r:.60}")
-    return mask
 
 
 def relation_set(relations: Relation | RelationSet | Iterable[Relation]) -> RelationSet:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import GOOD, MALFORMED, MISSING, WRONG_TYPE
 from contrada.errors import RegionError
-from contrada.geometry.arrays import offsets
-from contrada.geometry.arrow_checks import whole_array
+from contrada.geometry.arrays import offsets_of
+from contrada.geometry.arrow.checks import whole_array
 from contrada.geometry.crs import Crs
 from contrada.geometry.named import MAX_SRID, Named, crs_member, named_by_srids, named_by_values
 
-GOOD, MISSING, WRONG_TYPE, MALFORMED, NESTED = 0, 1, 3, 4, 16  # as in kernels/read/faults.py
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
 
@@ -54,7 +55,7 @@ def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDAr
     missing = np.array([row is None for row in rows], np.uint8)
     filled = [row or b"" for row in rows]
     data = np.frombuffer(b"".join(filled), np.uint8)
-    return data, offsets(np.fromiter(map(len, filled), np.int64, len(filled))), missing
+    return data, offsets_of(np.fromiter(map(len, filled), np.int64, len(filled))), missing
 
 
 def _as_bytes(value: Any, row: int) -> bytes | None:
@@ -67,7 +68,7 @@ def _as_bytes(value: Any, row: int) -> bytes | None:
             return b""
     if isinstance(value, (bytearray, memoryview, np.bytes_)):
         return bytes(value)
-    raise RegionError(f"row {row}: WKB is bytes or hex text, not {type(value).__name__}", row=row)
+    raise RegionError(f"row {row}: WKB: need bytes or hex text, got {type(value).__name__}", row=row)
 
 
 def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -81,7 +82,7 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
         try:
             array = array.cast(pa.large_binary())
         except pa.ArrowException as error:
-            raise RegionError(f"WKB is binary, not {array.type}") from error
+            raise RegionError(f"WKB: need a binary column, got {array.type}") from error
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     _, positions, data = array.buffers()
     n = len(array)
@@ -94,13 +95,11 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
 
 def raw_from_shapely(values: Any) -> RawRegions:
     """Return raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
-    import shapely
-
     array = np.atleast_1d(np.asarray(values, dtype=object))
     strangers = np.flatnonzero(~(shapely.is_geometry(array) | shapely.is_missing(array)))
     if strangers.size:
         row = int(strangers[0])
-        raise RegionError(f"row {row}: not a Shapely geometry but {type(array[row]).__name__}", row=row)
+        raise RegionError(f"row {row}: need a Shapely geometry, got {type(array[row]).__name__}", row=row)
     return raw_from_wkb(list(shapely.to_wkb(array, include_srid=True, output_dimension=2)))
 
 
@@ -112,7 +111,7 @@ def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
     srids = np.full(len(values), -1, np.int64)
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str):
-            raise RegionError(f"row {row}: WKT is text, not {type(value).__name__}", row=row)
+            raise RegionError(f"row {row}: WKT: need text, got {type(value).__name__}", row=row)
         if value is not None:
             srids[row], value = split_ewkt(value)
         texts.append(value)
@@ -137,16 +136,34 @@ def split_ewkt(text: str) -> tuple[int, str]:
     return min(int(digits[:12]), MAX_SRID), wkt
 
 
+class _Row(NamedTuple):
+    """One region as given: the rings of its parts, or a fault; and the type of its geometry."""
+
+    parts: Sequence[Sequence[NDArray[np.float64]]]
+    fault: np.int64
+    kind: int
+
+
 def raw_from_coordinates(polygons: Sequence[Sequence[Any]]) -> RawRegions:
     """Return raw arrays of one region from the coordinates of its parts: (shell, hole, hole, ...)."""
-    rings = [_as_vertices(ring, part, k) for part, polygon in enumerate(polygons) for k, ring in enumerate(polygon)]
+    return _raw_of([_row_of(polygons)])
+
+
+def _row_of(polygons: Sequence[Sequence[Any]]) -> _Row:
+    parts = [[_as_vertices(ring, p, k) for k, ring in enumerate(polygon)] for p, polygon in enumerate(polygons)]
+    return _Row(parts, GOOD, 6)
+
+
+def _raw_of(rows: Sequence[_Row]) -> RawRegions:
+    parts = [part for row in rows for part in row.parts]
+    rings = [ring for part in parts for ring in part]
     return RawRegions(
         np.concatenate([*rings, np.empty((0, 2))]),
-        offsets(np.array([len(ring) for ring in rings], np.int64)),
-        offsets(np.array([len(polygon) for polygon in polygons], np.int64)),
-        np.array([0, len(polygons)], np.int64),
-        np.zeros(1, np.int64),
-        np.full(1, 6, np.int64),
+        offsets_of(np.array([len(ring) for ring in rings], np.int64)),
+        offsets_of(np.array([len(part) for part in parts], np.int64)),
+        offsets_of(np.array([len(row.parts) for row in rows], np.int64)),
+        np.array([row.fault for row in rows], np.int64),
+        np.array([row.kind for row in rows], np.int64),
         None,
     )
 
@@ -168,48 +185,24 @@ def _as_vertices(ring: Any, part: int, k: int) -> NDArray[np.float64]:
 
 def raw_from_geojson(values: Sequence[Any]) -> RawRegions:
     """Return raw arrays from GeoJSON geometries or features, as dicts or text."""
-    raws = [_raw_from_geojson_row(value) for value in values]
-    joined = raws[0] if len(raws) == 1 else join_raws(raws)
-    return joined._replace(named=named_by_values([crs_member(value) for value in values]))
+    raw = _raw_of([_row_of_geojson(value) for value in values])
+    return raw._replace(named=named_by_values([crs_member(value) for value in values]))
 
 
-def _raw_from_geojson_row(value: Any) -> RawRegions:
+def _row_of_geojson(value: Any) -> _Row:
     if value is None:
-        return faulty_row(MISSING, -1)
+        return _Row((), MISSING, -1)
     try:
         geometry = json.loads(value) if isinstance(value, (str, bytes)) else value
         if geometry.get("type") == "Feature":
             geometry = geometry["geometry"]
             if geometry is None:
-                return faulty_row(MISSING, -1)
+                return _Row((), MISSING, -1)
         kind, coordinates = geometry["type"], geometry.get("coordinates", [])
         if kind == "Polygon":
-            return raw_from_coordinates([coordinates])
+            return _row_of([coordinates])
         if kind == "MultiPolygon":
-            return raw_from_coordinates(coordinates)
-        return faulty_row(WRONG_TYPE if kind in _KIND_CODES else MALFORMED, _KIND_CODES.get(kind, -1))
+            return _row_of(coordinates)
+        return _Row((), WRONG_TYPE if kind in _KIND_CODES else MALFORMED, _KIND_CODES.get(kind, -1))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # RegionError is a ValueError
-        return faulty_row(MALFORMED, -1)
-
-
-def faulty_row(fault: int, kind: int) -> RawRegions:
-    """Return one row that cannot be read."""
-    none = np.zeros(1, np.int64)
-    return RawRegions(np.empty((0, 2)), none, none, np.zeros(2, np.int64), np.array([fault]), np.array([kind]), None)
-
-
-def join_raws(raws: Iterable[RawRegions]) -> RawRegions:
-    """Return the rows of several raw arrays, one after another."""
-    raws = list(raws)
-    if not raws:
-        none = np.zeros(1, np.int64)
-        return RawRegions(np.empty((0, 2)), none, none, none, np.empty(0, np.int64), np.empty(0, np.int64), None)
-    return RawRegions(
-        np.concatenate([raw.xy for raw in raws]),
-        offsets(np.concatenate([np.diff(raw.ring_offsets) for raw in raws])),
-        offsets(np.concatenate([np.diff(raw.part_offsets) for raw in raws])),
-        offsets(np.concatenate([np.diff(raw.region_offsets) for raw in raws])),
-        np.concatenate([raw.faults for raw in raws]),
-        np.concatenate([raw.kinds for raw in raws]),
-        None,
-    )
+        return _Row((), MALFORMED, -1)

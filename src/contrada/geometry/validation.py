@@ -6,15 +6,17 @@ import threading
 from typing import Any
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import GOOD, MAX_SCANNED_VERTICES
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
-from contrada.geometry.column import MAX_SCANNED_VERTICES, NO_CHAINS, KernelArrays, RegionArray, Sifted
+from contrada.geometry.column import NO_CHAINS, KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs, is_geographic
-from contrada.geometry.faults import FaultCode, Rejection, is_mendable, rejection
+from contrada.geometry.faults import MENDABLE, FaultCode, Rejection, rejection
 from contrada.geometry.named import resolved
-from contrada.geometry.sources import GOOD, RawRegions, raw_from_shapely
+from contrada.geometry.sources import RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
 USUAL_PAIRS_PER_EDGE, EDGES_PER_QUERY = 8, 64  # see _is_tangled
@@ -29,7 +31,7 @@ def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
     repaired = np.empty(0, np.int64)
     tangled: set[int] = set()
     if repair and bad.size:
-        mendable = [int(row) for row in bad if is_mendable(int(reports[row, 0]))]
+        mendable = [int(row) for row in bad if reports[row, 0] in MENDABLE]
         tangled = {row for row in mendable if _is_tangled(raw, row)}
         mended, repaired = _repair(raw, [row for row in mendable if row not in tangled])
         order = np.argsort(np.concatenate([rows, repaired]), kind="stable")
@@ -61,14 +63,7 @@ def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.fl
     outputs: list[NDArray[Any]] = [xy, rings, flags, ring_bounds]
     inputs = [np.ascontiguousarray(array) for array in raw[:4]]
     kept = kernels.validate_regions(
-        *inputs,
-        *outputs,
-        regions,
-        bounds,
-        *(frozen(array) for array in outputs),
-        raw.faults,
-        reports,
-        places,
+        *inputs, *outputs, regions, bounds, *(frozen(array) for array in outputs), raw.faults, reports, places
     )
     n_rings = int(regions[kept])
     arrays = Arrays(
@@ -129,8 +124,6 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
     square of the vertices. Pairs are counted in both orders, and each edge with itself too; boundaries that do not
     cross have about 6 pairs per edge.
     """
-    import shapely
-
     starts, stops = [], []
     for r in range(raw.part_offsets[raw.region_offsets[row]], raw.part_offsets[raw.region_offsets[row + 1]]):
         ring = raw.xy[raw.ring_offsets[r] : raw.ring_offsets[r + 1]]
@@ -156,8 +149,6 @@ def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
 
 def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]]:
     """Return the arrays and row numbers of the rows that make_valid turns into regions."""
-    import shapely
-
     made = np.empty(len(rows), dtype=object)
     for k, row in enumerate(rows):
         try:
@@ -172,8 +163,6 @@ def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]
 
 def _as_shapely(raw: RawRegions, row: int) -> Any:
     """Return one raw row as a Shapely multipolygon; rings are closed."""
-    import shapely
-
     polygons = []
     for p in range(raw.region_offsets[row], raw.region_offsets[row + 1]):
         rings = []
@@ -196,8 +185,8 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
     rejected = [
         Rejection(
             int(sifted.rows[k]),
-            f"box {column.bounds[k].tolist()} leaves longitude -180..180, latitude -90..90; a region that crosses the "
-            "antimeridian comes as a MultiPolygon cut there (RFC 7946, 3.1.9)",
+            f"box {column.bounds[k].tolist()} is outside longitude -180..180, latitude -90..90; "
+            "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)",
             FaultCode.OFF_THE_GLOBE,
         )
         for k in np.flatnonzero(outside)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.geometry.faults import FaultCode, rejection
-from contrada.geometry.sources import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE, wkb_buffers
+from contrada.codes import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE
+from contrada.geometry.sources import wkb_buffers
+from contrada.halving import in_halves
 from contrada.limits import limit
 
 _CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
@@ -64,7 +66,7 @@ def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> 
     return _read("from_wkt", given[good], good, faults, on_invalid)
 
 
-def _scan_text(text: str) -> int:
+def _scan_text(text: str) -> np.int64:
     """Return the fault of one WKT text that shows without reading the numbers."""
     if not text.isascii() or "\0" in text:  # WKT has only letters, digits and signs
         return MALFORMED
@@ -76,42 +78,17 @@ def _scan_text(text: str) -> int:
     return NESTED if depth.max() > limit("nesting") else GOOD
 
 
-def fault_text(fault: int) -> str:
-    """Return the description of a row's fault.
-
-    >>> fault_text(NESTED)
-    'nested too deeply (more than 64 levels; CONTRADA_MAX_NESTING)'
-    """
-    return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).reason
-
-
-def fault_code(fault: int) -> FaultCode:
-    """Return the kind of a row's fault."""
-    return rejection(0, (fault, 0, 0), (0.0, 0.0), -1).fault
-
-
 def _read(
     name: str, given: NDArray[np.object_], rows: NDArray[np.int64], faults: NDArray[np.int64], on_invalid: str
 ) -> Shapes:
     """Return geometries by row from the values of `rows`; values that Shapely cannot read are malformed."""
-    import shapely
-
     made = np.full(len(faults), None, dtype=object)
-    read = getattr(shapely, name)
-    if len(rows):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are rejected later
-            try:
-                made[rows] = read(given, on_invalid=on_invalid)
-            except (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError):
-                for row, value in zip(rows.tolist(), given, strict=True):
-                    made[row] = _read_one(read, value, on_invalid)
+    errors = (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError)
+
+    def read(start: int, stop: int) -> Any:
+        return getattr(shapely, name)(given[start:stop], on_invalid=on_invalid)
+
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are rejected later
+        for part in in_halves(len(rows), read, errors):
+            made[rows[part.start : part.stop]] = part.result
     return Shapes(made, np.where((faults == GOOD) & shapely.is_missing(made), MALFORMED, faults))
-
-
-def _read_one(read: Any, value: Any, on_invalid: str) -> Any:
-    import shapely
-
-    try:
-        return read(value, on_invalid=on_invalid)
-    except (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError):
-        return None

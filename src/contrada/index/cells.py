@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.codes import MAX_MAGNITUDE
+
 Boxes = NDArray[np.float64]
-MAX_COORDINATE = 1e120  # magnitude
 MIN_GROWTH_RATIO, MIN_GROWTH = 2.0**-40, 1e-100  # growth of a box without width: relative, and at least
 
 
@@ -149,6 +150,6 @@ def widened(boxes: Boxes) -> Boxes:
     for axis in (0, 1):
         flat = np.flatnonzero(made[:, axis] == made[:, axis + 2])
         grown = np.maximum(np.abs(made[flat, axis]) * MIN_GROWTH_RATIO, MIN_GROWTH)
-        made[flat, axis] = np.maximum(made[flat, axis] - grown, -MAX_COORDINATE)
-        made[flat, axis + 2] = np.minimum(made[flat, axis + 2] + grown, MAX_COORDINATE)
+        made[flat, axis] = np.maximum(made[flat, axis] - grown, -MAX_MAGNITUDE)
+        made[flat, axis + 2] = np.minimum(made[flat, axis + 2] + grown, MAX_MAGNITUDE)
     return made

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_GRAM_BYTES = 4  # as in kernels/match/ranks.py
+from contrada.codes import ANY_ONE_BYTE, MAX_GRAM_BYTES
+from contrada.geometry.arrays import offsets_of, ranges
+
 CODE_BITS = 8 * MAX_GRAM_BYTES + 3  # code of a gram: its bytes and their number
-RUN_BYTE, ONE_BYTE = 0xFF, 0xFE  # wildcards in encoded patterns: any code points, one code point (model/text.py)
 
 
 class Scalars(NamedTuple):
@@ -48,10 +49,7 @@ def distinct_scalars(
 
 
 def distinct_texts(
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    blob: NDArray[np.uint8],
-    slots: NDArray[np.int64] | None = None,
+    starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray[np.int64] | None = None
 ) -> Texts:
     """Return the distinct texts of every slot in byte order, slot by slot; all in slot 0 if `slots` is None."""
     import pyarrow as pa
@@ -80,19 +78,11 @@ def distinct_texts(
     return Texts(*gathered(ends[chosen], ends[chosen + 1], text), numbers.ravel(), distinct // len(ordered))
 
 
-def runs(starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the numbers starts[0]..stops[0], starts[1]..stops[1], ..., one after another."""
-    lengths = stops - starts
-    ends = np.cumsum(lengths)
-    listed: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - (ends - lengths), lengths)
-    return listed
-
-
 def gathered(
     starts: NDArray[np.int64], stops: NDArray[np.int64], blob: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return where each piece begins, and the pieces blob[starts[k]:stops[k]] one after another."""
-    return np.concatenate([[0], np.cumsum(stops - starts)]), blob[runs(starts, stops)]
+    return offsets_of(stops - starts), blob[ranges(starts, stops)]
 
 
 class Grams(NamedTuple):
@@ -130,7 +120,7 @@ def _grams(offsets: NDArray[np.int64], blob: NDArray[np.uint8]) -> tuple[NDArray
         keys = owners[:count].copy()
         for k in range(length):
             letters = blob[k : count + k]
-            good &= letters < ONE_BYTE
+            good &= letters < ANY_ONE_BYTE  # the least wildcard
             keys = keys << 8 | letters
         keys = keys[good] << 8 * (MAX_GRAM_BYTES - length)
         found.append(keys)

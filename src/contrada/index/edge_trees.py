@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import TREE_REQUESTED
 from contrada.forking import BUILDING, make_lock
+from contrada.index.items import Items
+from contrada.kernels.match.tables import EDGE_TREE
 
 _LOCK = make_lock(BUILDING)  # one lock for all, as building is rare
 
@@ -21,31 +22,28 @@ class EdgeTrees:
     the trees are kept as long as this object.
     """
 
-    __slots__ = ("_items", "_kept", "places", "spent")
+    __slots__ = ("_items", "_kept", "spent", "tables")
 
-    def __init__(self, items: tuple[Any, ...]) -> None:
-        """Start with no comparisons counted for the large items of `items` (`item_arrays` in packed.py)."""
+    def __init__(self, items: Items) -> None:
+        """Start with no comparisons counted for the large items of `items`."""
         self._items = items
-        self._kept: dict[int, tuple[NDArray[Any], ...]] = {}
-        large = len(items[6])
-        self.places = np.zeros((large, 2), np.int64)
+        self._kept: dict[int, dict[str, NDArray[np.float64] | NDArray[np.int64]]] = {}
+        large = len(items.large)
+        self.tables = np.zeros((large, EDGE_TREE.size), np.int64)
         self.spent = np.zeros(large + 1, np.int64)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all trees built so far."""
-        return sum(array.nbytes for arrays in list(self._kept.values()) for array in arrays)
+        return sum(array.nbytes for arrays in list(self._kept.values()) for array in arrays.values())
 
     def build_wanted(self) -> None:
         """Build the trees that kernels requested; the last count is 1 while there are requests."""
-        xy, rings, regions, _, bounds, _, large, *_ = self._items
+        items = self._items
         with _LOCK:
             self.spent[-1] = 0
-            for k in np.flatnonzero(self.spent[:-1] < 0).tolist():
+            for k in np.flatnonzero(self.spent[:-1] == TREE_REQUESTED).tolist():
                 if k not in self._kept:
-                    nodes, edges = kernels.build_edge_tree(xy, rings, regions, bounds, int(large[k]))
-                    self._kept[k] = nodes, edges
-                    self.places[k] = nodes.ctypes.data, edges.ctypes.data
-
-
-__all__ = ["EdgeTrees"]
+                    nodes, edges = kernels.build_edge_tree(*items[:3], items.bounds, int(items.large[k]))
+                    self._kept[k] = {"nodes": nodes, "edges": edges}
+                    self.tables[k] = EDGE_TREE.addresses(self._kept[k])

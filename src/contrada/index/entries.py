@@ -12,11 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.ranking import ASKS_SHIFT, SLOT_MASK, Slots
+from contrada.codes import ASKS_SHIFT, FILTER_MASK, MAX_LANE, SHIFTED_RANK_LIMIT, SLOT_MASK
+from contrada.index.ranking import Slots
 
-SHIFTED_RANK_LIMIT = 0x7FFE  # shifted ranks are less; as in kernels/match/scalars.py
-MAX_LANE = 0x7FFF
-FILTER_MASK = 0xFFFFFFFF  # bits of the filter in the first word
 MAX_BOUNDED_SLOTS = 256  # slots that fit into a byte; records about other slots have no bounds
 
 
@@ -48,9 +46,8 @@ def entries_of(
         at[at >= len(filters)] = 0  # belongs to another filter, or is known to hold
         code, low, high = slots.records[at].T.astype(np.int64)
         slot = code & SLOT_MASK
-        is_bounded = (
-            (filters[at] == filters[heads]) & (at >= heads) & (code >> ASKS_SHIFT == 0) & (slot < MAX_BOUNDED_SLOTS)
-        )
+        is_own = (filters[at] == filters[heads]) & (at >= heads)
+        is_bounded = is_own & (code >> ASKS_SHIFT == 0) & (slot < MAX_BOUNDED_SLOTS)
         shift = shifts[slot]
         least = np.where(is_bounded, (low >> shift) + 1, 0)
         largest = np.where(is_bounded, np.minimum((high >> shift) + 1, MAX_LANE), MAX_LANE)
@@ -61,4 +58,4 @@ def entries_of(
 
 def filters_of(entries: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the filter of each entry."""
-    return (entries[:, 0] & np.uint64(FILTER_MASK)).view(np.int64)
+    return (entries[:, 0] & FILTER_MASK).view(np.int64)

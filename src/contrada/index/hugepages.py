@@ -31,7 +31,7 @@ def room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     try:
         mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise MemoryError(f"no room for an array of {size >> 20} MiB: {error}") from error
+        raise MemoryError(f"cannot allocate an array of {size >> 20} MiB: {error}") from error
     with contextlib.suppress(OSError):  # ordinary pages work too
         mapped.madvise(ADVICE)
     return np.frombuffer(mapped, dtype).reshape(shape)

@@ -8,21 +8,21 @@ whole subtrees are answered by copying a run of a list.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import CONTAINS_BIT, DISJOINT_BIT, FAN, MAX_LEVELS
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
 from contrada.index.edge_trees import EdgeTrees
 from contrada.index.hugepages import room, settled
+from contrada.index.items import Items, boxes_of, items_of, region_items
+from contrada.kernels.match.tables import TREE
 
-DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
-FAN = 16  # children of a node, as in kernels/match/packed_tree.py
-MAX_STACK_NODES = 256  # nodes waiting to be visited: 16 children on each of 16 levels
+MAX_STACK_NODES = FAN * MAX_LEVELS  # nodes waiting to be visited: the children of a node on each level
 # Writers set the first number to 1 while they hold the interpreter; kernels count themselves in another number: see
 # kernels/runtime/gil_gate.py.
 GATE = np.zeros(16, np.int64)
@@ -54,14 +54,14 @@ class PackedTree:
         self.union = self.masks if len(starts) == len(order) else frozen(np.bitwise_or.reduceat(self.masks, starts))
         self.nodes = frozen(settled(kernels.build_nodes(frozen(boxes_of(self.column)))))
         self.node_masks = frozen(kernels.build_node_masks(self.union, len(self.nodes)))
-        disjoint = kernels.build_lists(self.offsets, self.masks, ordered, DISJOINT_BIT)
-        contains = kernels.build_lists(self.offsets, self.masks, ordered, CONTAINS_BIT)
+        disjoint = kernels.build_lists(self.offsets, self.masks, ordered, np.uint8(DISJOINT_BIT))
+        contains = kernels.build_lists(self.offsets, self.masks, ordered, np.uint8(CONTAINS_BIT))
         self.rows = frozen(ordered)
         self.lists = tuple(frozen(settled(array)) for array in (*disjoint, *contains))
         self.disjoint_map = frozen(bitmap_of(self.lists[1], self.rows))
-        self._finish(item_arrays(self.column))
+        self._finish(items_of(self.column))
 
-    def _finish(self, items: tuple[Any, ...]) -> None:
+    def _finish(self, items: Items) -> None:
         """Prepare the arguments that every kernel call takes."""
         self._items = items
         self.first_row = int(self.rows.min(initial=0)) if len(self.disjoint_map) else 0
@@ -69,17 +69,20 @@ class PackedTree:
         self._local = threading.local()
         self._edge_trees = EdgeTrees(items)
 
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return all arrays but the bit map, in the order in which kernels take them (kernels/match/search.py)."""
-        return (
-            *self._items[:8], self.nodes, self.node_masks, self.union, self.offsets, self.masks, self.rows, *self.lists
-        )  # fmt: skip
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by name (`TREE` in kernels/match/tables.py), except those of edge trees."""
+        items: dict[str, Any] = self._items._asdict()
+        del items["ring_count"]
+        own = {name: getattr(self, name) for name in TREE_PARTS}
+        return items | own | dict(zip(LIST_PARTS, self.lists, strict=True))
 
     def _addresses(self) -> NDArray[np.int64]:
         """Return the table of addresses by which kernels know this tree."""
-        numbers = [number for array in self._arrays() for number in (array.ctypes.data, len(array))]
-        trees = self._edge_trees.places.ctypes.data, self._edge_trees.spent.ctypes.data
-        self._table = table = frozen(np.array([*numbers, self._items[8], self.is_points, *trees], np.int64))
+        table = TREE.addresses({
+            **self.arrays(), "ring_count": self._items.ring_count, "is_points": self.is_points,
+            "trees": self._edge_trees.tables, "spent": self._edge_trees.spent,
+        })  # fmt: skip
+        self._table = table
         return table
 
     def __len__(self) -> int:
@@ -88,7 +91,7 @@ class PackedTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays but the coordinates; shared arrays count once."""
-        arrays = [*self._arrays()[1:], self.disjoint_map]
+        arrays = [array for name, array in self.arrays().items() if name != "xy"]
         own = sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
         return own + self._edge_trees.nbytes
 
@@ -98,7 +101,7 @@ class PackedTree:
         if isinstance(value, Point):
             scratch.point[0] = value.x, value.y
             return self._match_one(kernels.match_points, (scratch.point_view,), _FIRST, scratch)
-        return self._match_one(kernels.match_regions, value.kernel_arrays, _FIRST, scratch)
+        return self._match_one(kernels.match_regions, value._kernel_arrays, _FIRST, scratch)
 
     def _match_one(
         self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: TreeScratch
@@ -128,7 +131,7 @@ class PackedTree:
         Rows are sorted within each message if there is a disjoint_map, otherwise in no order.
         """
         scratch = TreeScratch(self, max(4 * len(self), 1 << 18), len(order))
-        message = (column.xy,) if isinstance(column, PointArray) else column.kernel_arrays()
+        message = (column.xy,) if isinstance(column, PointArray) else column._kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
         order, table = frozen(order), self._addresses()
         found = scratch.marked if len(scratch.bitmap) else scratch.out
@@ -146,9 +149,10 @@ class PackedTree:
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
         items, entries = len(self.column), len(self.rows)
-        assert (self.offsets[0], self.offsets[-1]) == (0, entries), "entries are lost"
-        assert (np.diff(self.offsets) > 0).all(), "an item without an entry"
-        assert np.array_equal(self.union, np.bitwise_or.reduceat(self.masks, self.offsets[:-1])), "a wrong union"
+        assert (self.offsets[0], self.offsets[-1]) == (0, entries), "the offsets do not span all entries"
+        assert (np.diff(self.offsets) > 0).all(), "an item has no entry"
+        union = np.bitwise_or.reduceat(self.masks, self.offsets[:-1])
+        assert np.array_equal(self.union, union), "a union differs from the masks of its entries"
         if len(self.nodes) == 0:
             return  # all items are scanned; the lists are not used
         boxes, masks, first = boxes_of(self.column), self.union, 0
@@ -157,18 +161,24 @@ class PackedTree:
             low, high = np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)
             boxes, masks = np.concatenate([low, high], axis=1), np.bitwise_or.reduceat(masks, starts)
             level = slice(first, first + len(starts))
-            assert np.array_equal(self.nodes[level], boxes), "a node's box is not that of all below"
-            assert np.array_equal(self.node_masks[level], masks), "a node's mask is not that of all below"
+            assert np.array_equal(self.nodes[level], boxes), "a node's box is not the union of its children's boxes"
+            assert np.array_equal(self.node_masks[level], masks), (
+                "a node's mask is not the union of its children's masks"
+            )
             first += len(starts)
-        assert first == len(self.nodes), "nodes without children"
+        assert first == len(self.nodes), "a node has no children"
         runs = self.offsets[np.append(np.arange(0, items, FAN), items)]
         for bit, (before, rows) in ((DISJOINT_BIT, self.lists[:2]), (CONTAINS_BIT, self.lists[2:])):
             has_bit = (self.masks & bit) != 0
-            assert np.array_equal(rows, self.rows[has_bit]), "a list has other rows than its entries"
-            assert np.array_equal(before, np.append(0, np.cumsum(has_bit))[runs]), "a list is cut elsewhere"
+            assert np.array_equal(rows, self.rows[has_bit]), "the rows of a list differ from the rows of its entries"
+            assert np.array_equal(before, np.append(0, np.cumsum(has_bit))[runs]), (
+                "the offsets of a list differ from its runs"
+            )
         if len(self.disjoint_map):
             marked = np.flatnonzero(np.unpackbits(self.disjoint_map, bitorder="little")) + self.first_row
-            assert np.array_equal(marked, np.sort(self.lists[1])), "the map shows other rows than the list"
+            assert np.array_equal(marked, np.sort(self.lists[1])), (
+                "the rows of disjoint_map differ from the rows of its list"
+            )
 
     def _scratch(self) -> TreeScratch:
         """Return scratch space for one message, one per thread."""
@@ -202,8 +212,7 @@ class TreeScratch:
         self.out = np.empty(0 if has_map else rows, np.int32)
         candidates, stack = np.empty(len(tree.column), np.int32), np.empty((MAX_STACK_NODES, 2), np.int64)
         self.room = (
-            stack, candidates, self.out, self.bitmap, self.marks[1], tree.disjoint_map, tree.first_row, self.marked,
-            self.ends, GATE_VIEW,
+            stack, candidates, self.out, self.bitmap, self.marks[1], tree.first_row, self.marked, self.ends, GATE_VIEW
         )  # fmt: skip
 
 
@@ -218,8 +227,6 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
 
 
 _FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
-_NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
-_NO_CHAINS = frozen(np.full(1, -1, np.int64))
 _NO_NODES, NO_MASKS = frozen(np.empty((0, 4))), frozen(np.empty(0, np.uint8))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
@@ -239,13 +246,6 @@ def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
             cells = (cells | cells << shift) & mask
         keys |= cells << axis
     return np.argsort(keys, kind="stable")  # 16-bit keys: a radix sort
-
-
-def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
-    """Return the boxes of regions or points."""
-    if isinstance(column, RegionArray):
-        return column.bounds
-    return np.ascontiguousarray(np.concatenate([column.xy, column.xy], axis=1))
 
 
 def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
@@ -285,58 +285,19 @@ def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -
     return firsts
 
 
-def kernel_arrays(column: RegionArray | PointArray) -> tuple[NDArray[Any], ...]:
-    """Return the seven arrays that match kernels take for a column; points have boxes without rings."""
-    if isinstance(column, RegionArray):
-        return column.kernel_arrays()
-    boxes = np.concatenate([column.xy, column.xy], axis=1)
-    boxes.setflags(write=False)
-    return column.xy, *_NO_RINGS, boxes, np.empty((0, 4)), _NO_CHAINS
-
-
-def item_arrays(column: RegionArray | PointArray) -> tuple[Any, ...]:
-    """Return the arrays of the items for match kernels; edge indexes come as a list of the items that have one."""
-    *arrays, chains = kernel_arrays(column)
-    large = np.flatnonzero(chains >= 0)  # empty for points
-    most = 1 if isinstance(column, PointArray) else int(np.diff(column.arrays.region_offsets).max(initial=1))
-    return (*arrays, frozen(large.astype(np.int32)), frozen(chains[large]), most)
-
-
 TREE_PARTS = ("nodes", "node_masks", "union", "offsets", "masks", "rows", "disjoint_map")
 LIST_PARTS = ("disjoint_before", "disjoint_rows", "contains_before", "contains_rows")
 
 
 def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
-    """Return all arrays of a tree by name, including the edge indexes of its large items."""
-    made = {name: getattr(tree, name) for name in TREE_PARTS} | dict(zip(LIST_PARTS, tree.lists, strict=True))
-    if isinstance(tree.column, PointArray):
-        return made | {"xy": tree.column.xy}
-    boxes, large, bases, _ = tree._items[5:]
-    return made | dict(tree.column.arrays._asdict()) | {"boxes": boxes, "large": large, "bases": bases}
-
-
-# Type and number of columns of each array; kernels know arrays only by address, so arrays from a file are checked.
-KINDS = {
-    "xy": (np.float64, 2), "ring_offsets": (np.int64, 0), "region_offsets": (np.int32, 0), "ring_flags": (np.uint8, 0),
-    "bounds": (np.float64, 4), "boxes": (np.float64, 4), "large": (np.int32, 0), "bases": (np.int64, 0),
-    "nodes": (np.float64, 4), "node_masks": (np.uint8, 0), "union": (np.uint8, 0), "offsets": (np.int32, 0),
-    "masks": (np.uint8, 0), "rows": (np.int32, 0), "disjoint_map": (np.uint8, 0),
-    **dict.fromkeys(LIST_PARTS, (np.int32, 0)),
-}  # fmt: skip
-
-
-def check_kinds(arrays: dict[str, NDArray[Any]], kinds: Mapping[str, tuple[Any, int]]) -> None:
-    """Raise ValueError if an array does not have the type and number of columns that `kinds` gives for its name."""
-    for name, array in arrays.items():
-        scalar, columns = kinds[name]
-        shape = (len(array), columns) if columns else (len(array),)
-        if array.dtype != scalar or array.shape != shape or not array.flags.c_contiguous:
-            raise ValueError(f"{name} is {array.dtype} {array.shape}")
+    """Return the arrays of a tree that `tree_from_arrays` takes, by name; points have no rings."""
+    unused = set(Items._fields) - {"xy"} if tree.is_points else set()
+    return {name: array for name, array in tree.arrays().items() if name not in unused}
 
 
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
     """Return a tree over arrays that `tree_arrays` returned, wherever they are now; nothing is recomputed."""
-    check_kinds(arrays, KINDS)
+    TREE.check(arrays)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
     for name in TREE_PARTS:
@@ -344,26 +305,25 @@ def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> Packed
     tree.lists = tuple(arrays[name] for name in LIST_PARTS)
     if is_points:
         tree.column = PointArray(arrays["xy"])
-        tree._finish(item_arrays(tree.column))
+        tree._finish(items_of(tree.column))
         return tree
     own = Arrays(*(arrays[name] for name in Arrays._fields))
     tree.column = RegionArray(own)
-    most = int(np.diff(own.region_offsets).max(initial=1))
     # Kernels take the boxes as a writable array; there are few, so they are copied.
-    tree._finish((*own, arrays["boxes"].copy(), arrays["large"], arrays["bases"], most))
+    tree._finish(region_items(own, arrays["boxes"].copy(), arrays["large"], arrays["bases"]))
     return tree
 
 
 def flat_tree(
     column: RegionArray | PointArray,
-    items: tuple[Any, ...],
+    items: Items,
     offsets: NDArray[np.int32],
     masks: NDArray[np.uint8],
     rows: NDArray[np.int32],
 ) -> PackedTree:
     """Return a tree without nodes over items in any order, each with one entry: a match tests all of them.
 
-    `items` is the result of `item_arrays` for the column, `offsets` is 0, 1, 2, ...; nothing is computed or copied.
+    `items` are those of the column, `offsets` is 0, 1, 2, ...; nothing is computed or copied.
     """
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = isinstance(column, PointArray)

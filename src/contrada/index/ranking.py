@@ -11,24 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.constants import distinct_scalars, distinct_texts, gathered, grams_of, runs
-from contrada.index.raw import (
-    ASKED,
-    HIGH,
-    HIGH_REST,
-    HIGH_SHIFT,
-    LOW,
-    LOW_REST,
-    LOW_SHIFT,
-    OPEN,
-    PLACE,
-    UNBOUNDED,
-    RawRecords,
-)
-from contrada.model.forms import LIKE, PATTERN, SET, TEXT
+from contrada import codes
+from contrada.geometry.arrays import offsets_of, ranges
+from contrada.index.constants import distinct_scalars, distinct_texts, gathered, grams_of
+from contrada.index.raw import RawRecords
 
 NO_END = np.iinfo(np.int32).max
-ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
 
 
 class Slots(NamedTuple):
@@ -53,21 +41,7 @@ class Slots(NamedTuple):
     @property
     def counts(self) -> NDArray[np.int64]:
         """Number of constants of each slot, scalars or texts."""
-        counts: NDArray[np.int64] = np.diff(self.const_base) + np.diff(self.text_base)
-        return counts
-
-
-def based(counts: list[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where runs of the given lengths begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-class RecordOperands(NamedTuple):
-    """Operands of records in one row: lower ends, upper ends, members of sets, patterns."""
-
-    slots: NDArray[np.int64]
-    values: NDArray[np.int64]
-    counts: tuple[int, int, int, int]
+        return np.asarray(np.diff(self.const_base) + np.diff(self.text_base))
 
 
 class Constants(NamedTuple):
@@ -84,54 +58,52 @@ class Constants(NamedTuple):
 
 def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
     """Rank the constants of raw records slot by slot; `forms` is indexed by place. O(n log n) for n operands."""
-    places, slots = np.unique(raw.records[:, PLACE], return_inverse=True)
+    places, slots = np.unique(raw.records[:, codes.PLACE], return_inverse=True)
     slot_of = np.full(int(places.max(initial=-1)) + 1, -1, np.int32)
     slot_of[places] = np.arange(len(places))
     own_forms = forms[places]
     order = np.argsort(slots.ravel(), kind="stable")
     given, slot = raw.records[order], slots.ravel()[order].astype(np.int64)
-    asks = given[:, ASKED] & 7
-    low_end, high_end = given[:, ASKED] >> LOW_SHIFT & 3, given[:, ASKED] >> HIGH_SHIFT & 3
-    lows, highs = np.flatnonzero(low_end != UNBOUNDED), np.flatnonzero(high_end != UNBOUNDED)
-    sets, likes = np.flatnonzero((asks >= SET) & (asks < LIKE)), np.flatnonzero(asks >= LIKE)
-    sizes = given[sets, LOW_REST] - given[sets, LOW]
-    members = raw.members[runs(given[sets, LOW], given[sets, LOW_REST])]
-    operands = RecordOperands(
-        np.concatenate([slot[lows], slot[highs], np.repeat(slot[sets], sizes), slot[likes]]),
-        np.concatenate(
-            [given[lows, LOW : LOW_REST + 1], given[highs, HIGH : HIGH_REST + 1], members,
-             given[likes, LOW : LOW_REST + 1]]
-        ),
-        (len(lows), len(highs), len(members), len(likes)),
-    )  # fmt: skip
-    found = _constants(operands, own_forms, raw.blob)
-    first, second, third, fourth = np.split(found.numbers, np.cumsum(operands.counts[:3]))
+    asks = given[:, codes.ASKED] & 7
+    low_end, high_end = given[:, codes.ASKED] >> codes.LOW_SHIFT & 3, given[:, codes.ASKED] >> codes.HIGH_SHIFT & 3
+    lows, highs = np.flatnonzero(low_end != codes.UNBOUNDED), np.flatnonzero(high_end != codes.UNBOUNDED)
+    sets, likes = np.flatnonzero((asks >= codes.SET) & (asks < codes.LIKE)), np.flatnonzero(asks >= codes.LIKE)
+    sizes = given[sets, codes.LOW_REST] - given[sets, codes.LOW]
+    members = raw.members[ranges(given[sets, codes.LOW], given[sets, codes.LOW_REST])]
+    low_pair, high_pair = slice(codes.LOW, codes.LOW_REST + 1), slice(codes.HIGH, codes.HIGH_REST + 1)
+    # All operands one after another: lower ends, upper ends, members of sets, patterns.
+    owners = np.concatenate([slot[lows], slot[highs], np.repeat(slot[sets], sizes), slot[likes]])
+    operands = np.concatenate([given[lows, low_pair], given[highs, high_pair], members, given[likes, low_pair]])
+    found = _constants(owners, operands, own_forms, raw.blob)
+    first, second, third, fourth = np.split(found.numbers, np.cumsum([len(lows), len(highs), len(members)]))
     low, high = np.zeros(len(given), np.int64), np.full(len(given), NO_END, np.int64)
-    low[lows] = 2 * first + np.where(low_end[lows] == OPEN, 2, 1)
-    high[highs] = 2 * second + np.where(high_end[highs] == OPEN, 0, 1)
+    low[lows] = 2 * first + np.where(low_end[lows] == codes.OPEN, 2, 1)
+    high[highs] = 2 * second + np.where(high_end[highs] == codes.OPEN, 0, 1)
     low[sets] = np.arange(len(sets))
     low[likes] = found.text_base[slot[likes]] + fourth
     records = np.empty((len(given), 3), np.int32)
-    records[order] = np.stack([slot | asks << ASKS_SHIFT, low, high], axis=1)
+    records[order] = np.stack([slot | asks << codes.ASKS_SHIFT, low, high], axis=1)
     return Slots(
         slot_of, own_forms, records, found.const_base, found.keys,
         found.rests if found.rests.any() else found.rests[:0],
         found.text_base, found.text_offsets, found.blob,
-        based(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *_grams(found, own_forms),
+        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *_grams(found, own_forms),
     )  # fmt: skip
 
 
-def _constants(operands: RecordOperands, forms: NDArray[np.uint8], blob: NDArray[np.uint8]) -> Constants:
-    """Sort the distinct constants of every slot."""
-    is_text = forms[operands.slots] >= TEXT
+def _constants(
+    owners: NDArray[np.int64], operands: NDArray[np.int64], forms: NDArray[np.uint8], blob: NDArray[np.uint8]
+) -> Constants:
+    """Sort the distinct constants of every slot; operand k belongs to slot owners[k]."""
+    is_text = forms[owners] >= codes.TEXT
     numbers = np.empty(len(is_text), np.int64)
-    slots, values = operands.slots[~is_text], operands.values[~is_text]
+    slots, values = owners[~is_text], operands[~is_text]
     scalars = distinct_scalars(values[:, 0], values[:, 1], slots)
-    const_base = based(np.bincount(scalars.slots, minlength=len(forms)))
+    const_base = offsets_of(np.bincount(scalars.slots, minlength=len(forms)))
     numbers[~is_text] = scalars.numbers - const_base[slots]
-    slots, values = operands.slots[is_text], operands.values[is_text]
+    slots, values = owners[is_text], operands[is_text]
     texts = distinct_texts(values[:, 0], values[:, 1], blob, slots)
-    text_base = based(np.bincount(texts.slots, minlength=len(forms)))
+    text_base = offsets_of(np.bincount(texts.slots, minlength=len(forms)))
     numbers[is_text] = texts.numbers - text_base[slots]
     return Constants(const_base, scalars.keys, scalars.rests, text_base, texts.offsets, texts.blob, numbers)
 
@@ -141,8 +113,8 @@ def _grams(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Return patterns by a gram that each needs: base by slot, codes, offsets and patterns, as in `Slots`."""
     slots = np.repeat(np.arange(len(forms)), np.diff(found.text_base))
-    patterns = np.flatnonzero(forms[slots] >= PATTERN)
+    patterns = np.flatnonzero(forms[slots] >= codes.PATTERN)
     offsets, blob = gathered(found.text_offsets[patterns], found.text_offsets[patterns + 1], found.blob)
     grams = grams_of(offsets, blob, slots[patterns])
-    base = based(np.bincount(grams.slots, minlength=len(forms)))
+    base = offsets_of(np.bincount(grams.slots, minlength=len(forms)))
     return base, grams.codes, grams.offsets.astype(np.int32), patterns[grams.patterns].astype(np.int32)

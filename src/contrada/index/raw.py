@@ -7,17 +7,15 @@ blob. For a set, the first two give the range of its members; for a pattern, the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.model.forms import LIKE, SET, Operand, Test
-
-FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)
-UNBOUNDED, CLOSED, OPEN = range(3)  # kinds of interval ends
-LOW_SHIFT, HIGH_SHIFT = 8, 16
+from contrada import codes
+from contrada.geometry.arrays import frozen
+from contrada.model.forms import Operand, Test
 
 
 class RawRecords(NamedTuple):
@@ -43,26 +41,38 @@ def raw_of_tests(tests: Iterable[Test]) -> RawRecords:
         end += len(operand)
         return end - len(operand), end
 
+    def kept_members(given: tuple[Operand, ...]) -> tuple[int, int]:
+        members.extend(map(kept, given))
+        return len(members) - len(given), len(members)
+
     for number, test in enumerate(tests):
-        asked, low, high = test.asks, (0, 0), (0, 0)
-        if test.asks < SET:
-            if test.low is not None:
-                asked |= (OPEN if test.low.is_open else CLOSED) << LOW_SHIFT
-                low = kept(test.low.operand)
-            if test.high is not None:
-                asked |= (OPEN if test.high.is_open else CLOSED) << HIGH_SHIFT
-                high = kept(test.high.operand)
-        elif test.asks < LIKE:
-            members += map(kept, test.members)
-            low = len(members) - len(test.members), len(members)
-        else:
-            low = kept(test.pattern)
-        records.append((number, 0, asked, *low, *high))
+        records.append((number, 0, *_asked(test, kept, kept_members)))
     return RawRecords(
         np.array(records, np.int64).reshape(-1, 7),
         np.array(members, np.int64).reshape(-1, 2),
         np.frombuffer(b"".join(texts), np.uint8),
     )
+
+
+def _asked(
+    test: Test,
+    kept: Callable[[Operand], tuple[int, int]],
+    kept_members: Callable[[tuple[Operand, ...]], tuple[int, int]],
+) -> tuple[int, ...]:
+    """Return the question of a test and its two operands; `kept` and `kept_members` store operands and members."""
+    asked, low, high = test.asks, (0, 0), (0, 0)
+    if test.asks >= codes.LIKE:
+        low = kept(test.pattern)
+    elif test.asks >= codes.SET:
+        low = kept_members(test.members)
+    else:
+        if test.low is not None:
+            asked |= (codes.OPEN if test.low.is_open else codes.CLOSED) << codes.LOW_SHIFT
+            low = kept(test.low.operand)
+        if test.high is not None:
+            asked |= (codes.OPEN if test.high.is_open else codes.CLOSED) << codes.HIGH_SHIFT
+            high = kept(test.high.operand)
+    return asked, *low, *high
 
 
 class RawBuffer:
@@ -76,24 +86,9 @@ class RawBuffer:
 
     def append(self, number: int, place: int, test: Test) -> None:
         """Add a test of filter `number`."""
-        asked, operands = test.asks, [0, 0, 0, 0]
-        if test.asks < SET:
-            for side, (bound, shift) in enumerate(((test.low, LOW_SHIFT), (test.high, HIGH_SHIFT))):
-                if bound is not None:
-                    asked |= (OPEN if bound.is_open else CLOSED) << shift
-                    operands[2 * side : 2 * side + 2] = self._kept(bound.operand)
-        elif test.asks < LIKE:
-            first = self._counts[1]
-            self._members = with_room(self._members, first, len(test.members))
-            for k, member in enumerate(test.members, first):
-                self._members[k] = self._kept(member)
-            self._counts[1] += len(test.members)
-            operands[:2] = first, self._counts[1]
-        else:
-            operands[:2] = self._kept(test.pattern)
         count = self._counts[0]
         self._records = with_room(self._records, count, 1)
-        self._records[count] = number, place, asked, *operands
+        self._records[count] = number, place, *_asked(test, self._kept, self._kept_members)
         self._counts[0] = count + 1
 
     def _kept(self, operand: Operand) -> tuple[int, int]:
@@ -106,18 +101,19 @@ class RawBuffer:
         self._counts[2] = start + len(operand)
         return start, self._counts[2]
 
+    def _kept_members(self, members: tuple[Operand, ...]) -> tuple[int, int]:
+        """Add the members of a set; return where they begin and end."""
+        first = self._counts[1]
+        self._members = with_room(self._members, first, len(members))
+        for k, member in enumerate(members, first):
+            self._members[k] = self._kept(member)
+        self._counts[1] += len(members)
+        return first, self._counts[1]
+
     def raw(self) -> RawRecords:
         """Return a read-only view of the records so far."""
-        views = (array[:count] for array, count in zip(self._arrays(), self._counts, strict=True))
-        return RawRecords(*(_frozen(view) for view in views))
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return self._records, self._members, self._blob
-
-
-def _frozen(view: NDArray[Any]) -> NDArray[Any]:
-    view.setflags(write=False)
-    return view
+        arrays: tuple[NDArray[Any], ...] = (self._records, self._members, self._blob)
+        return RawRecords(*(frozen(array[:count]) for array, count in zip(arrays, self._counts, strict=True)))
 
 
 def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:
@@ -136,18 +132,19 @@ def joined_raw(parts: list[RawRecords], is_text: NDArray[np.bool_]) -> RawRecord
     records, members, text, member_count = [], [], 0, 0
     for part in parts:
         rows, own = part.records.copy(), part.members.copy()
-        asks = rows[:, ASKED] & 7
-        texts = is_text[rows[:, PLACE]]
-        low = texts & (asks < SET) & (rows[:, ASKED] >> LOW_SHIFT & 3 != UNBOUNDED) | (asks >= LIKE)
-        high = texts & (asks < SET) & (rows[:, ASKED] >> HIGH_SHIFT & 3 != UNBOUNDED)
-        rows[low, LOW : LOW_REST + 1] += text
-        rows[high, HIGH : HIGH_REST + 1] += text
-        sets = (asks >= SET) & (asks < LIKE)
+        asks = rows[:, codes.ASKED] & 7
+        texts = is_text[rows[:, codes.PLACE]]
+        spans = texts & (asks < codes.SET)
+        low = spans & (rows[:, codes.ASKED] >> codes.LOW_SHIFT & 3 != codes.UNBOUNDED) | (asks >= codes.LIKE)
+        high = spans & (rows[:, codes.ASKED] >> codes.HIGH_SHIFT & 3 != codes.UNBOUNDED)
+        rows[low, codes.LOW : codes.LOW_REST + 1] += text
+        rows[high, codes.HIGH : codes.HIGH_REST + 1] += text
+        sets = (asks >= codes.SET) & (asks < codes.LIKE)
         edges = np.zeros(len(own) + 1, np.int64)
-        np.add.at(edges, rows[sets & texts, LOW], 1)
-        np.add.at(edges, rows[sets & texts, LOW_REST], -1)
+        np.add.at(edges, rows[sets & texts, codes.LOW], 1)
+        np.add.at(edges, rows[sets & texts, codes.LOW_REST], -1)
         own[np.cumsum(edges[:-1]) > 0] += text
-        rows[sets, LOW : LOW_REST + 1] += member_count
+        rows[sets, codes.LOW : codes.LOW_REST + 1] += member_count
         records.append(rows)
         members.append(own)
         text += len(part.blob)

@@ -11,30 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada import kernels
-from contrada.geometry.arrays import frozen
-from contrada.index.constants import runs
+from contrada import codes, kernels
+from contrada.geometry.arrays import frozen, offsets_of, ranges
 from contrada.index.entries import entries_of, filters_of
 from contrada.index.hugepages import settled
-from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK, Slots, based, rank_records
-from contrada.index.raw import (
-    ASKED,
-    CLOSED,
-    FILTER,
-    HIGH,
-    HIGH_SHIFT,
-    LOW,
-    LOW_REST,
-    LOW_SHIFT,
-    OPEN,
-    PLACE,
-    UNBOUNDED,
-    RawRecords,
-)  # fmt: skip
+from contrada.index.ranking import NO_END, Slots, rank_records
+from contrada.index.raw import RawRecords
 from contrada.index.scalars import EncodedMessages, ScalarArrays, ScalarIndex
-from contrada.model.forms import LIKE, NOT, SET, TEXT
 
-BLOCK = 16
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # ways to find an entry
 FILTERS_PER_BOX_VISIT = 8  # filters reached by their boxes are adjacent: 8 of them cost as much as one
 PRIOR_MESSAGES = 2.0  # messages that the estimate from constants weighs, next to the messages seen
@@ -50,9 +34,9 @@ class Regions(NamedTuple):
 
 def pack_scalars(
     raw: RawRecords, forms: NDArray[np.uint8], first: int, stop: int, regions: Regions, seen: EncodedMessages | None,
-    place: tuple[str, str] | None,
+    region_slot: tuple[str, str] | None,
 ) -> ScalarIndex:  # fmt: skip
-    """Pack the records of filters first..stop; `place` is where the boxes of their regions are.
+    """Pack the records of filters first..stop; `region_slot` is where the boxes of their regions are.
 
     A filter that is reached through a constant is found by the constant and its region together. If fewer messages
     reach a filter through its region than through any scalar, it is found by its box if that is known here, else it has
@@ -64,22 +48,23 @@ def pack_scalars(
     local_of = np.empty(len(numbers), np.int32)
     local_of[numbers] = np.arange(len(numbers))
     boxes = None if regions.boxes is None else regions.boxes[numbers]
-    filters = local_of[raw.records[:, FILTER] - first].astype(np.int64)
+    filters = local_of[raw.records[:, codes.FILTER] - first].astype(np.int64)
     share = shares(slots, seen)
     order = np.lexsort((share, filters))
     filters, records, share = filters[order], slots.records[order], share[order]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(filters, minlength=stop - first))]).astype(np.int32)
+    offsets = offsets_of(np.bincount(filters, minlength=stop - first)).astype(np.int32)
     heads = offsets[:-1][np.diff(offsets) > 0].astype(np.int64)
     by_constant = is_constant(records[heads]) if regions.boxes is not None else np.zeros(len(heads), bool)
     has_box = np.zeros(len(heads), bool)
-    if boxes is not None and place is not None and place[1] == "region":
+    if boxes is not None and region_slot is not None and region_slot[1] == "region":
         has_box = np.isfinite(boxes[filters[heads], 0])
     spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, FILTERS_PER_BOX_VISIT, 1)
     is_here = (share[heads] < spatial) | by_constant
     here, nearby = heads[is_here], heads[~is_here & has_box]
     made = make_entries(slots._replace(records=records), filters, here, nearby, boxes)
     arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
-    return ScalarIndex(first, ScalarArrays(*(settled(array) for array in arrays)), place, float(share[here].sum()))
+    kept = ScalarArrays(*(settled(array) for array in arrays))
+    return ScalarIndex(first, kept, region_slot, float(share[here].sum()))
 
 
 class Entries(NamedTuple):
@@ -97,15 +82,13 @@ class Entries(NamedTuple):
 def is_equality(records: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each record asks for one constant."""
     code, low, high = records.T
-    found: NDArray[np.bool_] = (code >> ASKS_SHIFT == 0) & (low == high) & (low & 1 == 1)
-    return found
+    return np.asarray((code >> codes.ASKS_SHIFT == 0) & (low == high) & (low & 1 == 1))
 
 
 def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each record asks for one constant, one of several, or a pattern."""
-    asks = records[:, 0] >> ASKS_SHIFT
-    found: NDArray[np.bool_] = is_equality(records) | (asks == SET) | (asks == LIKE)
-    return found
+    asks = records[:, 0] >> codes.ASKS_SHIFT
+    return np.asarray(is_equality(records) | (asks == codes.SET) | (asks == codes.LIKE))
 
 
 def arrays_of(
@@ -123,10 +106,10 @@ def arrays_of(
 def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
     """Return the estimated share of messages that satisfy each record."""
     records, counts = slots.records, slots.counts
-    slot, asks = records[:, 0] & SLOT_MASK, records[:, 0] >> ASKS_SHIFT
+    slot, asks = records[:, 0] & codes.SLOT_MASK, records[:, 0] >> codes.ASKS_SHIFT
     width = 2.0 * counts[slot] + 1
     low, high = records[:, 1].astype(np.float64), np.minimum(records[:, 2], width - 1)
-    is_set = (asks & ~NOT) == SET
+    is_set = (asks & ~codes.NOT) == codes.SET
     share = np.where(is_set, 0.0, (high - low + 1) / width)
     equal = np.flatnonzero(is_equality(records))
     named = named_shares(slots, slot[equal], records[equal, 1] >> 1)
@@ -135,12 +118,12 @@ def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
     sets = np.flatnonzero(is_set)
     starts, stops = slots.set_offsets[records[sets, 1]], slots.set_offsets[records[sets, 1] + 1]
     sizes = stops - starts
-    members = named[np.repeat(bases[slot[sets]], sizes) + (slots.set_ranks[runs(starts, stops)] >> 1)]
+    members = named[np.repeat(bases[slot[sets]], sizes) + (slots.set_ranks[ranges(starts, stops)] >> 1)]
     share[sets] = np.bincount(np.repeat(np.arange(len(sets)), sizes), members, len(sets))
     if seen is not None and seen.size:
         share = (share * PRIOR_MESSAGES + seen_counts(slots, seen)) / (PRIOR_MESSAGES + seen.size)
-    share[asks >= LIKE] = PATTERN_SHARE
-    share[asks & NOT != 0] = VALUE_SHARE
+    share[asks >= codes.LIKE] = PATTERN_SHARE
+    share[asks & codes.NOT != 0] = VALUE_SHARE
     return share
 
 
@@ -155,37 +138,35 @@ def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDAr
     bases = np.cumsum(counts) - counts
     times = np.bincount(bases[slot] + number, minlength=int(counts.sum()))
     whole = np.bincount(slot, minlength=len(counts))
-    shares: NDArray[np.float64] = np.maximum(times, 0.5) / np.repeat(whole + 1, counts)
-    return shares
+    return np.asarray(np.maximum(times, 0.5) / np.repeat(whole + 1, counts))
 
 
 def seen_counts(slots: Slots, seen: EncodedMessages) -> NDArray[np.float64]:
     """Return how many of the messages seen satisfy each interval or set."""
     empty = Entries(
-        np.empty((0, 4), np.int32), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
-        np.zeros(5 * len(slots.forms) + 1, np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int32),
-        np.empty((0, 4)),
+        np.empty((0, 2), np.uint64), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
+        np.zeros(codes.OTHERS_PER_SLOT * len(slots.forms) + 1, np.int64), np.empty(0, np.int32),
+        np.empty((0, 4), np.int32), np.empty((0, 4)),
     )  # fmt: skip
     nowhere = np.empty(0, np.int32)
     arrays = arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty, nowhere, nowhere)
     ranks = ScalarIndex(0, arrays).ranks(seen)
-    slot, asks = slots.records[:, 0] & SLOT_MASK, slots.records[:, 0] >> ASKS_SHIFT
+    slot, asks = slots.records[:, 0] & codes.SLOT_MASK, slots.records[:, 0] >> codes.ASKS_SHIFT
     counts = np.zeros(len(slots.records))
     order = np.argsort(slot, kind="stable")
     ends = np.searchsorted(slot[order], np.arange(len(slots.forms) + 1))
     for k in range(len(slots.forms)):
         ordered = np.sort(ranks[:, k])
         own = order[ends[k] : ends[k + 1]]
-        rows, sets = own[asks[own] < SET], own[(asks[own] & ~NOT) == SET]
+        rows, sets = own[asks[own] < codes.SET], own[(asks[own] & ~codes.NOT) == codes.SET]
         low, high = slots.records[rows, 1], slots.records[rows, 2]
         counts[rows] = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
         if len(sets):
             numbers = slots.records[sets, 1]
             starts, stops = slots.set_offsets[numbers], slots.set_offsets[numbers + 1]
-            members = slots.set_ranks[runs(starts, stops)]
+            members = slots.set_ranks[ranges(starts, stops)]
             found = np.searchsorted(ordered, members, "right") - np.searchsorted(ordered, members)
-            sums = np.concatenate([[0], np.cumsum(found)])
-            counts[sets] = np.diff(sums[np.concatenate([[0], np.cumsum(stops - starts)])])
+            counts[sets] = np.diff(offsets_of(found)[offsets_of(stops - starts)])
     return counts
 
 
@@ -198,18 +179,17 @@ def make_entries(
     The entries of filters that are reached by their boxes, whose first records are `nearby`, come after them.
     """
     code, low, high = slots.records[here].T
-    slot, asks = (code & SLOT_MASK).astype(np.int64), code >> ASKS_SHIFT
+    slot, asks = (code & codes.SLOT_MASK).astype(np.int64), code >> codes.ASKS_SHIFT
     kind = np.full(len(here), BY_INTERVAL)
     kind[is_constant(slots.records[here])] = BY_CONSTANT
-    kind[asks & NOT != 0] = BY_VALUE
-    number = np.where(asks == LIKE, low - slots.text_base[slot], low >> 1).astype(np.int64)
-    sizes = np.where(asks == SET, np.diff(slots.set_offsets, append=0)[np.where(asks == SET, low, 0)], 1)
+    kind[asks & codes.NOT != 0] = BY_VALUE
+    number = np.where(asks == codes.LIKE, low - slots.text_base[slot], low >> 1).astype(np.int64)
+    sizes = np.where(asks == codes.SET, np.diff(slots.set_offsets, append=0)[np.where(asks == codes.SET, low, 0)], 1)
     whose = np.repeat(np.arange(len(here)), sizes)  # a filter with a set has an entry under every member
     number = number[whose]
-    sets = np.flatnonzero(asks == SET)
-    number[asks[whose] == SET] = (
-        slots.set_ranks[runs(slots.set_offsets[low[sets]], slots.set_offsets[low[sets] + 1])] >> 1
-    )
+    sets = np.flatnonzero(asks == codes.SET)
+    members = ranges(slots.set_offsets[low[sets]], slots.set_offsets[low[sets] + 1])
+    number[asks[whose] == codes.SET] = slots.set_ranks[members] >> 1
     spans = np.stack([low, high], axis=1)[whose]
     by_interval = kind[whose] == BY_INTERVAL
     number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
@@ -226,7 +206,7 @@ def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return boxes around 16 entries each, then around 16 such blocks each."""
     made = []
     for _ in range(2):
-        starts = np.arange(0, len(boxes), BLOCK)
+        starts = np.arange(0, len(boxes), codes.BLOCK)
         low, high = np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)
         boxes = np.concatenate([low, high], axis=1)
         made.append(boxes)
@@ -253,7 +233,7 @@ def _found(
 ) -> Entries:  # fmt: skip
     """Return how ordered entries are found; boxes are added later."""
     counts = slots.counts
-    equal_base = based(counts + 1)
+    equal_base = offsets_of(counts + 1)
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
     by_constant = kind == BY_CONSTANT
     times = np.bincount(equal_base[slot[by_constant]] + number[by_constant], minlength=int(equal_base[-1]))
@@ -282,7 +262,7 @@ def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _blocks_of(ends: NDArray[np.int32]) -> NDArray[np.int32]:
-    starts = np.arange(0, len(ends), BLOCK)
+    starts = np.arange(0, len(ends), codes.BLOCK)
     least, largest = np.minimum.reduceat(ends, starts), np.maximum.reduceat(ends, starts)
     return np.stack([least[:, 0], largest[:, 1], least[:, 2], largest[:, 3]], axis=1)
 
@@ -290,22 +270,21 @@ def _blocks_of(ends: NDArray[np.int32]) -> NDArray[np.int32]:
 def raw_of(index: ScalarIndex) -> RawRecords:
     """Return the raw records of an index, to be packed together with others."""
     a = index.arrays
-    slot, asks = a.records[:, 0] & SLOT_MASK, a.records[:, 0] >> ASKS_SHIFT
+    slot, asks = a.records[:, 0] & codes.SLOT_MASK, a.records[:, 0] >> codes.ASKS_SHIFT
     low, high = a.records[:, 1].astype(np.int64), a.records[:, 2].astype(np.int64)
     filters = index.owners()
-    is_span, is_set = asks < SET, (asks >= SET) & (asks < LIKE)
-    low_end = np.where(is_span & (low > 0), np.where(low & 1 == 1, CLOSED, OPEN), UNBOUNDED)
-    high_end = np.where(is_span & (high < NO_END), np.where(high & 1 == 1, CLOSED, OPEN), UNBOUNDED)
+    is_span, is_set = asks < codes.SET, (asks >= codes.SET) & (asks < codes.LIKE)
+    low_end = np.where(is_span & (low > 0), np.where(low & 1 == 1, codes.CLOSED, codes.OPEN), codes.UNBOUNDED)
+    high_end = np.where(is_span & (high < NO_END), np.where(high & 1 == 1, codes.CLOSED, codes.OPEN), codes.UNBOUNDED)
     records = np.zeros((len(low), 7), np.int64)
     places = np.empty(len(a.forms), np.int64)
     places[a.slot_of[a.slot_of >= 0]] = np.flatnonzero(a.slot_of >= 0)
-    records[:, FILTER], records[:, PLACE] = filters, places[slot]
-    records[:, ASKED] = asks | low_end << LOW_SHIFT | high_end << HIGH_SHIFT
-    _put_operands(a, records, LOW, low_end != UNBOUNDED, slot, (low - 1) >> 1)
-    _put_operands(a, records, HIGH, high_end != UNBOUNDED, slot, high >> 1)
-    records[is_set, LOW], records[is_set, LOW_REST] = a.set_offsets[low[is_set]], a.set_offsets[low[is_set] + 1]
-    likes = np.flatnonzero(asks >= LIKE)
-    records[likes, LOW], records[likes, LOW_REST] = a.text_offsets[low[likes]], a.text_offsets[low[likes] + 1]
+    records[:, codes.FILTER], records[:, codes.PLACE] = filters, places[slot]
+    records[:, codes.ASKED] = asks | low_end << codes.LOW_SHIFT | high_end << codes.HIGH_SHIFT
+    _put_operands(a, records, codes.LOW, low_end != codes.UNBOUNDED, slot, (low - 1) >> 1)
+    _put_operands(a, records, codes.HIGH, high_end != codes.UNBOUNDED, slot, high >> 1)
+    for rows, offsets in ((is_set, a.set_offsets), (asks >= codes.LIKE, a.text_offsets)):
+        records[rows, codes.LOW], records[rows, codes.LOW_REST] = offsets[low[rows]], offsets[low[rows] + 1]
     members = np.zeros((len(a.set_ranks), 2), np.int64)
     whose = np.zeros(len(a.set_offsets) - 1, np.int64)
     whose[low[is_set]] = slot[is_set]
@@ -315,15 +294,11 @@ def raw_of(index: ScalarIndex) -> RawRecords:
 
 
 def _put_operands(
-    a: ScalarArrays,
-    out: NDArray[np.int64],
-    column: int,
-    chosen: NDArray[np.bool_],
-    slot: NDArray[Any],
+    a: ScalarArrays, out: NDArray[np.int64], column: int, chosen: NDArray[np.bool_], slot: NDArray[Any],
     number: NDArray[np.int64],
-) -> None:
+) -> None:  # fmt: skip
     """Write the constants number[k] of slot[k] to two columns: (key, rest), or where text begins and ends."""
-    texts = a.forms[slot] >= TEXT
+    texts = a.forms[slot] >= codes.TEXT
     rows = np.flatnonzero(chosen & ~texts)
     at = a.const_base[slot[rows]] + number[rows]
     out[rows, column] = a.keys[at]

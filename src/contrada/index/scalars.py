@@ -15,45 +15,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import A_POINT, ABSENT, MAX_LANE, NOTHING, OTHERS_PER_SLOT
+from contrada.geometry import Point, Region
 from contrada.geometry.arrays import frozen
-from contrada.index.entries import MAX_LANE, filters_of
-from contrada.index.packed import GATE_VIEW, check_kinds
+from contrada.index.entries import filters_of
+from contrada.index.packed import GATE_VIEW
+from contrada.kernels.match.tables import SCALARS
 
-ABSENT = -1
 NO_VALUE = 0x80008000 | MAX_LANE << 16  # ABSENT in the form that entries are compared with
 EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
 NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
 
 
 class ScalarArrays(NamedTuple):
-    """Arrays of an index that kernels take, in their order."""
+    """Arrays of an index, as `SCALARS` in kernels/match/tables.py describes them."""
 
-    slot_of: NDArray[np.int32]  # by place, -1 for places that no constraint is about
-    forms: NDArray[np.uint8]  # by slot
-    const_base: NDArray[np.int64]  # where the constants of each slot begin
+    slot_of: NDArray[np.int32]
+    forms: NDArray[np.uint8]
+    const_base: NDArray[np.int64]
     keys: NDArray[np.int64]
-    rests: NDArray[np.int64]  # empty if all are 0
-    text_base: NDArray[np.int64]  # where the text constants and patterns of each slot begin
+    rests: NDArray[np.int64]
+    text_base: NDArray[np.int64]
     text_offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]
-    offsets: NDArray[np.int32]  # start of the records of each filter
+    offsets: NDArray[np.int32]
     records: NDArray[np.int32]
     set_offsets: NDArray[np.int32]
     set_ranks: NDArray[np.int32]
-    entries: NDArray[np.uint64]  # the filter, and bounds of two more records (index/entries.py)
-    equal_base: NDArray[np.int64]  # by slot: first position in equal_offsets
-    equal_offsets: NDArray[np.int32]  # start of the entries of each constant or pattern
-    others: NDArray[np.int64]  # by slot: start of entries by interval, by presence, their end; first block, first span
-    # ... and at the end the first entry that leads to a filter by its region alone
-    spans: NDArray[np.int32]  # intervals of the entries by interval
-    blocks: NDArray[np.int32]  # least and largest lower and upper ends of 16 spans each, and of 16 blocks each
-    gram_base: NDArray[np.int64]  # by slot
+    entries: NDArray[np.uint64]
+    equal_base: NDArray[np.int64]
+    equal_offsets: NDArray[np.int32]
+    others: NDArray[np.int64]
+    spans: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    gram_base: NDArray[np.int64]
     gram_codes: NDArray[np.int64]
     gram_offsets: NDArray[np.int32]
     gram_patterns: NDArray[np.int32]
-    boxes: NDArray[np.float64]  # around the regions of 16 entries, and of 16 blocks; empty if no filter has a region
-    numbers: NDArray[np.int32]  # filter at each place; places are in the order of the filters' regions
-    local_of: NDArray[np.int32]  # place of each filter
+    boxes: NDArray[np.float64]
+    numbers: NDArray[np.int32]
+    local_of: NDArray[np.int32]
 
 
 class EncodedMessages(NamedTuple):
@@ -69,7 +70,6 @@ class EncodedMessages(NamedTuple):
         return len(self.offsets) - 1
 
 
-A_POINT, NOTHING = -2, -1  # instead of a region number
 NO_TABLE = frozen(np.empty(0, np.int64))
 NO_REGIONS = (
     frozen(np.empty((0, 2))), frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int32)),
@@ -90,24 +90,33 @@ class Beside(NamedTuple):
     table: NDArray[np.int64]
 
 
-_NO_REGION = frozen(np.full(1, NOTHING, np.int64))
+_FIRST, _NO_REGION, _POINT = (frozen(np.array([number], np.int64)) for number in (0, NOTHING, A_POINT))
 NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
+
+
+def beside_of(value: Region | Point | None, table: NDArray[np.int64]) -> Beside:
+    """Return the spatial value of one message with a table of constraints; None if the message has no value."""
+    if isinstance(value, Region):
+        arrays = value._kernel_arrays
+        return Beside(arrays[4], arrays, _FIRST, table)
+    if value is None:
+        return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
+    return Beside(frozen(np.array([[value.x, value.y, value.x, value.y]])), NO_REGIONS, _POINT, table)
 
 
 class ScalarIndex:
     """Scalar constraints of filters first, first + 1, ...; finds the filters that messages satisfy."""
 
-    __slots__ = ("_local", "_table", "arrays", "expected", "first", "place")
+    __slots__ = ("_local", "_table", "arrays", "expected", "first", "region_slot")
 
     def __init__(
-        self, first: int, arrays: ScalarArrays, place: tuple[str, str] | None = None, expected: float = np.inf
+        self, first: int, arrays: ScalarArrays, region_slot: tuple[str, str] | None = None, expected: float = np.inf
     ) -> None:
         self.first = first
         self.expected = expected  # estimated number of filters that a message reaches through scalars
-        self.place = place  # attribute and type of the regions that entries are ordered by
+        self.region_slot = region_slot  # attribute and type of the regions that entries are ordered by
         self.arrays = ScalarArrays(*(frozen(array) for array in arrays))
-        numbers = [number for array in self.arrays for number in (array.ctypes.data, len(array))]
-        self._table = frozen(np.array(numbers, np.int64))
+        self._table = SCALARS.addresses(self.arrays._asdict())
         self._local = threading.local()
 
     def __len__(self) -> int:
@@ -141,7 +150,8 @@ class ScalarIndex:
         local_of = self.arrays.local_of[filters[first:stop] - self.first]
         numbers = np.full(len(self.arrays.numbers), -1, np.int32)
         numbers[local_of] = np.arange(len(local_of))
-        return ScalarIndex(first, self.arrays._replace(numbers=numbers, local_of=local_of), self.place, self.expected)
+        arrays = self.arrays._replace(numbers=numbers, local_of=local_of)
+        return ScalarIndex(first, arrays, self.region_slot, self.expected)
 
     def filters_at(self, places: NDArray[Any]) -> NDArray[np.int64]:
         """Return the filters at places of records and entries."""
@@ -213,7 +223,7 @@ class ScalarIndex:
             ranks = ranks[ranks >= 0].astype(np.int64)
             at = a.equal_base[slot] + (ranks[ranks & 1 == 1] >> 1)
             total += int((a.equal_offsets[at + 1] - a.equal_offsets[at]).sum())
-            first, last, end, _, span = a.others[5 * slot : 5 * slot + 5].tolist()
+            first, last, end, _, span = a.others[:-1].reshape(-1, OTHERS_PER_SLOT)[slot].tolist()
             low, high = np.sort(a.spans[2 * span : 2 * (span + last - first)].reshape(-1, 2), axis=0).T
             total += int((np.searchsorted(low, ranks, "right") - np.searchsorted(high, ranks, "left")).sum())
             total += (end - last) * len(ranks)
@@ -227,22 +237,12 @@ class ScalarIndex:
             return made
 
 
-KINDS = {
-    **dict.fromkeys(("forms", "blob"), (np.uint8, 0)),
-    **dict.fromkeys(("const_base", "keys", "rests", "text_base", "text_offsets", "equal_base"), (np.int64, 0)),
-    **dict.fromkeys(("others", "gram_base", "gram_codes"), (np.int64, 0)),
-    **dict.fromkeys(("slot_of", "offsets", "set_offsets", "set_ranks", "equal_offsets", "spans"), (np.int32, 0)),
-    **dict.fromkeys(("gram_offsets", "gram_patterns", "numbers", "local_of"), (np.int32, 0)),
-    "records": (np.int32, 3), "entries": (np.uint64, 2), "blocks": (np.int32, 4), "boxes": (np.float64, 4),
-}  # fmt: skip
-
-
 def scalars_from_arrays(
-    first: int, arrays: dict[str, NDArray[Any]], place: tuple[str, str] | None, expected: float
+    first: int, arrays: dict[str, NDArray[Any]], region_slot: tuple[str, str] | None, expected: float
 ) -> ScalarIndex:
     """Return an index over saved arrays; raise ValueError if an array does not have the type of its name."""
-    check_kinds(arrays, KINDS)
-    return ScalarIndex(first, ScalarArrays(**arrays), place, expected)
+    SCALARS.check(arrays)
+    return ScalarIndex(first, ScalarArrays(**arrays), region_slot, expected)
 
 
 class ScalarScratch:

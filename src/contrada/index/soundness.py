@@ -12,16 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import codes
 from contrada.geometry.arrays import Arrays as Regions
-from contrada.geometry.column import MAX_SCANNED_VERTICES
-from contrada.geometry.soundness import check_numbers, check_offsets, check_regions, require
-from contrada.index.packed import FAN, LIST_PARTS, PackedTree
+from contrada.geometry.saved.soundness import check_numbers, check_offsets, check_regions, require
+from contrada.index.packed import LIST_PARTS, PackedTree
 from contrada.index.scalars import ScalarArrays
-from contrada.model.forms import LIKE, SET, TEXT
-
-ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1  # as in index/ranking.py
-FANOUT = 8  # fanout of edge indexes, as in kernels/relate/chains.py
-BLOCK = 16  # entries that share a box or a block, as in kernels/match/scalars.py
 
 
 def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:
@@ -37,20 +32,20 @@ def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows:
     require(len(arrays["masks"]) == entries and len(arrays["union"]) == items, "masks and entries differ in number")
     check_numbers("rows", arrays["rows"], 0, rows)
     nodes, level = 0, items
-    while level > FAN:
-        level = -(-level // FAN)
+    while level > codes.FAN:
+        level = -(-level // codes.FAN)
         nodes += level
-    require(len(arrays["nodes"]) in (0, nodes), f"{len(arrays['nodes'])} nodes over {items} items")
+    require(len(arrays["nodes"]) in (0, nodes), f"{len(arrays['nodes'])} nodes do not fit {items} items")
     require(len(arrays["node_masks"]) == len(arrays["nodes"]), "nodes and their masks differ in number")
     for name in LIST_PARTS[::2]:
         listed = len(arrays[name.replace("before", "rows")])
-        runs = -(-items // FAN) if len(arrays["nodes"]) else len(arrays[name]) - 1
+        runs = -(-items // codes.FAN) if len(arrays["nodes"]) else len(arrays[name]) - 1
         check_offsets(name, arrays[name], runs, listed)
     for name in LIST_PARTS[1::2]:
         check_numbers(name, arrays[name], 0, rows)
     if size := len(arrays["disjoint_map"]):
         spread = int(arrays["rows"].max(initial=0)) - int(arrays["rows"].min(initial=0))
-        require(size % 8 == 0 and 8 * size > spread, "disjoint_map has no bit for every row")
+        require(size % 8 == 0 and 8 * size > spread, "disjoint_map has fewer bits than rows")
 
 
 def check_tree(tree: PackedTree) -> None:
@@ -64,16 +59,16 @@ def check_tree(tree: PackedTree) -> None:
 def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Check that the edge indexes of large items follow each other, each as long as its vertices need."""
     vertices = np.diff(arrays["ring_offsets"][arrays["region_offsets"]])
-    large = np.flatnonzero(vertices > MAX_SCANNED_VERTICES)
-    require(np.array_equal(arrays["large"], large), "large lists other items than those with many vertices")
+    large = np.flatnonzero(vertices > codes.MAX_SCANNED_VERTICES)
+    require(np.array_equal(arrays["large"], large), "large does not list the items with many vertices")
     sizes, count = np.zeros(len(large), np.int64), vertices[large] - 1
     is_open = np.ones(len(large), bool)
     while is_open.any():
-        count = -(-count // FANOUT)
+        count = -(-count // codes.FANOUT)
         sizes += np.where(is_open, count, 0)
         is_open &= count > 1
     ends = np.cumsum(sizes)
-    require(np.array_equal(arrays["bases"], ends - sizes), "bases are not where edge indexes begin")
+    require(np.array_equal(arrays["bases"], ends - sizes), "bases differ from the starts of the edge indexes")
     require(len(arrays["boxes"]) == (ends[-1] if len(ends) else 0), "boxes of edge indexes are missing")
 
 
@@ -82,9 +77,9 @@ def check_scalar_arrays(a: ScalarArrays, forms: NDArray[np.uint8]) -> None:
     slots, texts, places = len(a.forms), len(a.text_offsets) - 1, len(a.numbers)
     check_numbers("slot_of", a.slot_of, -1, slots)
     used = np.flatnonzero(a.slot_of >= 0)
-    require(len(np.unique(a.slot_of[used])) == len(used), "slot_of names a slot twice")
-    require(len(a.slot_of) <= len(forms), "slot_of has more places than the table")
-    require(np.array_equal(a.forms[a.slot_of[used]], forms[used]), "forms are not those of the places")
+    require(len(np.unique(a.slot_of[used])) == len(used), "slot_of has a duplicate slot")
+    require(len(a.slot_of) <= len(forms), "slot_of has more slots than the table")
+    require(np.array_equal(a.forms[a.slot_of[used]], forms[used]), "forms differ from the forms of the slots")
     check_offsets("const_base", a.const_base, slots, len(a.keys))
     require(len(a.rests) in (0, len(a.keys)), "rests and keys differ in number")
     check_offsets("text_base", a.text_base, slots, texts)
@@ -104,10 +99,10 @@ def _check_records(a: ScalarArrays, slots: int, texts: int) -> None:
     """Check the slots of records, and their numbers of sets and patterns."""
     code, low = a.records[:, 0], a.records[:, 1]
     check_numbers("records", code, 0, 1 << 31)
-    check_numbers("slots of records", code & SLOT_MASK, 0, slots)
-    asks = code >> ASKS_SHIFT
-    check_numbers("sets of records", low[(asks >= SET) & (asks < LIKE)], 0, len(a.set_offsets) - 1)
-    check_numbers("patterns of records", low[asks >= LIKE], 0, texts)
+    check_numbers("slots of records", code & codes.SLOT_MASK, 0, slots)
+    asks = code >> codes.ASKS_SHIFT
+    check_numbers("sets of records", low[(asks >= codes.SET) & (asks < codes.LIKE)], 0, len(a.set_offsets) - 1)
+    check_numbers("patterns of records", low[asks >= codes.LIKE], 0, texts)
 
 
 def _check_entries(a: ScalarArrays, slots: int, places: int) -> None:
@@ -117,26 +112,25 @@ def _check_entries(a: ScalarArrays, slots: int, places: int) -> None:
     """
     entries = len(a.entries)
     words = a.entries[:, 0]
-    check_numbers("filters of entries", words & np.uint64(0xFFFFFFFF), 0, places)
-    for shift in (32, 40):
-        check_numbers("slots of entries", words >> np.uint64(shift) & np.uint64(255), 0, max(slots, 1))
-    require(len(a.others) == 5 * slots + 1, f"others has {len(a.others)} numbers for {slots} slots")
-    counts = np.where(a.forms < TEXT, np.diff(a.const_base), np.diff(a.text_base)) + 1
+    check_numbers("filters of entries", words & codes.FILTER_MASK, 0, places)
+    for shift in codes.SLOT_SHIFTS:
+        check_numbers("slots of entries", words >> shift & np.uint64(255), 0, max(slots, 1))
+    numbers = codes.OTHERS_PER_SLOT * slots + 1
+    require(len(a.others) == numbers, f"others has {len(a.others)} numbers; expected {numbers}")
+    counts = np.where(a.forms < codes.TEXT, np.diff(a.const_base), np.diff(a.text_base)) + 1
     check_offsets("equal_base", a.equal_base, slots, len(a.equal_offsets))
     require(np.array_equal(np.diff(a.equal_base), counts), "equal_base does not fit the constants")
-    first, last, end, block, span = a.others[:-1].reshape(-1, 5).T
+    first, last, end, block, span = a.others[:-1].reshape(-1, codes.OTHERS_PER_SLOT).T
     nearby = int(a.others[-1])
-    limits = np.insert(
-        a.equal_offsets.astype(np.int64),
-        np.repeat(a.equal_base[1:], 3),
-        np.column_stack([first, last, end]).reshape(-1),
-    )
+    ends = np.column_stack([first, last, end]).reshape(-1)
+    limits = np.insert(a.equal_offsets.astype(np.int64), np.repeat(a.equal_base[1:], 3), ends)
     check_offsets("others", np.concatenate([[0], limits, [nearby, entries]]), len(limits) + 2, entries)
     intervals = last - first
-    blocks = -(-intervals // BLOCK)
+    blocks = -(-intervals // codes.BLOCK)
     check_numbers("blocks", block, 0, len(a.blocks) + 1)
-    check_numbers("blocks", block + blocks + -(-blocks // BLOCK), 0, len(a.blocks) + 1)
+    check_numbers("blocks", block + blocks + -(-blocks // codes.BLOCK), 0, len(a.blocks) + 1)
     check_numbers("spans", span, 0, len(a.spans) + 1)
     check_numbers("spans", 2 * (span + intervals), 0, len(a.spans) + 1)
-    around = -(-entries // BLOCK)
-    require(len(a.boxes) in (0, around + -(-around // BLOCK)), f"{len(a.boxes)} boxes over {entries} entries")
+    around = -(-entries // codes.BLOCK)
+    around += -(-around // codes.BLOCK)
+    require(len(a.boxes) in (0, around), f"{len(a.boxes)} boxes do not fit {entries} entries")

@@ -116,7 +116,7 @@ class ManyMatches(Sequence[Matches]):
     def keys(self, index: int) -> list[Name]:
         """Return the keys of the subscriptions that message `index` satisfies; an error in an answer by subscriber."""
         if self.by == "subscriber":
-            raise ArgumentError('an answer by subscriber has no keys: ask `match_many(messages, by="subscription")`')
+            raise ArgumentError('an answer by subscriber has no keys; call match_many(messages, by="subscription")')
         names = self._keys()
         return [names[row] for row in self._rows_of(index).tolist()]
 
@@ -150,9 +150,9 @@ class ManyMatches(Sequence[Matches]):
         try:
             number = operator.index(index)
         except TypeError:
-            raise ArgumentError(f"index is the position of a message, not {type(index).__name__}") from None
+            raise ArgumentError(f"index: need the position of a message, got {type(index).__name__}") from None
         if not -len(self) <= number < len(self):
-            raise IndexError(f"message {number} of {len(self)}")
+            raise IndexError(f"message {number} is outside an answer to {len(self)} messages")
         number %= len(self)
         return self.rows[self.offsets[number] : self.offsets[number + 1]]
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
-from contrada.formats.row_faults import row_faults
-from contrada.formats.rows import attributes_of, values_of
 from contrada.formats.subscriptions import pattern_columns, template_columns
+from contrada.formats.tables.row_faults import row_faults
+from contrada.formats.tables.rows import attributes_of, values_of
 from contrada.geometry import Rejection
-from contrada.geometry.arrow_checks import check_column
+from contrada.geometry.arrow.checks import check_column
 from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
@@ -56,7 +56,9 @@ class TableBuilder:
 
     def _add_filters(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         if "filter" not in rows.column_names:
-            raise FilterError(f"subscriptions without a template have a column 'filter'; there are {rows.column_names}")
+            raise FilterError(
+                f"subscriptions without a template need column 'filter'; columns: {', '.join(rows.column_names)}"
+            )
         names = [name for name in ("key", "subscriber", "filter") if name in rows.column_names]
         values = {name: values_of(check_column(rows.column(name), f"column {name!r}")) for name in names}
         filters = values["filter"]
@@ -113,7 +115,7 @@ class TableBuilder:
                 used = np.array([key in self.table for key in some.column("key").to_pylist()])
                 for row in np.flatnonzero(used).tolist():
                     key = _text(some, row)
-                    rejected.append(RejectedRow(int(numbers[start + row]), key, f"the key {key!r} was there before"))
+                    rejected.append(RejectedRow(int(numbers[start + row]), key, f"duplicate key {key!r:.60}"))
                 free = np.flatnonzero(~used)
                 rejected.extend(self._subscribe(some.take(free), numbers[start + free]))
             return True
@@ -131,7 +133,7 @@ def _wanted(rows: Any, template: Predicate) -> Any:
     table = attributes_of(rows, {*asked, "key", "subscriber"})
     for name in asked:
         if name not in table.column_names:
-            raise FilterError(f"the template asks for the column {name!r}; there are {rows.column_names}")
+            raise FilterError(f"the template needs column {name!r}; columns: {', '.join(rows.column_names)}")
     return table.select([*asked, *(name for name in ("key", "subscriber") if name in table.column_names)])
 
 

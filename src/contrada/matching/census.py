@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from contrada.formats.rows import attributes_of
+from contrada.codes import PRESENT, TEXT
+from contrada.formats.tables.rows import attributes_of
 from contrada.geometry import Point, Region
-from contrada.geometry.mixed import is_geometry
-from contrada.model.forms import PRESENT, TEXT
+from contrada.geometry.arrow.mixed import is_geometry
 from contrada.model.values import KIND_NAMES
 
 SPATIAL = "region or point"
@@ -37,18 +37,18 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
 
 
 def kinds_by_attribute(
-    places: Iterable[Sequence[Any]], spatial: Iterable[Sequence[Any]], others: Iterable[str] = ()
+    slots: Iterable[Sequence[Any]], spatial: Iterable[Sequence[Any]], others: Iterable[str] = ()
 ) -> dict[str, list[str]]:
     """Return, by attribute, the kinds of values that subscriptions ask for.
 
-    `places` holds pairs of an attribute and a scalar form, `spatial` pairs of an attribute and a type name, `others`
+    `slots` holds pairs of an attribute and a scalar form, `spatial` pairs of an attribute and a type name, `others`
     attributes whose kind is unknown.
 
     >>> kinds_by_attribute([("severity", 0), ("severity", 8)], [("area", "region")])
     {'area': ['region or point'], 'severity': ['number', 'text']}
     """
     found: dict[str, set[str]] = defaultdict(set)
-    for attribute, form in places:
+    for attribute, form in slots:
         found[attribute].add(ANYTHING if form == PRESENT else "text" if form >= TEXT else KIND_NAMES[form])
     for attribute, kind in spatial:
         found[attribute].add(SPATIAL if kind in ("region", "point") else ANYTHING)

@@ -8,45 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import codes
 from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
-from contrada.index.constants import runs
-from contrada.index.packed import reordered
-from contrada.index.ranking import ASKS_SHIFT, based
-from contrada.index.raw import (
-    ASKED,
-    FILTER,
-    HIGH,
-    HIGH_SHIFT,
-    LOW,
-    LOW_REST,
-    LOW_SHIFT,
-    OPEN,
-    PLACE,
-    UNBOUNDED,
-    RawRecords,
-)
+from contrada.geometry.arrays import offsets_of, ranges
+from contrada.index.packed import PackedTree, reordered
+from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
-from contrada.matching.custom_types import OwnChecks, OwnConstraints, OwnIndex
-from contrada.matching.encoding import Places
-from contrada.matching.level import Level
+from contrada.matching.encoding import MessageEncoder
 from contrada.matching.residual import Constraints
-from contrada.matching.snapshot import Snapshot
+from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
+from contrada.matching.store.level import Level
+from contrada.matching.store.snapshot import Snapshot
 from contrada.model import Constraint, Filter, Predicate
-from contrada.model.forms import LIKE, NOT, SET, Bound, Operand, Test, is_text
+from contrada.model.forms import Bound, Operand, Test, is_text
 from contrada.model.restore import constraint_of
 
 Systems = Mapping[str, Crs | None]
 
 
-def predicate_of(snapshot: Snapshot, places: Places, row: int, crs: Systems | None = None) -> Predicate:
+def predicate_of(snapshot: Snapshot, encoder: MessageEncoder, row: int, crs: Systems | None = None) -> Predicate:
     """Return the predicate of a live subscription, equal to the one subscribed; takes O(n) for n filters, in NumPy.
 
     Constraints are sorted by attribute. `crs` maps attributes to the CRS of their regions and points.
     """
     numbers = filters_of(snapshot, row)
-    return Predicate([Filter(_constraints(snapshot, places, number, crs or {})) for number in numbers])
+    return Predicate([Filter(_constraints(snapshot, encoder, number, crs or {})) for number in numbers])
 
 
 class Recollection:
@@ -55,8 +43,8 @@ class Recollection:
     Regions are views that keep the columns of the level in memory; equal regions of a tree are one object.
     """
 
-    def __init__(self, level: Level, places: Places, crs: Systems) -> None:
-        self._places, self._crs = places, crs
+    def __init__(self, level: Level, encoder: MessageEncoder, crs: Systems) -> None:
+        self._encoder, self._crs = encoder, crs
         self._parts = [
             (attribute, part, *_by_filter(part.filters))
             for (attribute, _), indexed in (*level.trees.items(), *level.checks.items())
@@ -71,22 +59,21 @@ class Recollection:
             for at, entry in zip(*_hits(sorted_filters, order, numbers), strict=True):
                 found[at].append(self._constraint(attribute, part, entry))
         if self._raw is not None:
-            owners = self._raw.records[:, FILTER]
+            owners = self._raw.records[:, codes.FILTER]
             for at, row in zip(*_hits(owners, np.arange(len(owners)), numbers), strict=True):
                 record = self._raw.records[row].tolist()
-                attribute, form = self._places.place(record[PLACE])
-                found[at].append(constraint_of(attribute, _test(self._raw, record, form), self._places.exact))
+                attribute, form = self._encoder.slot(record[codes.PLACE])
+                found[at].append(constraint_of(attribute, _test(self._raw, record, form), self._encoder.exact))
         return [Filter(constraints) for constraints in found.values()]
 
-    def _constraint(self, attribute: str, part: Constraints | OwnConstraints, entry: int) -> Constraint:
-        if isinstance(part, OwnConstraints):
+    def _constraint(self, attribute: str, part: Constraints | CustomConstraints, entry: int) -> Constraint:
+        if isinstance(part, CustomConstraints):
             return Constraint(attribute, *part.asked[entry])
         relations, crs = RelationSet.from_mask(int(part.masks[entry])), self._crs.get(attribute)
         if isinstance(part.column, PointArray):
             return Constraint(attribute, relations, _value(part.column, entry, crs))
-        return Constraint(
-            attribute, relations, Region.from_column(RegionArray(part.column[entry : entry + 1].arrays, crs))
-        )
+        column = RegionArray(part.column[entry : entry + 1].arrays, crs)
+        return Constraint(attribute, relations, Region._from_column(column))
 
 
 def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -98,12 +85,12 @@ def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 def _hits(owners: NDArray[Any], order: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[list[int], list[int]]:
     """Return all occurrences of `numbers` in the sorted `owners`: the number and its entry of `order`, for each."""
     starts, stops = np.searchsorted(owners, numbers), np.searchsorted(owners, numbers, side="right")
-    return np.repeat(numbers, stops - starts).tolist(), order[runs(starts, stops)].tolist()
+    return np.repeat(numbers, stops - starts).tolist(), order[ranges(starts, stops)].tolist()
 
 
 def _sorted_raw(scalars: ScalarIndex | RecordView) -> RawRecords:
-    raw = scalars.raw() if isinstance(scalars, RecordView) else raw_of(scalars)
-    return raw._replace(records=raw.records[np.argsort(raw.records[:, FILTER], kind="stable")])
+    raw = scalars.raw if isinstance(scalars, RecordView) else raw_of(scalars)
+    return raw._replace(records=raw.records[np.argsort(raw.records[:, codes.FILTER], kind="stable")])
 
 
 def filters_of(snapshot: Snapshot, row: int) -> range:
@@ -115,10 +102,10 @@ def filters_of(snapshot: Snapshot, row: int) -> range:
     return range(int(first), int(stop))
 
 
-def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) -> list[Constraint]:
+def _constraints(snapshot: Snapshot, encoder: MessageEncoder, number: int, crs: Systems) -> list[Constraint]:
     """Return the constraints of filter `number`, which are all in one level."""
     for level in snapshot.levels:
-        found = [*_spatial(level, number, crs), *_own(level, number), *_scalars(level, places, number)]
+        found = [*_objects(level, number, crs), *_scalars(level, encoder, number)]
         if found:
             return sorted(found, key=_order)
     raise AssertionError(f"filter {number} is in no level")
@@ -127,36 +114,23 @@ def _constraints(snapshot: Snapshot, places: Places, number: int, crs: Systems) 
 def _order(constraint: Constraint) -> tuple[str, bool, str]:
     """Return a sort key that does not depend on packing, which reorders constraints."""
     if constraint.kind is None:
-        return constraint.attribute, False, repr(constraint.test)
+        return constraint.attribute, False, repr(constraint._test)
     if isinstance(constraint.operator, str):
         return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
     return constraint.attribute, True, f"{constraint.relations.mask:03} {constraint.value.to_wkb().hex()}"
 
 
-def _spatial(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
-    for (attribute, _), tree in level.trees.items():
-        if isinstance(tree, OwnIndex):
-            continue
-        for entry in np.flatnonzero(level.filters_under(tree) == number):
-            item = int(np.searchsorted(tree.offsets, entry, side="right")) - 1
-            value = _value(tree.column, item, crs.get(attribute))
-            yield Constraint(attribute, RelationSet.from_mask(int(tree.masks[entry])), value)
-    for (attribute, _), checks in level.checks.items():
-        if isinstance(checks, OwnChecks):
-            continue
-        for entry in np.flatnonzero(level.filters_under(checks) == number):
-            value = _value(checks.column, int(entry), crs.get(attribute))
-            yield Constraint(attribute, RelationSet.from_mask(int(checks.masks[entry])), value)
-
-
-def _own(level: Level, number: int) -> Iterator[Constraint]:
-    """Yield the constraints of added types of filter `number`."""
+def _objects(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
+    """Yield the constraints of filter `number` on regions, points and values of custom types."""
     for (attribute, _), part in (*level.trees.items(), *level.checks.items()):
-        if isinstance(part, OwnIndex | OwnChecks):
-            own = level.part_of(part)
-            assert isinstance(own, OwnConstraints)
-            for entry in np.flatnonzero(own.filters == number):
-                yield Constraint(attribute, *own.asked[int(entry)])
+        for entry in np.flatnonzero(level.filters_under(part) == number).tolist():
+            if isinstance(part, CustomIndex | CustomResidual):
+                yield Constraint(attribute, *part.part.asked[entry])
+                continue
+            is_tree = isinstance(part, PackedTree)  # in which several entries may share an item
+            item = int(np.searchsorted(part.offsets, entry, side="right")) - 1 if is_tree else entry
+            value = _value(part.column, item, crs.get(attribute))
+            yield Constraint(attribute, RelationSet.from_mask(int(part.masks[entry])), value)
 
 
 def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:
@@ -166,44 +140,40 @@ def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Regi
         return Point(x, y, crs=crs)
     copied = reordered(column, np.array([item]))
     assert isinstance(copied, RegionArray)
-    return Region.from_column(RegionArray(copied.arrays, crs))
+    return Region._from_column(RegionArray(copied.arrays, crs))
 
 
-def _scalars(level: Level, places: Places, number: int) -> Iterator[Constraint]:
+def _scalars(level: Level, encoder: MessageEncoder, number: int) -> Iterator[Constraint]:
     if level.scalars is None:
         return
     raw = _records(level.scalars, number)
     for record in raw.records.tolist():
-        attribute, form = places.place(record[PLACE])
-        yield constraint_of(attribute, _test(raw, record, form), places.exact)
+        attribute, form = encoder.slot(record[codes.PLACE])
+        yield constraint_of(attribute, _test(raw, record, form), encoder.exact)
 
 
 def _records(scalars: ScalarIndex | RecordView, number: int) -> RawRecords:
     """Return the raw records of filter `number`; none if the filter is not in `scalars`."""
     if isinstance(scalars, RecordView):
-        raw = scalars.raw()
-        return raw._replace(records=raw.records[raw.records[:, FILTER] == number])
+        raw = scalars.raw
+        return raw._replace(records=raw.records[raw.records[:, codes.FILTER] == number])
     arrays, at = scalars.arrays, number - scalars.first
     local = int(arrays.local_of[at]) if 0 <= at < len(arrays.local_of) else -1
     start, stop = arrays.offsets[local : local + 2] if local >= 0 else (0, 0)
     records = arrays.records[start:stop].copy()
-    asks = records[:, 0] >> ASKS_SHIFT
-    sets = np.flatnonzero((asks & ~NOT) == SET)
-    starts, stops = _limits(arrays.set_offsets, records[sets, 1])
+    asks = records[:, 0] >> codes.ASKS_SHIFT
+    sets = np.flatnonzero((asks & ~codes.NOT) == codes.SET)
+    starts, stops = (arrays.set_offsets[records[sets, 1] + k].astype(np.int64) for k in (0, 1))
     records[sets, 1] = np.arange(len(sets))  # only the sets of this filter are copied
     chosen = arrays._replace(
         offsets=np.array([0, len(records)], np.int32),
         records=records,
-        set_offsets=based((stops - starts).tolist()).astype(np.int32),
-        set_ranks=arrays.set_ranks[runs(starts, stops)],
+        set_offsets=offsets_of(stops - starts).astype(np.int32),
+        set_ranks=arrays.set_ranks[ranges(starts, stops)],
         numbers=np.zeros(1, np.int32),
         local_of=np.zeros(1, np.int32),
     )
     return raw_of(ScalarIndex(number, chosen))
-
-
-def _limits(offsets: NDArray[Any], at: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
 
 
 def _test(raw: RawRecords, record: list[int], form: int) -> Test:
@@ -213,12 +183,12 @@ def _test(raw: RawRecords, record: list[int], form: int) -> Test:
         return raw.blob[first:second].tobytes() if is_text(form) else (first, second)
 
     def bound(shift: int, at: int) -> Bound | None:
-        end = record[ASKED] >> shift & 3
-        return None if end == UNBOUNDED else Bound(operand(*record[at : at + 2]), end == OPEN)
+        end = record[codes.ASKED] >> shift & 3
+        return None if end == codes.UNBOUNDED else Bound(operand(*record[at : at + 2]), end == codes.OPEN)
 
-    asks, low = record[ASKED] & 7, record[LOW : LOW_REST + 1]
-    if asks & ~NOT == LIKE:
+    asks, low = record[codes.ASKED] & 7, record[codes.LOW : codes.LOW_REST + 1]
+    if asks & ~codes.NOT == codes.LIKE:
         return Test(form, asks, pattern=raw.blob[low[0] : low[1]].tobytes())
-    if asks & ~NOT == SET:
+    if asks & ~codes.NOT == codes.SET:
         return Test(form, asks, members=tuple(operand(*pair) for pair in raw.members[low[0] : low[1]].tolist()))
-    return Test(form, asks, bound(LOW_SHIFT, LOW), bound(HIGH_SHIFT, HIGH))
+    return Test(form, asks, bound(codes.LOW_SHIFT, codes.LOW), bound(codes.HIGH_SHIFT, codes.HIGH))

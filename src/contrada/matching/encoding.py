@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import forking
+from contrada.codes import PRESENT, TEXT
 from contrada.errors import FilterError
 from contrada.geometry import Region
 from contrada.geometry.arrays import frozen
 from contrada.index.scalars import EncodedMessages
 from contrada.model.constraint import Constraint
-from contrada.model.forms import ACCENTI, CASEI, PRESENT, TEXT, Place, folding
+from contrada.model.forms import ACCENTI, CASEI, Slot, folding
 from contrada.model.text import encode_text, fold
 from contrada.model.values import EXACT_INTEGERS, INEXACT, NUDGE, NUMBER, Scalar, exact_number, ordered_bits, scalar_of
 
@@ -32,26 +33,26 @@ class AttributeSlots(NamedTuple):
 NO_SLOTS = AttributeSlots((-1, -1, -1), ())
 
 
-class Places:
+class MessageEncoder:
     """The slots that the constraints of a table use, numbered; encodes messages for them.
 
-    A slot (`place`) is an attribute and a form. Slots are only added, and the slots of an attribute are replaced as a
+    A slot (`slot`) is an attribute and a form. Slots are only added, and the slots of an attribute are replaced as a
     whole, so readers need no lock.
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[Place, int] = {}
+        self.numbers: dict[Slot, int] = {}
         self.forms = np.empty(16, np.uint8)
         self.asked: dict[str, AttributeSlots] = {}
         self._presents: tuple[tuple[str, int], ...] = ()
         self._between: dict[tuple[int, int], Fraction] = {}
 
-    def number(self, place: Place) -> int:
+    def number(self, slot: Slot) -> int:
         """Return the number of a slot; a new slot gets the next number."""
-        found = self.numbers.get(place)
+        found = self.numbers.get(slot)
         if found is not None:
             return found
-        attribute, form = place
+        attribute, form = slot
         number = len(self.numbers)
         if number == len(self.forms):
             self.forms = np.concatenate([self.forms, np.empty(number, np.uint8)])
@@ -65,11 +66,11 @@ class Places:
             self._presents += ((attribute, number),)
         elif form >= TEXT:
             known = known._replace(texts=tuple(sorted((*known.texts, (folding(form), number)))))
-        self.numbers[place] = number
+        self.numbers[slot] = number
         self.asked[attribute] = known
         return number
 
-    def place(self, number: int) -> Place:
+    def slot(self, number: int) -> Slot:
         """Return the slot with a number."""
         return list(self.numbers)[number]
 
@@ -80,33 +81,33 @@ class Places:
     def saved(self) -> dict[str, Any]:
         """Return the slots as JSON values, for `of_saved`."""
         between = [[*pair, str(exact)] for pair, exact in self._between.items()]
-        return {"places": [list(place) for place in self.numbers], "between": between}
+        return {"places": [list(slot) for slot in self.numbers], "between": between}
 
     @classmethod
-    def of_saved(cls, saved: Mapping[str, Any]) -> Places:
+    def of_saved(cls, saved: Mapping[str, Any]) -> MessageEncoder:
         """Return the slots that `saved` wrote."""
-        places = cls()
+        encoder = cls()
         for attribute, form in saved["places"]:
-            places.number((str(attribute), int(form)))
+            encoder.number((str(attribute), int(form)))
         for key, rest, exact in saved["between"]:
-            places._between[int(key), int(rest)] = Fraction(exact)
-        return places
+            encoder._between[int(key), int(rest)] = Fraction(exact)
+        return encoder
 
     def check(self, constraints: Iterable[Constraint]) -> None:
         """Store numbers longer than the compared bits; raise FilterError if two differ only beyond those bits."""
         noted: dict[tuple[int, int], Fraction] = {}
         for constraint in constraints:
-            if constraint.kind is not None or constraint.test.form != NUMBER:
+            if constraint.kind is not None or constraint._test.form != NUMBER:
                 continue
-            for value in constraint.value if type(constraint.value) is tuple else (constraint.value,):
+            for value in constraint._items:
                 scalar = scalar_of(value)
                 if scalar is not None and scalar.rest & 7 == INEXACT:
                     exact = exact_number(value)
                     known = self._between.get(scalar[1:], exact)
                     if noted.setdefault(scalar[1:], known) != exact:
                         raise FilterError(
-                            f"constraint on {constraint.attribute!r}: {value} cannot be told apart from another"
-                            " subscription's number: 103 bits are compared, of numbers up to 2**1025"
+                            f"constraint on {constraint.attribute!r}: {value} cannot be distinguished from a number"
+                            " of another subscription; numbers are compared up to 103 bits and 2**1025"
                         )
         self._between.update(noted)
 
@@ -130,19 +131,19 @@ class Places:
                     continue
                 kind = type(value)
                 if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):  # fast path
-                    place = about.scalars[NUMBER]
-                    if place >= 0 and value >= 0:  # the bits of a number >= 0 grow with it; -0.0 becomes 0.0
-                        put(_NUMBER(place, value + 0.0, 0))
-                    elif place >= 0 and value < 0:  # False for NaN
-                        put(_VALUE(place, ordered_bits(value), 0))
+                    slot = about.scalars[NUMBER]
+                    if slot >= 0 and value >= 0:  # the bits of a number >= 0 grow with it; -0.0 becomes 0.0
+                        put(_NUMBER(slot, value + 0.0, 0))
+                    elif slot >= 0 and value < 0:  # False for NaN
+                        put(_VALUE(slot, ordered_bits(value), 0))
                 elif isinstance(value, str):
                     _put_text(value, about.texts, put, blob)
                 else:
                     scalar = self.scalar(value)
                     if scalar is not None and about.scalars[scalar.kind] >= 0:
                         put(_VALUE(about.scalars[scalar.kind], scalar.key, scalar.rest))
-            for attribute, place in self._presents:
-                put(_VALUE(place, message.get(attribute) is not None, 0))
+            for attribute, slot in self._presents:
+                put(_VALUE(slot, message.get(attribute) is not None, 0))
             ends.append(len(values))
         offsets = _ends_of_one(ends[1]) if len(ends) == 2 else frozen(np.array(ends, np.int64))
         text = np.frombuffer(bytes(blob), np.uint8) if blob else _NO_TEXT
@@ -152,12 +153,12 @@ class Places:
 def _put_text(text: str, texts: tuple[tuple[int, int], ...], put: Callable[[bytes], None], blob: bytearray) -> None:
     """Write a text to its slots, once per folding."""
     last, start, stop = -1, 0, 0
-    for folded, place in texts:  # sorted by folding
+    for folded, slot in texts:  # sorted by folding
         if folded != last:
             start = len(blob)
-            blob += encode_text(folded_text(text, folded) if folded else text)
+            blob += encode_text(fold(text, bool(folded & CASEI), bool(folded & ACCENTI)) if folded else text)
             last, stop = folded, len(blob)
-        put(_VALUE(place, start, stop))
+        put(_VALUE(slot, start, stop))
 
 
 @cache
@@ -169,11 +170,6 @@ def _ends_of_one(values: int) -> NDArray[np.int64]:
 # Records: slot, key, rest; or slot, start and end of a text; or slot and a number whose bits are the key.
 _VALUE, _NUMBER = Struct("=qqq").pack, Struct("=qdq").pack
 _NO_TEXT = frozen(np.empty(0, np.uint8))
-
-
-def folded_text(text: str, folded: int) -> str:
-    """Return `text` without case, accents or both, as the bits of `folded` say."""
-    return text if not folded else fold(text, bool(folded & CASEI), bool(folded & ACCENTI))
 
 
 class Seen(NamedTuple):
@@ -212,10 +208,10 @@ class MessageSample:
             else:
                 self._kept[self.turn // self.SAMPLE_EVERY % self.SAMPLE_SIZE] = scalars
 
-    def seen(self, places: Places) -> Seen:
+    def seen(self, encoder: MessageEncoder) -> Seen:
         """Return the sample as one batch, and the region sizes."""
         with self._lock:
-            return Seen(joined_messages(self._kept, places.forms) if self._kept else None, dict(self._sizes))
+            return Seen(joined_messages(self._kept, encoder.forms) if self._kept else None, dict(self._sizes))
 
 
 def joined_messages(parts: list[EncodedMessages], forms: NDArray[np.uint8]) -> EncodedMessages:

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
 from contrada.errors import ArgumentError, CrsError
 from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.arrays import offsets_of
+from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.mixed import ValueRows
+from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import CRS_ERROR_PREFIX, as_table, asked_columns, checked_column, is_arrow, messages_of
+from contrada.matching.batch import Checked, Counted, count_pairs, is_plain, kept_rows, match_columns, match_together
 from contrada.matching.census import kinds_by_attribute
-from contrada.matching.columns import Counted, count_pairs, is_plain, kept_rows, match_columns
-from contrada.matching.level import Message, Place
-from contrada.matching.levels import Store
 from contrada.matching.names import Names
 from contrada.matching.shortcut import Shortcut
-from contrada.matching.snapshot import Snapshot
-from contrada.matching.together import Checked, match_together
+from contrada.matching.store.level import Message, Slot
+from contrada.matching.store.levels import Store
+from contrada.matching.store.snapshot import Snapshot
 from contrada.model.types import has_types, types_accepting
 
 SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses
@@ -80,13 +79,13 @@ class MatchingTable:
         if by != "subscriber":
             self._keys_for(by)
         snapshot = self._store.asked()
-        if is_arrow(messages) and is_plain(snapshot):
+        if batch_reading.is_arrow(messages) and is_plain(snapshot):
             return self._match_table(snapshot, messages, by, threads)
-        good, rejected = messages_of(messages, self._read, {*self._crs, *self._store.places.asked})
+        good, rejected = batch_reading.messages_of(messages, self._read, {*self._crs, *self._store.encoder.asked})
         for message in good[:: max(1, len(good) // SAMPLED_PER_BATCH)]:
             if message is not None:
                 self._noted(*message)
-        counted = match_together(snapshot, self._store.places, good, threads)
+        counted = match_together(snapshot, self._store.encoder, good, threads)
         return self._many(snapshot, counted, by, rejected)
 
     def stats(self) -> Stats:
@@ -110,21 +109,20 @@ class MatchingTable:
         {'kind': ['text'], 'severity': ['number']}
         """
         levels = self._store.snapshot.levels
-        spatial = [place for level in levels for place in (*level.trees, *level.checks)]
-        return kinds_by_attribute(list(self._store.places.numbers), spatial, tuple(self._crs))
+        spatial = [slot for level in levels for slot in (*level.trees, *level.checks)]
+        return kinds_by_attribute(list(self._store.encoder.numbers), spatial, tuple(self._crs))
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
         snapshot = self._store.snapshot
-        alive = snapshot.is_alive(np.arange(snapshot.rows))
-        assert alive.sum() == self._live, "living subscriptions are counted wrong"
+        assert len(snapshot.living()) == self._live, "the number of live subscriptions is wrong"
         trees = [tree for level in snapshot.levels for tree in level.trees.values()]
         for tree in trees:
             tree.check()
         filters = np.concatenate([level.reached() for level in snapshot.levels])
-        assert len(np.unique(filters)) == len(filters), "a filter is reached in two ways"
+        assert len(np.unique(filters)) == len(filters), "a filter is in two parts of the index"
         living = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
-        assert np.isin(living, filters).all(), "a living filter cannot be reached"
+        assert np.isin(living, filters).all(), "a live filter is not in the index"
 
     def __len__(self) -> int:
         return self._live
@@ -134,18 +132,18 @@ class MatchingTable:
     def _keys_for(self, by: object) -> Names:
         """Return the keys of subscriptions; raise ArgumentError unless `by` is "subscription" and there are keys."""
         if by != "subscription":
-            raise ArgumentError(f'by is "subscriber" or "subscription", not {by!r}')
+            raise ArgumentError(f'by: need "subscriber" or "subscription", got {by!r:.60}')
         if self._keys is None:
-            raise ArgumentError("a table simplified by subscriber has no keys: ask it by subscriber")
+            raise ArgumentError('a table simplified by subscriber has no keys; pass by="subscriber"')
         return self._keys
 
     def _match_table(self, snapshot: Snapshot, messages: Any, by: By, threads: int | None) -> ManyMatches:
         """Match the rows of an Arrow table column by column."""
-        table = as_table(messages, self._crs)
+        table = batch_reading.as_table(messages, self._crs)
         columns: dict[str, list[ValueRows]] = {}
         rejected: dict[int, Rejection] = {}
-        for name in asked_columns(table, self._crs):
-            columns[name], bad = checked_column(table, name, self._crs.get(name))
+        for name in batch_reading.asked_columns(table, self._crs):
+            columns[name], bad = batch_reading.checked_column(table, name, self._crs.get(name))
             rejected.update({item.row: item for item in bad})
         if rejected:  # one bad attribute rejects the whole message
             good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
@@ -161,33 +159,27 @@ class MatchingTable:
             messages = np.repeat(np.arange(len(counts)), counts)
             subscribers = owners.of_subscriptions(answer)
             counts, answer = count_pairs(messages, subscribers, len(counts), len(self._subscribers), True)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        return ManyMatches(offsets, answer, tuple(rejected), by, owners)
-
-    def _living(self) -> NDArray[np.int64]:
-        """Return the rows of live subscriptions."""
-        snapshot = self._store.snapshot
-        return np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
+        return ManyMatches(offsets_of(counts), answer, tuple(rejected), by, owners)
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """Check and encode a message for the levels."""
         return self._noted(*self._read(message))
 
-    def _noted(self, message: Mapping[str, Any], objects: Mapping[Place, Any]) -> Message:
+    def _noted(self, message: Mapping[str, Any], objects: Mapping[Slot, Any]) -> Message:
         """Encode a message whose regions, points and added types are in `objects`, and add it to the sample."""
-        places = self._store.places
-        checked = Message(objects, places.encode((message,)) if places.asked else None)
+        encoder = self._store.encoder
+        checked = Message(objects, encoder.encode((message,)) if encoder.asked else None)
         self._store.sample.note(checked.scalars, checked.objects)
         return checked
 
     def _is_asked(self, attribute: str) -> bool:
         """Return True if a subscription may ask about `attribute`."""
-        return attribute in self._crs or attribute in self._store.places.asked
+        return attribute in self._crs or attribute in self._store.encoder.asked
 
     def _read(self, message: Any) -> Checked:
         """Check a message; return plain values, and by slot its regions, points and values of added types."""
         message = read_message(message, self._is_asked)
-        objects: dict[Place, Any] = {}
+        objects: dict[Slot, Any] = {}
         are_types_added = has_types()
         for attribute, value in message.items():
             if isinstance(value, (Region, Point)):
@@ -205,4 +197,4 @@ class MatchingTable:
         try:
             common_crs(self._crs.get(attribute), crs)
         except CrsError as error:
-            raise CrsError(f"attribute {attribute!r}: {CRS_ERROR_PREFIX}: {error}") from error
+            raise CrsError(f"attribute {attribute!r}: {batch_reading.CRS_ERROR_PREFIX}: {error}") from error

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FilterError
-from contrada.matching.tuning import DEFAULT_TUNING, Tuning
+from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
 Name = str | int
 NAME_BITS = 128  # of an integer name: Python may not print longer integers, and no column type holds them
@@ -155,14 +155,14 @@ class Names:
 def check_name(what: str, name: object) -> None:
     """Raise FilterError unless `name` is text that UTF-8 can encode, or an integer of at most NAME_BITS bits."""
     if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise FilterError(f"a {what} is a str or int, not {type(name).__name__}")
+        raise FilterError(f"{what}: need a str or int, got {type(name).__name__}")
     if isinstance(name, str) and not name.isascii():
         try:
             name.encode()
         except UnicodeEncodeError as error:
-            raise FilterError(f"a {what} is text that UTF-8 can hold, not {name[:60]!r}: {error.reason}") from error
+            raise FilterError(f"{what}: {name[:60]!r} cannot be encoded as UTF-8: {error.reason}") from error
     if isinstance(name, int) and name.bit_length() > NAME_BITS:
-        raise FilterError(f"a {what} is an int of at most {NAME_BITS} bits, not of {name.bit_length():,}; use text")
+        raise FilterError(f"{what}: need an int of at most {NAME_BITS} bits, got {name.bit_length():,} bits; use text")
 
 
 def names_in(names: Any) -> Any:

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import DISJOINT_BIT
 from contrada.geometry import Point, PointArray, Region, RegionArray, relate
-from contrada.geometry.arrays import frozen
-from contrada.index.constants import runs
+from contrada.geometry.arrays import frozen, offsets_of, ranges
 from contrada.index.hugepages import settled
-from contrada.index.packed import DISJOINT_BIT, PackedTree, boxes_of, item_arrays, joined, reordered
+from contrada.index.items import boxes_of, items_of
+from contrada.index.packed import PackedTree, joined, reordered
+from contrada.kernels.match.tables import RESIDUAL
 
 DEFAULT_REGION_SIDE = 0.05  # share of the extent, assumed for messages' regions before any was seen
 
@@ -59,8 +61,7 @@ class Constraints(NamedTuple):
         extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
         reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))
         sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
-        share: NDArray[np.float64] = np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1])
-        return share
+        return np.asarray(np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1]))
 
 
 class Residual:
@@ -78,18 +79,16 @@ class Residual:
     @classmethod
     def of(cls, part: Constraints) -> Residual:
         """Return the residual form of `part`: at least one constraint, sorted by filter."""
-        counts = np.bincount(part.filters - part.filters[0])
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return cls(part, settled(offsets))
+        offsets = offsets_of(np.bincount(part.filters - part.filters[0]))
+        return cls(part, settled(offsets.astype(np.int32)))
 
     @property
     def table(self) -> NDArray[np.int64]:
-        """Addresses of the arrays, by which kernels read constraints on regions (kernels/match/residual.py)."""
+        """Addresses of the arrays, by which kernels read constraints on regions (`RESIDUAL` in match/tables.py)."""
         if self._table is None:
-            *arrays, most = self._items = item_arrays(self.column)
-            arrays += [self.masks, self.offsets]
-            numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
-            self._table = frozen(np.array([*numbers, most, self.first], np.int64))
+            self._items = items_of(self.column)
+            own = {"masks": self.masks, "offsets": self.offsets, "first": self.first}
+            self._table = RESIDUAL.addresses(self._items._asdict() | own)
         return self._table
 
     @property
@@ -110,7 +109,7 @@ class Residual:
         asked = np.repeat(np.arange(low, high), counts)
         if not len(asked):
             return filters
-        at = runs(starts, stops)
+        at = ranges(starts, stops)
         masks = self.masks[at]
         failed[asked[masks >> self._relations(value, at, masks) & 1 == 0]] = True
         return filters[~failed]
@@ -119,7 +118,7 @@ class Residual:
         """Return the relation of `value` to the entries `at`, computed as far as `masks` need it."""
         if isinstance(value, Region) and isinstance(self.column, RegionArray):
             codes = np.empty(len(at), np.uint8)
-            arrays = (*value.kernel_arrays, *self.column.kernel_arrays())
+            arrays = (*value._kernel_arrays, *self.column._kernel_arrays())
             kernels.relate_chosen(*arrays, frozen(at), frozen(masks), codes)
             return codes
-        return np.asarray(relate(value.column, reordered(self.column, at), threads=1))
+        return np.asarray(relate(value._column, reordered(self.column, at), threads=1))

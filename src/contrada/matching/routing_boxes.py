@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry import Relation, RelationSet
 from contrada.geometry.crs import Crs, common_crs
-from contrada.index.packed import boxes_of
+from contrada.index.items import boxes_of
 from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
@@ -55,19 +56,13 @@ def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
 
 
 def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
-    found = [
-        (constraint.attribute, tuple(boxes_of(constraint.value.column)[0].tolist()))
-        for constraint in part
-        if is_local(constraint)
-    ]
+    found = [(one.attribute, tuple(boxes_of(one.value._column)[0].tolist())) for one in part if is_local(one)]
     return min(found, key=lambda head: _size(head[1])) if found else None
 
 
 def is_local(constraint: Constraint) -> bool:
     """Return True if a message must meet the constraint's region or point to satisfy the constraint."""
-    return constraint.kind in ("region", "point") and not isinstance(constraint.operator, str) and (
-        0 not in constraint.relations
-    )  # fmt: skip
+    return isinstance(constraint.operator, RelationSet) and Relation.DISJOINT not in constraint.operator
 
 
 def _size(box: tuple[float, ...]) -> tuple[float, float]:
@@ -81,7 +76,7 @@ def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | 
     A bad row raises, as in `ForwardingTable.subscribe_many`.
     """
     bound = bind_template(rows, template)
-    names = tuple(dict.fromkeys(place[0] for parts in bound.spatial for place, _ in parts))
+    names = tuple(dict.fromkeys(slot[0] for parts in bound.spatial for slot, _ in parts))
     shape = (bound.rows, bound.filters)
     attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)
     crs: dict[str, Crs | None] = {}

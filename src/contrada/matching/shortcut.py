@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import forking
-from contrada.matching.level import Level, Message, merge_levels
-from contrada.matching.levels import Store
-from contrada.matching.snapshot import Snapshot
+from contrada.matching.store.level import Level, Message, merge_levels
+from contrada.matching.store.levels import Store
+from contrada.matching.store.snapshot import Snapshot
 
 MAX_FILTERS_PER_SUBSCRIBER = 8  # in the shortcut
 MIN_DECIDED_SHARE = 0.5  # of messages; below that there is no shortcut
@@ -42,9 +42,8 @@ class Shortcut:
     def subscribers(self, snapshot: Snapshot, message: Message) -> NDArray[np.int64]:
         """Return the rows of the subscribers that a message goes to, sorted."""
         base = snapshot.levels[0]
-        if base.filters < self._tuning.shortcut_min_filters or (
-            not snapshot.several_filters and snapshot.subscription_subscriber is None
-        ):
+        is_direct = not snapshot.several_filters and snapshot.subscription_subscriber is None
+        if is_direct or base.filters < self._tuning.shortcut_min_filters:
             return snapshot.subscribers(message)
         if base is not self._base:
             self._begin(base)
@@ -79,9 +78,7 @@ class Shortcut:
         self._quiet += 1
         if self._quiet < self._tuning.shortcut_refresh_after_messages and self._version >= 0:
             return None
-        rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
-        owners = snapshot.subscription_subscriber
-        self._everybody = rows if owners is None else np.unique(owners[rows]).astype(np.int64)
+        self._everybody = np.unique(snapshot.owners(snapshot.living()))
         self._everybody.setflags(write=False)
         self._version, self._quiet = snapshot.version, 0
         return self._everybody
@@ -109,16 +106,15 @@ class Shortcut:
         chosen, decided = chosen_filters(filters[alive], whose[alive], owners, len(samples))
         if decided.get(len(everybody), 0) < MIN_DECIDED_SHARE * len(samples):
             return
-        places, sample = self._store.places, self._store.sample
-        self._level = merge_levels([self._base], lambda those: np.isin(those, chosen), places, sample.seen(places))
+        encoder, sample = self._store.encoder, self._store.sample
+        self._level = merge_levels([self._base], lambda those: np.isin(those, chosen), encoder, sample.seen(encoder))
 
 
 def _owners(snapshot: Snapshot, filters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the subscribers of the live filters, and which filters are live."""
     rows = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
     alive = snapshot.is_alive(rows)
-    owners = snapshot.subscription_subscriber
-    return (rows[alive] if owners is None else owners[rows[alive]]).astype(np.int64), alive
+    return snapshot.owners(rows[alive].astype(np.int64)), alive
 
 
 def chosen_filters(

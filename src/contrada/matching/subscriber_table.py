@@ -8,14 +8,14 @@ from typing import Any
 from contrada.arguments import checks_methods
 from contrada.errors import TableError
 from contrada.geometry.crs import Crs
-from contrada.matching.encoding import Places
-from contrada.matching.levels import Store
+from contrada.matching.encoding import MessageEncoder
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Names
-from contrada.matching.packing import packed, store_of
-from contrada.matching.pickling import opened_bytes, packed_bytes
-from contrada.matching.snapshot import Snapshot
-from contrada.matching.storage import names_from, open_table, save_table
+from contrada.matching.store.levels import Store
+from contrada.matching.store.packing import packed, store_of
+from contrada.matching.store.pickling import opened_bytes, packed_bytes
+from contrada.matching.store.snapshot import Snapshot
+from contrada.matching.store.storage import names_from, open_table, save_table
 from contrada.matching.table_simplification import Progress, simplified_subscribers
 from contrada.simplification.simplifying import Simplification
 
@@ -46,7 +46,7 @@ class SubscriberTable(MatchingTable):
         """Open a saved table by memory map, as `ForwardingTable.open` does; its report is empty."""
         saved = open_table(path, verify)
         if saved.has_keys:
-            raise TableError(f"{os.fspath(path)} has keys of subscriptions: open it with ForwardingTable.open")
+            raise TableError(f"{os.fspath(path)} has keys of subscriptions; open it with ForwardingTable.open")
         return _made(cls, store_of(saved), names_from(saved.subscribers), dict(saved.crs), Simplification())
 
     def __reduce__(self) -> tuple[Any, tuple[bytes, Simplification]]:
@@ -56,7 +56,7 @@ class SubscriberTable(MatchingTable):
 
 def simplified_by_subscriber(
     snapshot: Snapshot,
-    places: Places,
+    encoder: MessageEncoder,
     subscribers: Names,
     crs: dict[str, Crs | None],
     progress: Progress | None = None,
@@ -64,9 +64,9 @@ def simplified_by_subscriber(
     """Return a table in which the filters of each subscriber are one simplified subscription; `snapshot` is packed."""
     store, named, report = Store(), Names(), Simplification()
     with store.lock:
-        for row, predicate, one in simplified_subscribers(snapshot, places, crs, progress):
+        for row, predicate, one in simplified_subscribers(snapshot, encoder, crs, progress):
             report = report.plus(one)
-            store.places.check(constraint for part in predicate for constraint in part)
+            store.encoder.check(constraint for part in predicate for constraint in part)
             store.append(named.append(subscribers[row]), predicate, None)
         store.pack()
     return _made(SubscriberTable, store, named, crs, report)

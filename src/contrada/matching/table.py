@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
-from contrada.cql2.queries import Asked, asked_predicate
+from contrada.cql2.queries import Asked, asked_predicate, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
 from contrada.geometry import Point, Region
@@ -19,17 +19,16 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
-from contrada.matching.levels import Store, grown
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Name, Names, check_name, names_in
-from contrada.matching.packing import packed, store_of
-from contrada.matching.pickling import opened_bytes, packed_bytes
-from contrada.matching.shortcut import Shortcut
-from contrada.matching.storage import names_from, open_table, save_table, verify_table
+from contrada.matching.store.levels import Store, grown
+from contrada.matching.store.packing import packed, store_of
+from contrada.matching.store.pickling import opened_bytes, packed_bytes
+from contrada.matching.store.storage import names_from, open_table, save_table
+from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
 from contrada.matching.template import bind_template
-from contrada.matching.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Predicate
 from contrada.simplification.simplifying import Simplification
 
@@ -48,8 +47,7 @@ class ForwardingTable(MatchingTable):
     _keys: Names
 
     def __init__(self, *, tuning: Tuning = DEFAULT_TUNING) -> None:
-        if not isinstance(tuning, Tuning):
-            raise ArgumentError(f"tuning is a Tuning, not {type(tuning).__name__}")
+        _check_tuning(tuning)
         super().__init__(Store(tuning=tuning), Names(tuning), {}, 0)
         self._keys = Names(tuning)
 
@@ -61,7 +59,7 @@ class ForwardingTable(MatchingTable):
 
         `what` is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
         """
-        predicate = asked_predicate(what)
+        predicate = bound_predicate(what)
         check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
@@ -71,8 +69,8 @@ class ForwardingTable(MatchingTable):
                 check_name("key", key)
                 old = self._row_of(key)
                 if old is not None and not replace:
-                    raise KeyInUseError(f"a subscription with the key {key!r} exists already")
-            self._store.places.check(constraint for part in predicate for constraint in part)
+                    raise KeyInUseError(f"a subscription with the key {key!r} already exists")
+            self._store.encoder.check(constraint for part in predicate for constraint in part)
             self._crs.update(crs)
             self._keys.append(key)
             known = self._subscribers.row(subscriber)
@@ -96,13 +94,13 @@ class ForwardingTable(MatchingTable):
             for (attribute, _), part in chain.from_iterable(bound.spatial):
                 crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
             self._refuse_used(keys)
-            self._store.places.check(bound.long)
+            self._store.encoder.check(bound.long)
             self._crs.update(crs)
             self._keys.extend(keys)
             snapshot = self._store.snapshot
             draft = grown(snapshot, self._subscribers.rows_of(subscribers), bound.filters)
             self._live += bound.rows
-            added = bound.split(snapshot.filters, self._store.places)
+            added = bound.split(snapshot.filters, self._store.encoder)
             self._store.append_many(draft, added, bound.rows * bound.filters)
             return list(names_in(keys))
 
@@ -147,12 +145,12 @@ class ForwardingTable(MatchingTable):
         (2, 1, {'ops-team'})
         """
         if by != "subscriber":
-            raise ArgumentError(f'simplified: by is "subscriber", not {by!r}')
+            raise ArgumentError(f'simplified: by: need "subscriber", got {by!r:.60}')
         _check_progress(progress)
         with self._store.lock:
             self._store.pack()
             snapshot, crs = self._store.snapshot, dict(self._crs)
-        return simplified_by_subscriber(snapshot, self._store.places, self._subscribers, crs, progress)
+        return simplified_by_subscriber(snapshot, self._store.encoder, self._subscribers, crs, progress)
 
     def pack(self) -> None:
         """Pack all live filters into one level; matching continues, updates wait. Updates also pack step by step."""
@@ -183,7 +181,7 @@ class ForwardingTable(MatchingTable):
             row, snapshot = self._row_of(key), self._store.snapshot
         if row is None:
             raise UnknownKeyError(f"no subscription has the key {key!r}")
-        predicate = predicate_of(snapshot, self._store.places, row, self._crs)
+        predicate = predicate_of(snapshot, self._store.encoder, row, self._crs)
         owners = snapshot.subscription_subscriber
         return explain(predicate, message, key, self._subscribers[row if owners is None else int(owners[row])])
 
@@ -200,9 +198,7 @@ class ForwardingTable(MatchingTable):
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
         """Return the subscribers for the rows of an answer; `by` is the `by` of that answer."""
         rows = _checked_rows(rows)
-        owners = self._store.snapshot.subscription_subscriber
-        whose = rows if by == "subscriber" or owners is None else owners[rows].astype(np.int64)
-        return _listed(self._subscribers.chosen(whose))
+        return _listed(self._subscribers.chosen(rows if by == "subscriber" else self._store.snapshot.owners(rows)))
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the table to a new directory of plain arrays; keys are kept, rows are renumbered.
@@ -222,15 +218,13 @@ class ForwardingTable(MatchingTable):
         `verify=False` checksums are skipped: then damage may give wrong answers, but every number that is used as an
         index is still checked.
         """
+        _check_tuning(tuning)
         saved = open_table(path, verify)
         if not saved.has_keys:
-            raise TableError(f"{os.fspath(path)} was simplified by subscriber: open it with SubscriberTable.open")
-        table = cls(tuning=tuning)
-        table._crs = dict(saved.crs)
-        table._keys, table._subscribers = names_from(saved.keys, tuning), names_from(saved.subscribers, tuning)
-        table._live = saved.rows
-        table._store = store_of(saved, tuning)
-        table._shortcut = Shortcut(table._store)
+            raise TableError(f"{os.fspath(path)} was simplified by subscriber; open it with SubscriberTable.open")
+        table, store = cls.__new__(cls), store_of(saved, tuning)
+        MatchingTable.__init__(table, store, names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
+        table._keys = names_from(saved.keys, tuning)
         return table
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
@@ -249,7 +243,7 @@ class ForwardingTable(MatchingTable):
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
         """Check a saved table against its checksums; raise TableError naming a damaged file."""
-        verify_table(path)
+        open_table(path, verify=True)
 
     def __contains__(self, key: object) -> bool:
         with self._store.lock:  # a key is stored before its subscription
@@ -257,7 +251,7 @@ class ForwardingTable(MatchingTable):
 
     def __iter__(self) -> Iterator[Name]:
         """Return the keys of live subscriptions, oldest first."""
-        return (self._keys[int(row)] for row in self._living())
+        return (self._keys[int(row)] for row in self._store.snapshot.living())
 
     # Helpers
 
@@ -265,8 +259,6 @@ class ForwardingTable(MatchingTable):
         crs: dict[str, Crs | None] = {}
         for part in predicate.filters:
             for constraint in part.constraints:
-                if constraint.columns:
-                    raise FilterError(f"{constraint.columns[0]} is a column of a template: use subscribe_many")
                 name = constraint.attribute
                 if not isinstance(constraint.value, Region | Point):
                     if constraint.kind is not None:
@@ -292,7 +284,7 @@ class ForwardingTable(MatchingTable):
         used = known[snapshot.is_alive(rows[known])]
         if len(used):
             key = names_in(keys)[int(used[0])]
-            raise KeyInUseError(f"a subscription with the key {key!r} exists already")
+            raise KeyInUseError(f"a subscription with the key {key!r} already exists")
 
 
 def _unpickled(data: bytes) -> ForwardingTable:
@@ -303,7 +295,7 @@ def _unpickled(data: bytes) -> ForwardingTable:
 def _checked_rows(rows: Any) -> NDArray[np.int64]:
     array = np.asarray(rows)
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ArgumentError(f"rows are integers, as answers have them, not {array.dtype}")
+        raise ArgumentError(f"rows: need integers, got {array.dtype}")
     return array.astype(np.int64).reshape(-1)
 
 
@@ -312,6 +304,11 @@ def _listed(names: Any) -> list[Name]:
     return list(names) if isinstance(names, list) else list(names.to_pylist())
 
 
+def _check_tuning(tuning: object) -> None:
+    if not isinstance(tuning, Tuning):
+        raise ArgumentError(f"tuning: need a Tuning, got {type(tuning).__name__}")
+
+
 def _check_progress(progress: object) -> None:
     if not (progress is None or callable(progress)):
-        raise ArgumentError(f"progress is a function of two numbers, not {type(progress).__name__}")
+        raise ArgumentError(f"progress: need a function of two numbers, got {type(progress).__name__}")

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from contrada.geometry import Crs
 from contrada.matching.decompile import Recollection, filters_of
-from contrada.matching.encoding import Places
-from contrada.matching.levels import Store
+from contrada.matching.encoding import MessageEncoder
 from contrada.matching.names import Names
-from contrada.matching.snapshot import Snapshot
+from contrada.matching.store.levels import Store
+from contrada.matching.store.snapshot import Snapshot
 from contrada.model import Filter, Predicate
 from contrada.simplification.simplifying import Simplification, simplified_groups
 
@@ -26,9 +26,9 @@ def simplify_table(
 ) -> Simplification:
     """Simplify each subscription of a packed store in place; the caller holds its lock."""
     snapshot = store.snapshot
-    rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
-    subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
-    recalled = _recalled(snapshot, store.places, crs, list(rows.reshape(-1, 1)))
+    rows = snapshot.living()
+    subscribers = snapshot.owners(rows)
+    recalled = _recalled(snapshot, store.encoder, crs, list(rows.reshape(-1, 1)))
     report = Simplification()
     for done, (parts, one, changed) in enumerate(simplified_groups(recalled)):
         report = report.plus(one)
@@ -42,14 +42,14 @@ def simplify_table(
 
 
 def simplified_subscribers(
-    snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], progress: Progress | None = None
+    snapshot: Snapshot, encoder: MessageEncoder, crs: Mapping[str, Crs | None], progress: Progress | None = None
 ) -> Iterator[tuple[int, Predicate, Simplification]]:
     """Yield each subscriber's row, its simplified predicate, and the counts of what was dropped."""
-    rows = np.flatnonzero(snapshot.is_alive(np.arange(snapshot.rows)))
-    subscribers = rows if snapshot.subscription_subscriber is None else snapshot.subscription_subscriber[rows]
+    rows = snapshot.living()
+    subscribers = snapshot.owners(rows)
     groups = _by_subscriber(rows, subscribers)
     done = 0
-    found = simplified_groups(_recalled(snapshot, places, crs, groups))
+    found = simplified_groups(_recalled(snapshot, encoder, crs, groups))
     for group, (parts, one, _) in zip(groups, found, strict=True):
         yield int(subscribers[np.searchsorted(rows, group[0])]), Predicate(parts), one
         done += len(group)
@@ -64,10 +64,10 @@ def _by_subscriber(rows: NDArray[np.int64], subscribers: NDArray[Any]) -> list[N
 
 
 def _recalled(
-    snapshot: Snapshot, places: Places, crs: Mapping[str, Crs | None], groups: list[NDArray[np.int64]]
+    snapshot: Snapshot, encoder: MessageEncoder, crs: Mapping[str, Crs | None], groups: list[NDArray[np.int64]]
 ) -> Iterator[list[Filter]]:
     """Yield the filters of each group of subscription rows, rebuilt for many groups at a time; `snapshot` is packed."""
-    recollection = Recollection(snapshot.levels[0], places, crs)
+    recollection = Recollection(snapshot.levels[0], encoder, crs)
     chunk: list[NDArray[np.int64]] = []
     size = 0
     for group in groups:

@@ -7,15 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.codes import FILTER, PLACE, TEXT
 from contrada.errors import FilterError, RegionError
-from contrada.formats.rows import attributes_of, table_of
-from contrada.geometry import Point, PointArray, Region, RegionArray
-from contrada.geometry.arrow_checks import bad_texts
+from contrada.formats.tables.rows import attributes_of, table_of
+from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
+from contrada.geometry.arrow.checks import bad_texts
+from contrada.geometry.arrow.mixed import is_vertex
+from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
-from contrada.index.raw import FILTER, PLACE, RawRecords, joined_raw
-from contrada.matching.encoding import Places
-from contrada.matching.level import Added, Place
+from contrada.index.raw import RawRecords, joined_raw
+from contrada.matching.encoding import MessageEncoder
 from contrada.matching.residual import Constraints
+from contrada.matching.store.level import Added, Slot
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 
@@ -28,9 +31,9 @@ class BoundTemplate(NamedTuple):
 
     rows: int
     filters: int  # per row
-    spatial: list[list[tuple[Place, Constraints]]]  # per filter of the template, the most selective first
-    scalars: list[tuple[forms.Place, RawRecords]]
-    long: list[Constraint]  # with long numbers, which `Places.check` must store
+    spatial: list[list[tuple[Slot, Constraints]]]  # per filter of the template, the most selective first
+    scalars: list[tuple[forms.Slot, RawRecords]]
+    long: list[Constraint]  # with long numbers, which `MessageEncoder.check` must store
     keys: Any | None
     subscribers: Any | None
 
@@ -39,28 +42,28 @@ class BoundTemplate(NamedTuple):
         keys = range(first, first + self.rows) if self.keys is None else self.keys
         return keys, keys if self.subscribers is None else self.subscribers
 
-    def split(self, first: int, places: Places) -> Added:
+    def split(self, first: int, encoder: MessageEncoder) -> Added:
         """Split the constraints, with filters numbered from `first`, into reaching, residual and scalar."""
-        reached: dict[Place, list[Constraints]] = {}
-        further: dict[Place, list[Constraints]] = {}
+        reached: dict[Slot, list[Constraints]] = {}
+        further: dict[Slot, list[Constraints]] = {}
         for parts in self.spatial:
-            for k, (place, part) in enumerate(parts):
+            for k, (slot, part) in enumerate(parts):
                 moved = part._replace(filters=part.filters + np.int32(first))
-                (further if k else reached).setdefault(place, []).append(moved)
-        raw = [_numbered(part, first, places.number(place)) for place, part in self.scalars]
-        whole = joined_raw(raw, places.forms >= forms.TEXT) if raw else None
+                (further if k else reached).setdefault(slot, []).append(moved)
+        raw = [_numbered(part, first, encoder.number(slot)) for slot, part in self.scalars]
+        whole = joined_raw(raw, encoder.forms >= TEXT) if raw else None
         return Added(_joined(reached), _joined(further), whole)
 
 
-def _joined(parts: dict[Place, list[Constraints]]) -> dict[Place, Constraints]:
-    return {place: group[0].joined(group[1:]) for place, group in parts.items()}
+def _joined(parts: dict[Slot, list[Constraints]]) -> dict[Slot, Constraints]:
+    return {slot: group[0].joined(group[1:]) for slot, group in parts.items()}
 
 
-def _numbered(raw: RawRecords, first: int, place: int) -> RawRecords:
-    """Return the records with `first` added to the filter numbers, and the slot set to `place`."""
+def _numbered(raw: RawRecords, first: int, slot: int) -> RawRecords:
+    """Return the records with `first` added to the filter numbers, and the slot set to `slot`."""
     records = raw.records.copy()
     records[:, FILTER] += first
-    records[:, PLACE] = place
+    records[:, PLACE] = slot
     return raw._replace(records=records)
 
 
@@ -70,32 +73,34 @@ def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
     whole = table_of(rows)
     table = attributes_of(whole, {*named, "key", "subscriber"})
     for name in sorted(named - {*table.column_names}):
-        raise FilterError(f"the template asks for the column {name!r}; there are {attributes_of(whole).column_names}")
+        raise FilterError(
+            f"the template needs column {name!r}; columns: {', '.join(attributes_of(whole).column_names)}"
+        )
     columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
-    spatial: list[list[tuple[Place, Constraints]]] = []
-    scalars: list[tuple[forms.Place, RawRecords]] = []
+    spatial: list[list[tuple[Slot, Constraints]]] = []
+    scalars: list[tuple[forms.Slot, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
         numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
         spatial.append(_bind_spatial(part, numbers, table, columns))
         for constraint in part:
             if constraint.kind is None:
-                for place, raw in bind_scalar(constraint, table, long):
+                for slot, raw in bind_scalar(constraint, table, long):
                     records = raw.records.copy()
                     records[:, FILTER] = numbers[records[:, FILTER]]
-                    scalars.append((place, raw._replace(records=records)))
+                    scalars.append((slot, raw._replace(records=records)))
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
 
 
 def _bind_spatial(
     part: Filter, numbers: NDArray[np.int32], table: Any, columns: dict[Any, RegionArray | PointArray]
-) -> list[tuple[Place, Constraints]]:
+) -> list[tuple[Slot, Constraints]]:
     """Return the spatial constraints of a filter for all rows, the most selective first."""
     asked = [constraint for constraint in part if constraint.kind is not None]
     for constraint in asked:
         if isinstance(constraint.operator, str):
-            raise FilterError(f"`{constraint}`: templates take no constraints of added types")
+            raise FilterError(f"`{constraint}`: templates do not support operators of registered types; use subscribe")
     asked.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
     bound = []
     for constraint in asked:
@@ -103,8 +108,8 @@ def _bind_spatial(
             columns[constraint.value] = _column_of(table, constraint.value)
         column = columns[constraint.value]
         masks = np.full(table.num_rows, constraint.relations.mask, np.uint8)
-        place = (constraint.attribute, "point" if isinstance(column, PointArray) else "region")
-        bound.append((place, Constraints(numbers, masks, column)))
+        slot = (constraint.attribute, "point" if isinstance(column, PointArray) else "region")
+        bound.append((slot, Constraints(numbers, masks, column)))
     return bound
 
 
@@ -113,14 +118,26 @@ def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | Poin
     if isinstance(value, Column):
         array = table.column(value.name)
         try:
-            return RegionArray.from_arrow(array)
+            return _geometry_of(array)
         except RegionError as error:
-            if "wrong geometry type Point" in str(error) or "not GeoArrow polygons" in str(error):
-                return PointArray.from_arrow(array)
             raise RegionError(f"column {value.name!r}, {error}", row=error.row) from error
     if isinstance(value, Region):
-        return reordered(value.column, np.zeros(table.num_rows, np.int64))
-    return PointArray(np.repeat(value.column.xy, table.num_rows, axis=0), crs=value.crs)
+        return reordered(value._column, np.zeros(table.num_rows, np.int64))
+    return PointArray(np.repeat(value._column.xy, table.num_rows, axis=0), crs=value.crs)
+
+
+def _geometry_of(array: Any) -> RegionArray | PointArray:
+    """Return the regions of an Arrow column, or its points if it has GeoArrow points or its first fault is a point."""
+    from contrada.geometry.arrow.geoarrow import storage_of
+
+    if is_vertex(storage_of(array)[0].type):
+        return PointArray.from_arrow(array)
+    read = read_regions(array)
+    if not read.rejected:
+        return read.regions
+    if read.rejected[0].fault is FaultCode.POINT:
+        return PointArray.from_arrow(array)
+    raise first_error(read.rejected)
 
 
 def _names_of(table: Any, name: str, distinct: bool) -> Any | None:
@@ -134,14 +151,14 @@ def _names_of(table: Any, name: str, distinct: bool) -> Any | None:
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_integer(array.type)):
-        raise FilterError(f"column {name!r} holds text or integers, not {array.type}")
+        raise FilterError(f"column {name!r}: need text or integers, got {array.type}")
     if array.null_count:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
         raise FilterError(f"column {name!r}, row {row}: no {name}")
     if rows := bad_texts(array):
-        raise FilterError(f"column {name!r}, row {rows[0]}: text that is not UTF-8")
+        raise FilterError(f"column {name!r}, row {rows[0]}: text is not UTF-8")
     if distinct and pc.count_distinct(array).as_py() < len(array):
         counts = pc.value_counts(array)
         twice = next(item["values"] for item in counts.to_pylist() if item["counts"] > 1)
-        raise FilterError(f"column {name!r}: the {name} {twice!r} stands there more than once")
+        raise FilterError(f"column {name!r}: duplicate {name} {twice!r:.60}")
     return array

@@ -7,34 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import codes
 from contrada.errors import FilterError, LimitError
-from contrada.geometry.arrow_checks import bad_texts
+from contrada.geometry.arrow.checks import bad_texts
 from contrada.index.constants import distinct_scalars, distinct_texts
-from contrada.index.raw import (
-    ASKED,
-    CLOSED,
-    FILTER,
-    HIGH,
-    HIGH_REST,
-    HIGH_SHIFT,
-    LOW,
-    LOW_REST,
-    LOW_SHIFT,
-    OPEN,
-    RawRecords,
-    raw_of_tests,
-)
+from contrada.index.raw import RawRecords, raw_of_tests
 from contrada.model.constraint import Constraint, check_pattern
-from contrada.model.forms import ACCENTI, CASEI, INTERVAL, NOT, SET, TEXT, Place, Test
+from contrada.model.forms import ACCENTI, CASEI, Slot, Test
 from contrada.model.operators import SETS, TEXTUAL, Column, exact_operands, test_of
 from contrada.model.text import encode_text, fold
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
 
-# Lower and upper end of the interval that each comparison asks for.
-INTERVAL_ENDS = {
-    "=": (CLOSED, CLOSED), "!=": (CLOSED, CLOSED), "<": (0, OPEN), "<=": (0, CLOSED), ">": (OPEN, 0), ">=": (CLOSED, 0),
-    "between": (CLOSED, CLOSED), "not between": (CLOSED, CLOSED),
-}  # fmt: skip
+# Lower and upper end of the interval that a comparison asks for; others ask for a closed interval.
+HALF_OPEN = {"<": (0, codes.OPEN), "<=": (0, codes.CLOSED), ">": (codes.OPEN, 0), ">=": (codes.CLOSED, 0)}
 ALL_BUT_SIGN_BIT = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
@@ -47,25 +32,24 @@ class OperandColumn(NamedTuple):
     blob: NDArray[np.uint8]
 
 
-def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
+def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Slot, RawRecords]]:
     """Return the records of a constraint for every row of an Arrow table, by slot; the caller fills in slot numbers.
 
     Constraints on long numbers are appended to `long`, because the table must store them.
     """
     if not constraint.columns:
-        return [(constraint.place, _repeated(constraint, table.num_rows, long))]
-    values = constraint.value if type(constraint.value) is tuple else (constraint.value,)
+        return [(constraint.slot, _repeated(constraint, table.num_rows, long))]
     if constraint.operator in TEXTUAL:
         bound = _bind_patterns(constraint, table)
         return _bind_rows(constraint, table, long) if bound is None else bound
-    operands = [_operands(constraint, value, table) for value in values]
+    operands = [_operands(constraint, value, table) for value in constraint._items]
     alike = [each for each in operands if each is not None and each.form == getattr(operands[0], "form", None)]
-    if len(alike) < len(values):
+    if len(alike) < len(operands):
         return _bind_rows(constraint, table, long)
-    place = constraint.attribute, alike[0].form
+    slot = constraint.attribute, alike[0].form
     if constraint.operator in SETS:
-        return [(place, _sets(str(constraint.operator), alike))]
-    return [(place, _records(str(constraint.operator), alike[0], alike[-1]))]
+        return [(slot, _sets(str(constraint.operator), alike))]
+    return [(slot, _records(str(constraint.operator), alike[0], alike[-1]))]
 
 
 def column_of(constraint: Constraint, name: str, table: Any) -> Any:
@@ -77,7 +61,7 @@ def column_of(constraint: Constraint, name: str, table: Any) -> Any:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
         raise FilterError(f"column {name!r}, row {row}: no value for `{constraint}`")
     if rows := bad_texts(array):
-        raise FilterError(f"column {name!r}, row {rows[0]}: text that is not UTF-8")
+        raise FilterError(f"column {name!r}, row {rows[0]}: text is not UTF-8")
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
@@ -123,7 +107,7 @@ def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | 
     """Return a value of the template repeated for every row; None for long numbers, which must be stored."""
     if exact_operands(value):
         return None
-    test = Constraint(constraint.attribute, "=", value, casei=constraint.casei, accenti=constraint.accenti).test
+    test = constraint._asking("=", value)._test
     assert test.low is not None
     operand = test.low.operand
     is_text = isinstance(operand, bytes)
@@ -143,31 +127,31 @@ def _texts(constraint: Constraint, array: Any) -> OperandColumn:
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - np.array([len(text) for text in texts], np.int64)
     assert isinstance(encoded, pa.DictionaryArray)
-    return OperandColumn(TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
+    return OperandColumn(codes.TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
 
 
 def _records(operator: str, low: OperandColumn, high: OperandColumn) -> RawRecords:
     """Return records that ask for an interval between the operands `low` and `high`."""
-    low_end, high_end = INTERVAL_ENDS[operator]
-    negated = NOT if operator in ("!=", "not between") else 0
+    low_end, high_end = HALF_OPEN.get(operator, (codes.CLOSED, codes.CLOSED))
+    negated = codes.NOT if operator in ("!=", "not between") else 0
     records = np.zeros((len(low.first), 7), np.int64)
-    records[:, FILTER] = np.arange(len(records))
-    records[:, ASKED] = INTERVAL + negated | low_end << LOW_SHIFT | high_end << HIGH_SHIFT
+    records[:, codes.FILTER] = np.arange(len(records))
+    records[:, codes.ASKED] = codes.INTERVAL + negated | low_end << codes.LOW_SHIFT | high_end << codes.HIGH_SHIFT
     if low_end:
-        records[:, LOW], records[:, LOW_REST] = low.first, low.second
+        records[:, codes.LOW], records[:, codes.LOW_REST] = low.first, low.second
     if high_end:
-        moved = len(low.blob) if low.form >= TEXT else 0
-        records[:, HIGH], records[:, HIGH_REST] = high.first + moved, high.second + moved
+        moved = len(low.blob) if low.form >= codes.TEXT else 0
+        records[:, codes.HIGH], records[:, codes.HIGH_REST] = high.first + moved, high.second + moved
     return RawRecords(records, np.empty((0, 2), np.int64), np.concatenate([low.blob, high.blob]))
 
 
 def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
     """Return records that ask for one of several operands, one per column; sets are sorted, without repetitions."""
     rows, form, blob = len(columns[0].first), columns[0].form, np.concatenate([each.blob for each in columns])
-    moved = np.cumsum([0, *(len(each.blob) for each in columns[:-1])]) if form >= TEXT else [0] * len(columns)
+    moved = np.cumsum([0, *(len(each.blob) for each in columns[:-1])]) if form >= codes.TEXT else [0] * len(columns)
     first = np.concatenate([each.first + by for each, by in zip(columns, moved, strict=True)])
     second = np.concatenate([each.second + by for each, by in zip(columns, moved, strict=True)])
-    if form >= TEXT:
+    if form >= codes.TEXT:
         offsets, blob, numbers, _ = distinct_texts(first, second, blob)
         distinct = np.column_stack([offsets[:-1], offsets[1:]])
     else:
@@ -178,14 +162,14 @@ def _sets(operator: str, columns: list[OperandColumn]) -> RawRecords:
     is_new[:, 1:] = ranks[:, 1:] != ranks[:, :-1]
     sizes = is_new.sum(axis=1)
     records = np.zeros((rows, 7), np.int64)
-    records[:, FILTER] = np.arange(rows)
-    records[:, ASKED] = SET + NOT * operator.startswith("not ")
-    records[:, LOW_REST] = np.cumsum(sizes)
-    records[:, LOW] = records[:, LOW_REST] - sizes
+    records[:, codes.FILTER] = np.arange(rows)
+    records[:, codes.ASKED] = codes.SET + codes.NOT * operator.startswith("not ")
+    records[:, codes.LOW_REST] = np.cumsum(sizes)
+    records[:, codes.LOW] = records[:, codes.LOW_REST] - sizes
     return RawRecords(records, distinct[ranks[is_new]], blob)
 
 
-def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawRecords]] | None:
+def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Slot, RawRecords]] | None:
     """Return the records of LIKE and its kin for a text column, each distinct text checked once; None otherwise."""
     import pyarrow as pa
 
@@ -193,27 +177,27 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Place, RawR
     if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
         return None
     encoded = array.dictionary_encode()
-    codes = np.asarray(encoded.indices)
+    numbers = np.asarray(encoded.indices)
     operator, tests = str(constraint.operator), []
-    for code, text in enumerate(encoded.dictionary.to_pylist()):
+    for number, text in enumerate(encoded.dictionary.to_pylist()):
         try:
             check_pattern(operator, text)
             tests.append(test_of(operator, text, constraint.casei, constraint.accenti))
         except (FilterError, LimitError) as error:
-            row = int(np.argmax(codes == code))
+            row = int(np.argmax(numbers == number))
             raise type(error)(f"row {row}: constraint on {constraint.attribute!r}: {error}") from error
-    return _gathered(constraint.attribute, tests, codes)
+    return _gathered(constraint.attribute, tests, numbers)
 
 
-def _gathered(attribute: str, tests: list[Test], codes: NDArray[Any]) -> list[tuple[Place, RawRecords]]:
-    """Return records by slot, because tests may have different forms; row r has the test `tests[codes[r]]`."""
+def _gathered(attribute: str, tests: list[Test], numbers: NDArray[Any]) -> list[tuple[Slot, RawRecords]]:
+    """Return records by slot, because tests may have different forms; row r has the test `tests[numbers[r]]`."""
     forms = np.array([test.form for test in tests], np.int64)
     gathered = []
     for form in np.unique(forms).tolist():
         raw = raw_of_tests(test for test in tests if test.form == form)
-        rows = np.flatnonzero(forms[codes] == form)
-        records = raw.records[(np.cumsum(forms == form) - 1)[codes[rows]]]
-        records[:, FILTER] = rows
+        rows = np.flatnonzero(forms[numbers] == form)
+        records = raw.records[(np.cumsum(forms == form) - 1)[numbers[rows]]]
+        records[:, codes.FILTER] = rows
         gathered.append(((attribute, form), raw._replace(records=records)))
     return gathered
 
@@ -222,35 +206,22 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawR
     """Repeat one constraint for every row."""
     if exact_operands(constraint.value):
         long.append(constraint)
-    one = raw_of_tests([constraint.test])
+    one = raw_of_tests([constraint._test])
     records = np.repeat(one.records, rows, axis=0)
-    records[:, FILTER] = np.arange(rows)
+    records[:, codes.FILTER] = np.arange(rows)
     return one._replace(records=records)
 
 
-def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Place, RawRecords]]:
+def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Slot, RawRecords]]:
     """Bind operands row by row, for types that have no column operation."""
     columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
     tests = []
     for row in range(table.num_rows):
-        bound = _bound(constraint, {name: column[row] for name, column in columns.items()}, row)
+        try:
+            bound = constraint._bound({name: column[row] for name, column in columns.items()})
+        except (FilterError, LimitError) as error:
+            raise type(error)(f"row {row}: {error}") from error
         if exact_operands(bound.value):
             long.append(bound)
-        tests.append(bound.test)
+        tests.append(bound._test)
     return _gathered(constraint.attribute, tests, np.arange(len(tests)))
-
-
-def _bound(constraint: Constraint, values: dict[str, Any], row: int) -> Constraint:
-    """Return the constraint with the values of a row in place of columns."""
-
-    def put(item: Any) -> Any:
-        return values[item.name] if isinstance(item, Column) else item
-
-    value = constraint.value
-    value = put(value) if isinstance(value, Column) else tuple(map(put, value))
-    try:
-        return Constraint(
-            constraint.attribute, constraint.operator, value, casei=constraint.casei, accenti=constraint.accenti
-        )
-    except (FilterError, LimitError) as error:
-        raise type(error)(f"row {row}: {error}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from contrada.arguments import checks_methods
@@ -11,25 +13,18 @@ from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.geometry.foreign import one_geometry_of
+from contrada.geometry.immutable import Immutable
 from contrada.limits import check_limit
-from contrada.model.forms import Place, Test
-from contrada.model.operators import (
-    Column,
-    checked_operand,
-    exact_operands,
-    negation_of,
-    normalised,
-    printed,
-    printed_name,
-    test_of,
-)
+from contrada.model import operators
+from contrada.model.forms import Slot, Test
+from contrada.model.operators import Column
 from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
 
 
 @checks_methods("__init__")
-class Constraint:
+class Constraint(Immutable):
     """Test of one attribute of a message, immutable.
 
     The operator is a Relation or RelationSet, read "attribute RELATION value", and the value a Region or Point. Or the
@@ -59,7 +54,7 @@ class Constraint:
         escape: str = "\\",
     ) -> None:
         if not attribute or not isinstance(attribute, str):
-            raise FilterError(f"an attribute is named by text, not {attribute!r}")
+            raise FilterError(f"attribute name: need non-empty text, got {attribute!r:.60}")
         try:
             kept, operand = _checked(operator, value, casei or accenti, escape)
         except input_errors() as error:
@@ -68,9 +63,6 @@ class Constraint:
         self.__dict__.update(
             attribute=attribute, operator=kept, value=operand, casei=bool(casei), accenti=bool(accenti)
         )
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Constraint cannot be changed")
 
     @cached_property
     def kind(self) -> str | None:
@@ -90,24 +82,28 @@ class Constraint:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a template that are in the place of values."""
-        items = self.value if type(self.value) is tuple else (self.value,)
-        return tuple(item for item in items if isinstance(item, Column))
+        return tuple(item for item in self._items if isinstance(item, Column))
+
+    @property
+    def _items(self) -> tuple[Any, ...]:
+        """Values of a pair or set, or the only value."""
+        return self.value if type(self.value) is tuple else (self.value,)
 
     @cached_property
-    def test(self) -> Test:
+    def _test(self) -> Test:
         """Test that a constraint on scalars or text is reduced to."""
         assert isinstance(self.operator, str)
-        return test_of(self.operator, self.value, self.casei, self.accenti)
+        return operators.test_of(self.operator, self.value, self.casei, self.accenti)
 
     @cached_property
     def long_numbers(self) -> frozenset[Fraction]:
         """Numbers among the operands that are too long for tests to distinguish."""
-        return exact_operands(self.value) if self.test.form == NUMBER else frozenset()
+        return operators.exact_operands(self.value) if self._test.form == NUMBER else frozenset()
 
     @property
-    def place(self) -> Place:
+    def slot(self) -> Slot:
         """Attribute, and the form of its value, that a constraint on scalars or text tests."""
-        return self.attribute, self.test.form
+        return self.attribute, self._test.form
 
     @property
     def negated(self) -> Constraint:
@@ -119,11 +115,21 @@ class Constraint:
         if isinstance(self.operator, RelationSet):
             return Constraint(self.attribute, ~self.operator, self.value)
         if self.kind is not None:
-            raise FilterError(f"`{self}`: operators of added types have no negation")
+            raise FilterError(f"`{self}` cannot be negated: its operator belongs to a registered type")
         if self.operator in ("=", "!=") and isinstance(self.value, bool):
             return Constraint(self.attribute, self.operator, not self.value)
-        contrary = negation_of(self.operator)
-        return Constraint(self.attribute, contrary, self.value, casei=self.casei, accenti=self.accenti)
+        return self._asking(operators.negation_of(self.operator), self.value)
+
+    def _asking(self, operator: str | RelationSet, value: Any) -> Constraint:
+        """Return a constraint on the same attribute with the same foldings."""
+        return Constraint(self.attribute, operator, value, casei=self.casei, accenti=self.accenti)
+
+    def _bound(self, values: Mapping[str, Any]) -> Constraint:
+        """Return the constraint with values, by name, in place of the columns of a template."""
+        if not self.columns:
+            return self
+        items = tuple(values[item.name] if isinstance(item, Column) else item for item in self._items)
+        return self._asking(self.operator, items if type(self.value) is tuple else items[0])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constraint) and self._key() == other._key()
@@ -135,23 +141,24 @@ class Constraint:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
         if self.columns:
-            items = self.value if type(self.value) is tuple else (self.value,)
-            alike = tuple((scalar_of(item) or item, exact_operands(item)) for item in items)  # date = midnight
+            # A date equals its midnight.
+            alike = tuple((scalar_of(item) or item, operators.exact_operands(item)) for item in self._items)
             return self.attribute, self.operator, alike, self.casei, self.accenti
         if self.kind is not None:
             return self.attribute, self.operator, self.value, self.casei, self.accenti
-        return self.attribute, self.test, self.long_numbers  # the test does not distinguish numbers that are too long
+        return self.attribute, self._test, self.long_numbers  # the test does not distinguish numbers that are too long
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return _made, (self.attribute, self.operator, self.value, self.casei, self.accenti)
+        made = partial(Constraint, casei=self.casei, accenti=self.accenti)
+        return made, (self.attribute, self.operator, self.value)
 
     def __str__(self) -> str:
         """Return the constraint as CQL2 text."""
-        name = printed_name(self.attribute)
+        name = operators.printed_name(self.attribute)
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
         if isinstance(self.operator, str):
-            return printed(name, self.operator, self.value, self.casei, self.accenti)
+            return operators.printed(name, self.operator, self.value, self.casei, self.accenti)
         value = str(self.value) if isinstance(self.value, Column) else self.value.to_wkt()
         word, contrary = self.operator.word, (~self.operator).word
         if word is not None or contrary is not None:
@@ -169,20 +176,20 @@ def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tupl
         if not isinstance(value, Region | Point | Column):
             value = one_geometry_of(value)
         if is_folded:
-            raise FilterError("casei and accenti are for text")
+            raise FilterError("casei and accenti apply to text only")
         return RelationSet(operator), value
     if not isinstance(operator, str):
-        raise FilterError(f"{operator!r} is not an operator, Relation or RelationSet")
+        raise FilterError(f"operator: need text, a Relation or a RelationSet, got {operator!r:.60}")
     plain = " ".join(operator.lower().split())
     if not is_folded and type_taking(plain, value) is not None:
         return plain, value
-    name = normalised(operator)
+    name = operators.normalised(operator)
     if isinstance(value, Region | Point):
-        raise FilterError(f"`{name}` is for scalars and text; with regions use a Relation such as Relation.OVERLAPS")
-    operand = checked_operand(name, value)
+        raise FilterError(f"`{name}` applies to scalars and text; for regions use a Relation such as OVERLAPS")
+    operand = operators.checked_operand(name, value)
     some = operand[0] if type(operand) is tuple else operand
     if is_folded and not isinstance(some, str | Column):
-        raise FilterError("casei and accenti are for text")
+        raise FilterError("casei and accenti apply to text only")
     check_pattern(name, operand)
     if name.endswith("like") and not isinstance(operand, Column):
         operand = parse_like(operand, escape).to_text()
@@ -203,7 +210,3 @@ def check_pattern(operator: str, value: Any) -> None:
     """
     if is_pattern(operator) and isinstance(value, str):
         check_limit("pattern_bytes", len(encode_text(value)), "the pattern")
-
-
-def _made(attribute: str, operator: Any, value: Any, casei: bool, accenti: bool) -> Constraint:
-    return Constraint(attribute, operator, value, casei=casei, accenti=accenti)

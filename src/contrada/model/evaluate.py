@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from operator import ge, gt, le, lt
 from typing import Any
 
 from contrada.geometry import Point, Region, Relation, RelationSet, relate
 from contrada.model.constraint import Constraint
-from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, like_of
-from contrada.model.text import fold, plain_text
+from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, is_negation
+from contrada.model.text import fold, like_of, plain_text
 from contrada.model.types import type_named
 from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
 
 Comparable = tuple[int, Any]  # a kind, and a key that compares within the kind
+_ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def truth(constraint: Constraint, value: Any) -> bool | None:
@@ -34,8 +36,7 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
     found = comparable(value, constraint.casei, constraint.accenti)
     if found is None or found[0] != asked_kind(constraint):
         return None
-    is_negated = operator == "!=" or operator.startswith("not ")
-    return _passes(constraint, operator, found) != is_negated
+    return _passes(constraint, operator, found) != is_negation(operator)
 
 
 def relation_to(constraint: Constraint, value: Any) -> Relation | None:
@@ -82,8 +83,6 @@ def _passes(constraint: Constraint, operator: str, found: Comparable) -> bool:
     operands = [item for item in (comparable(each, casei, accenti) for each in given) if item is not None]
     if operator in PAIRS:
         return operands[0] <= found <= operands[1]
-    if operator in ("<", "<="):
-        return found < operands[0] or (operator == "<=" and found == operands[0])
-    if operator in (">", ">="):
-        return found > operands[0] or (operator == ">=" and found == operands[0])
+    if operator in _ORDERS:
+        return bool(_ORDERS[operator](found, operands[0]))
     return found in operands

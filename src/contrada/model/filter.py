@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from contrada.arguments import checks_methods
 from contrada.errors import FilterError
+from contrada.geometry.immutable import Immutable
 from contrada.limits import check_limit, limit
 from contrada.model.constraint import Constraint
 
 
 @checks_methods("__init__")
-class Filter:
+class Filter(Immutable):
     """Conjunction of constraints, immutable; several may name the same attribute.
 
     >>> from contrada import Region, Relation
@@ -28,13 +29,10 @@ class Filter:
             raise FilterError("a filter needs at least one constraint")
         for constraint in given:
             if not isinstance(constraint, Constraint):
-                raise FilterError(f"a filter is made of constraints, not {type(constraint).__name__}")
+                raise FilterError(f"a filter needs constraints, got {type(constraint).__name__}")
         if len(given) > limit("attributes"):
             check_limit("attributes", len({constraint.attribute for constraint in given}), "the filter")
         object.__setattr__(self, "constraints", given)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Filter cannot be changed")
 
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self.constraints)
@@ -60,7 +58,7 @@ class Filter:
 
 
 @checks_methods("__init__")
-class Predicate:
+class Predicate(Immutable):
     """Disjunction of filters, immutable: the condition of one subscription."""
 
     __slots__ = ("filters",)
@@ -72,11 +70,8 @@ class Predicate:
             raise FilterError("a predicate needs at least one filter")
         for part in given:
             if not isinstance(part, Filter):
-                raise FilterError(f"a predicate is made of filters, not {type(part).__name__}")
+                raise FilterError(f"a predicate needs filters, got {type(part).__name__}")
         object.__setattr__(self, "filters", given)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Predicate cannot be changed")
 
     def __iter__(self) -> Iterator[Filter]:
         return iter(self.filters)
@@ -109,4 +104,4 @@ def as_predicate(what: object) -> Predicate:
         return Predicate([what])
     if isinstance(what, Constraint):
         return Predicate([Filter([what])])
-    raise FilterError(f"a subscription asks a Filter or Predicate, not {type(what).__name__}")
+    raise FilterError(f"need a Constraint, Filter or Predicate, got {type(what).__name__}")

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from contrada.codes import PRESENT, TEXT
 from contrada.model.values import BOOLEAN, NUMBER, TIME
 
-# Forms: a kind of scalar; presence of a value; text, reversed text and patterns, each plus its folding.
-PRESENT = 3
-TEXT, BACKWARDS, PATTERN = 8, 16, 24
 CASEI, ACCENTI = 1, 2
-INTERVAL, SET, LIKE = 0, 2, 4  # kinds of tests
-NOT = 1  # added to a kind for its negation; unknown if the value is unknown
 SCALARS = (NUMBER, TIME, BOOLEAN, PRESENT)
 
 Operand = tuple[int, int] | bytes  # (key, rest) of a scalar, or UTF-8
-Place = tuple[str, int]  # an attribute and a form: the key by which constraints are looked up
+Slot = tuple[str, int]  # an attribute and a form: the key by which constraints are looked up
 
 
 class Bound(NamedTuple):

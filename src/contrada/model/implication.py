@@ -12,14 +12,18 @@ not satisfy. True is always right; False may mean "not known", but only in these
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sized
+from typing import TypeVar
+
+from contrada.codes import PATTERN, TEXT
 from contrada.errors import CrsError
 from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
-from contrada.model.forms import PATTERN, TEXT
 from contrada.model.pieces import have_common, lie_in, pieces_of
 from contrada.model.text_implication import text_conflicts, text_covers
 
+T = TypeVar("T")
 MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
 
 
@@ -42,12 +46,30 @@ def covers(first: Constraint, second: Constraint) -> bool:
         return relations <= first.relations
     if not are_comparable(first, second):
         return False
-    if first.test.form == second.test.form < PATTERN:
-        return lie_in(pieces_of(second.test), pieces_of(first.test))
+    if first._test.form == second._test.form < PATTERN:
+        return lie_in(pieces_of(second._test), pieces_of(first._test))
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
     return text_covers(first, second)
+
+
+def are_compared(first: Sized, second: Sized) -> bool:
+    """Return True if two filters are small enough to compare each constraint of one with each of the other."""
+    return len(first) * len(second) <= MAX_COMPARED_PAIRS
+
+
+def each_covers(first: Collection[T], second: Collection[T], covers: Callable[[T, T], bool]) -> bool:
+    """Return True if each constraint in `first` covers one in `second`; in large filters only equal ones count."""
+    if not are_compared(first, second):
+        return set(first) <= set(second)
+    for one in first:
+        for other in second:
+            if covers(one, other):
+                break
+        else:
+            return False
+    return True
 
 
 def conflicts(first: Constraint, second: Constraint) -> bool:
@@ -71,12 +93,12 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         return not relations & first.relations
     if isinstance(first.operator, RelationSet):  # in different coordinate systems
         return False
-    if _kind(first.test.form) != _kind(second.test.form):
+    if _kind(first._test.form) != _kind(second._test.form):
         return True
     if not are_comparable(first, second):
         return False
-    if first.test.form == second.test.form < PATTERN:
-        return not have_common(pieces_of(first.test), pieces_of(second.test))
+    if first._test.form == second._test.form < PATTERN:
+        return not have_common(pieces_of(first._test), pieces_of(second._test))
     for one, other in ((first, second), (second, first)):
         members = _listed(one)
         if members is not None:
@@ -110,7 +132,7 @@ def are_comparable(first: Constraint, second: Constraint) -> bool:
     for one in (first, second):
         if one.kind is not None or one.long_numbers:
             return False
-    return _kind(first.test.form) == _kind(second.test.form)
+    return _kind(first._test.form) == _kind(second._test.form)
 
 
 def _kind(form: int) -> int:

@@ -11,48 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import ANY_ONE_BYTE, ANY_RUN_BYTE, BACKWARDS, INTERVAL, LIKE, NOT, PATTERN, PRESENT, SET, TEXT
 from contrada.errors import FilterError
-from contrada.model.forms import (
-    ACCENTI,
-    BACKWARDS,
-    CASEI,
-    INTERVAL,
-    LIKE,
-    NOT,
-    PATTERN,
-    PRESENT,
-    SET,
-    TEXT,
-    Bound,
-    Test,
-)
-from contrada.model.text import (
-    ANY_ONE,
-    ANY_RUN,
-    WILDCARD_BYTES,
-    Like,
-    contains_like,
-    encode_like,
-    encode_text,
-    fold,
-    parse_like,
-    plain_text,
-    prefix_like,
-    suffix_like,
-)
-from contrada.model.values import (
-    BOOLEAN,
-    EXACT_INTEGERS,
-    INEXACT,
-    KIND_NAMES,
-    LARGEST_EXPONENT,
-    NUMBER,
-    Scalar,
-    exact_decimal,
-    exact_number,
-    scalar_of,
-)
-from contrada.model.values import TEXT as TEXT_KIND
+from contrada.model import values
+from contrada.model.forms import ACCENTI, CASEI, Bound, Test
+from contrada.model.text import encode_like, encode_text, fold, like_of, parse_like, plain_text
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 PAIRS = ("between", "not between")
@@ -60,9 +23,8 @@ SETS = ("in", "not in")
 TEXTUAL = ("prefix", "suffix", "contains", "like", "not prefix", "not suffix", "not contains", "not like")
 NULLS = ("is null", "is not null")
 OPERATORS = (*COMPARISONS, *PAIRS, *SETS, *TEXTUAL, *NULLS)
-_SMALLEST, _BEYOND = Fraction(1, 10**LARGEST_EXPONENT), Fraction(10 ** (LARGEST_EXPONENT + 1))
-BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
-_RUN, _ONE = WILDCARD_BYTES[ANY_RUN], WILDCARD_BYTES[ANY_ONE]
+_SMALLEST, _BEYOND = Fraction(1, 10**values.LARGEST_EXPONENT), Fraction(10 ** (values.LARGEST_EXPONENT + 1))
+_RUN, _ONE = bytes([ANY_RUN_BYTE]), bytes([ANY_ONE_BYTE])
 _HARD_PATTERN = re.compile(r"\\|[%_][%_]")
 _SHAPES = {(False, False): "equals", (False, True): "prefix", (True, False): "suffix", (True, True): "contains"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -106,7 +68,7 @@ def normalised(operator: str) -> str:
     name = " ".join(operator.lower().split())
     name = "!=" if name == "<>" else name
     if name not in OPERATORS:
-        raise FilterError(f"{operator!r} is no operator; there are {', '.join(OPERATORS)}, relations of regions")
+        raise FilterError(f"unknown operator {operator!r:.60}; operators: {', '.join(OPERATORS)}; or a Relation")
     return name
 
 
@@ -114,24 +76,24 @@ def checked_operand(operator: str, value: Any) -> Any:
     """Return the operand to keep: a value, a pair, a tuple of members, text, or None."""
     if operator in NULLS:
         if value is not None:
-            raise FilterError(f"`{operator}` takes no value, not {value!r}")
+            raise FilterError(f"`{operator}` takes no value, got {value!r:.60}")
         return None
     if operator in PAIRS or operator in SETS:
         if isinstance(value, str | Column) or not isinstance(value, Iterable):
             asked = "two values" if operator in PAIRS else "several values"
-            raise FilterError(f"`{operator}` takes {asked}, any of which may be a column of a template")
+            raise FilterError(f"`{operator}` needs {asked}, got {type(value).__name__}")
         many = tuple(value)
         if operator in PAIRS and len(many) != 2:
-            raise FilterError(f"`{operator}` takes two values, not {len(many)}")
+            raise FilterError(f"`{operator}` needs two values, got {len(many)}")
         kinds = {kind_of(operator, item) for item in many if not isinstance(item, Column)}
         if len(kinds) > 1 or not many:
-            names = ", ".join(sorted(KIND_NAMES[kind] for kind in kinds)) or "none"
-            raise FilterError(f"`{operator}` takes values of one kind; here are {names}")
+            names = ", ".join(sorted(values.KIND_NAMES[kind] for kind in kinds)) or "none"
+            raise FilterError(f"`{operator}` needs values of one kind, got {names}")
         return tuple(plain_text(item) if isinstance(item, str) else item for item in many)
     if isinstance(value, Column):
         return value
     if operator in TEXTUAL and not isinstance(value, str):
-        raise FilterError(f"`{operator}` takes text, not {type(value).__name__}")
+        raise FilterError(f"`{operator}` needs text, got {type(value).__name__}")
     kind_of(operator, value)
     return plain_text(value) if isinstance(value, str) else value
 
@@ -139,23 +101,24 @@ def checked_operand(operator: str, value: Any) -> Any:
 def kind_of(operator: str, value: Any) -> int:
     """Return the kind of an operand, or raise FilterError if the operator cannot take it."""
     if isinstance(value, str):
-        return TEXT_KIND
-    scalar = scalar_of(value)
+        return values.TEXT
+    scalar = values.scalar_of(value)
     if scalar is None:
         if isinstance(value, float | Decimal | np.floating | np.datetime64):
-            raise FilterError(f"`{operator} {value}` holds of nothing: it compares with no value")
-        hint = "; `is null` asks for absence" if value is None else ""
-        raise FilterError(f"`{operator}` takes text, numbers, booleans or timestamps, not {type(value).__name__}{hint}")
-    if scalar.kind == NUMBER and scalar.rest and not _SMALLEST <= abs(exact_number(value)) < _BEYOND:  # no double
-        raise FilterError(f"`{operator}`: decimal exponents are compared up to {LARGEST_EXPONENT}, of any number")
-    if scalar.kind == BOOLEAN and operator not in ("=", "!=", *SETS):
+            raise FilterError(f"`{operator} {value}` is never true: nothing compares with {value}")
+        hint = "; use `is null` to test for absence" if value is None else ""
+        raise FilterError(f"`{operator}` needs text, number, boolean or timestamp, got {type(value).__name__}{hint}")
+    is_long = scalar.kind == values.NUMBER and scalar.rest  # no double
+    if is_long and not _SMALLEST <= abs(values.exact_number(value)) < _BEYOND:
+        raise FilterError(f"`{operator}`: decimal exponents can be at most {values.LARGEST_EXPONENT} in magnitude")
+    if scalar.kind == values.BOOLEAN and operator not in ("=", "!=", *SETS):
         raise FilterError(f"`{operator}` does not apply to booleans")
     return scalar.kind
 
 
 def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
     """Return the test that a constraint is reduced to."""
-    negated = NOT if operator == "!=" or operator.startswith("not ") else 0
+    negated = NOT if is_negation(operator) else 0
     folded = casei * CASEI | accenti * ACCENTI
     if operator in NULLS:
         there = Bound((int(operator == "is not null"), 0), False)
@@ -185,12 +148,17 @@ def exact_operands(value: Any) -> frozenset[Fraction]:
     """Return the numbers among operands that are too long for a test to distinguish."""
     found = set()
     for item in value if type(value) is tuple else (value,):
-        if type(item) is float or (type(item) is int and -EXACT_INTEGERS <= item <= EXACT_INTEGERS):  # most operands
+        if type(item) is float or (type(item) is int and abs(item) <= values.EXACT_INTEGERS):  # most operands
             continue
-        scalar = None if isinstance(item, str) else scalar_of(item)
-        if scalar is not None and scalar.kind == NUMBER and scalar.rest & 7 == INEXACT:
-            found.add(exact_number(item))
+        scalar = None if isinstance(item, str) else values.scalar_of(item)
+        if scalar is not None and scalar.kind == values.NUMBER and scalar.rest & 7 == values.INEXACT:
+            found.add(values.exact_number(item))
     return frozenset(found)
+
+
+def is_negation(operator: str) -> bool:
+    """Return True for `!=` and the operators that begin with `not`."""
+    return operator == "!=" or operator.startswith("not ")
 
 
 def negation_of(operator: str) -> str:
@@ -204,16 +172,10 @@ def negation_of(operator: str) -> str:
     return known.get(operator) or (operator[4:] if operator.startswith("not ") else f"not {operator}")
 
 
-def _scalar(value: Any) -> Scalar:
-    found = scalar_of(value)
+def _scalar(value: Any) -> values.Scalar:
+    found = values.scalar_of(value)
     assert found is not None, "operands are checked before"
     return found
-
-
-def like_of(operator: str, value: str) -> Like:
-    """Return the pattern that an operator on text asks for."""
-    plain = operator.removeprefix("not ")
-    return parse_like(value) if plain == "like" else BUILDERS[plain](value)
 
 
 def _text_test(operator: str, value: str, casei: bool, accenti: bool, negated: int) -> Test:
@@ -297,7 +259,7 @@ def printed_value(value: Any) -> str:
         fraction = f".{micros * 1000 + scalar.rest:09d}".rstrip("0").rstrip(".")
         return f"TIMESTAMP('{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}Z')"
     if scalar.rest and not isinstance(value, int | np.integer):
-        return f"DECIMAL('{value if isinstance(value, Decimal) else exact_decimal(exact_number(value))}')"
+        return f"DECIMAL('{value if isinstance(value, Decimal) else values.exact_decimal(values.exact_number(value))}')"
     text = str(value.item() if isinstance(value, np.generic) else value)
     # CQL2 has no literal for infinity; this one is rounded to it.
     return text.lower().replace("infinity", "inf").replace("inf", "1e999") if "inf" in text.lower() else text

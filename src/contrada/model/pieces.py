@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from contrada.model.forms import INTERVAL, NOT, SET, Bound, Operand, Test
+from contrada.codes import INTERVAL, NOT, SET
+from contrada.model.forms import Bound, Operand, Test
 from contrada.model.values import BOOLEAN
 
 # A cut is a position between operands: just below or above an operand, or at either end of all.
@@ -88,24 +89,24 @@ def test_of_pieces(form: int, pieces: list[Piece]) -> Test | None:
     That is a closed interval, an interval with one end, a set, or all but a set; an interval with two ends of which one
     is open has no operator.
     """
-    if pieces and all(map(is_point, pieces)):
-        members = tuple(_operand(low) for low, _ in pieces)
-        if len(members) > 1:
-            return Test(form, SET, members=members)
-        return Test(form, INTERVAL, Bound(members[0], False), Bound(members[0], False))
+    members = values_of(pieces)
+    if members is not None:
+        return _naming(form, members, 0)
     if len(pieces) == 1:
         low, high = _bound(pieces[0][0], 1), _bound(pieces[0][1], 0)
         has_open_side = any(bound is not None and bound.is_open for bound in (low, high))
         if (low is None and high is None) or (low is not None and high is not None and has_open_side):
             return None
         return Test(form, INTERVAL, low, high)
-    gaps = gaps_of(pieces)
-    if not gaps:
-        return None
-    left_out = tuple(_operand(low) for low, _ in gaps)
-    if len(left_out) > 1:
-        return Test(form, SET | NOT, members=left_out)
-    return Test(form, INTERVAL | NOT, Bound(left_out[0], False), Bound(left_out[0], False))
+    left_out = values_of(gaps_of(pieces) or [])
+    return None if left_out is None else _naming(form, left_out, NOT)
+
+
+def _naming(form: int, values: list[Operand], negated: int) -> Test:
+    """Return the test that accepts these values; all other values if `negated` is NOT."""
+    if len(values) > 1:
+        return Test(form, SET | negated, members=tuple(values))
+    return Test(form, INTERVAL | negated, Bound(values[0], False), Bound(values[0], False))
 
 
 def gaps_of(pieces: list[Piece]) -> list[Piece] | None:
@@ -120,6 +121,11 @@ def is_point(piece: Piece) -> bool:
     """Return True for a piece that holds one value."""
     low, high = piece
     return len(low) == len(high) == 3 and low[1] == high[1]
+
+
+def values_of(pieces: list[Piece]) -> list[Operand] | None:
+    """Return the values that pieces hold; None if there is no piece, or one that holds more than one value."""
+    return [_operand(low) for low, _ in pieces] if pieces and all(map(is_point, pieces)) else None
 
 
 def _operand(cut: Cut) -> Operand:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from contrada.codes import BACKWARDS, LIKE, NOT, PRESENT, SET
 from contrada.model.constraint import Constraint
-from contrada.model.forms import ACCENTI, BACKWARDS, CASEI, LIKE, NOT, PRESENT, SET, Operand, Test, folding, is_text
+from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding, is_text
 from contrada.model.text import WILDCARD_BYTES, Like
 from contrada.model.values import BOOLEAN, INEXACT, TIME, exact_decimal, number_of_bits
 
@@ -30,9 +31,9 @@ def constraint_of(attribute: str, test: Test, exact: Exact) -> Constraint:
     """Return a constraint that is reduced to `test`; `exact` returns numbers that are too long for tests.
 
     >>> long = Constraint("price", "<=", Decimal("0.1"))
-    >>> constraint_of("price", long.test, lambda key, rest: Fraction(1, 10)) == long
+    >>> constraint_of("price", long._test, lambda key, rest: Fraction(1, 10)) == long
     True
-    >>> print(constraint_of("name", Constraint("name", "like", "Via %", casei=True).test, Fraction))
+    >>> print(constraint_of("name", Constraint("name", "like", "Via %", casei=True)._test, Fraction))
     CASEI(name) LIKE CASEI('via %')
     """
     if test.form == PRESENT:

@@ -18,8 +18,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, Literal, NamedTuple, TypeAlias
+from itertools import groupby
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from contrada.codes import ANY_ONE_BYTE, ANY_RUN_BYTE
 from contrada.errors import FilterError
 
 
@@ -38,9 +40,9 @@ Token: TypeAlias = str | Wildcard  # a letter, or a wildcard
 Simple: TypeAlias = Literal["equals", "prefix", "suffix", "contains"]
 Shape: TypeAlias = tuple[Simple, str] | tuple[Literal["pattern"], None]
 
-# Wildcards in encoded patterns; neither byte occurs in UTF-8. kernels/match/like.py defines the same two.
-WILDCARD_BYTES = {ANY_RUN: b"\xff", ANY_ONE: b"\xfe"}
-_WILDCARD = re.compile("([%_])")
+# Wildcards in encoded patterns.
+WILDCARD_BYTES = {ANY_RUN: bytes([ANY_RUN_BYTE]), ANY_ONE: bytes([ANY_ONE_BYTE])}
+_WILDCARD, _SPECIAL = re.compile("([%_])"), re.compile(r"[%_\\]")
 _WILDCARDS: dict[str, Part] = {wildcard.value: wildcard for wildcard in Wildcard}
 
 
@@ -89,21 +91,13 @@ class Like(NamedTuple):
         True
         """
         normal: list[Part] = []
-        literal: list[str] = []  # literal or wildcards met last that are not yet in the pattern
-        ones, runs = 0, False
-        for part in parts:
-            if isinstance(part, Wildcard):
-                if literal:
-                    normal.append("".join(literal))
-                    literal = []
-                ones, runs = ones + (part is ANY_ONE), runs or part is ANY_RUN
-            elif part:
-                if ones or runs:
-                    normal += [ANY_ONE] * ones + [ANY_RUN] * runs
-                    ones, runs = 0, False
-                literal.append(part)
-        last = ["".join(literal)] if literal else [ANY_ONE] * ones + [ANY_RUN] * runs
-        return cls((*normal, *last))
+        for is_wildcard, group in groupby(filter(None, parts), lambda part: isinstance(part, Wildcard)):
+            alike: list[Any] = list(group)
+            if is_wildcard:
+                normal += [ANY_ONE] * alike.count(ANY_ONE) + [ANY_RUN] * (ANY_RUN in alike)
+            else:
+                normal.append("".join(alike))
+        return cls(tuple(normal))
 
     def folded(self, casei: bool, accenti: bool) -> Like:
         """Return the pattern for folded text: literals are folded, and ANY_ONE takes one code point of the folded text.
@@ -157,7 +151,7 @@ class Like(NamedTuple):
         >>> print(contains_like("100%").to_text())
         %100\%%
         """
-        return "".join(_escaped(part) if isinstance(part, str) else part.value for part in self.parts)
+        return "".join(_SPECIAL.sub(r"\\\g<0>", part) if isinstance(part, str) else part.value for part in self.parts)
 
 
 def tokens_of(like: Like) -> list[Token]:
@@ -207,10 +201,6 @@ def _bits(places: Iterable[int], size: int) -> int:
     return int.from_bytes(room, "little")
 
 
-def _escaped(literal: str) -> str:
-    return "".join(f"\\{character}" if character in "%_\\" else character for character in literal)
-
-
 def parse_like(pattern: str, escape: str = "\\") -> Like:
     r"""Return the pattern of a text: `%` any run, `_` one code point; `escape` makes the next character literal.
 
@@ -224,7 +214,7 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
     contrada.errors.FilterError: LIKE pattern '50%\\': nothing follows the escape at position 3
     """
     if len(escape) != 1:
-        raise FilterError(f"the escape of a LIKE pattern is one character, not {escape!r}")
+        raise FilterError(f"LIKE escape: need one character, got {escape!r:.60}")
     parts: list[Part] = []
     if escape not in pattern:  # usual case, and fast
         return Like.of(_WILDCARDS.get(part, part) for part in _WILDCARD.split(pattern))
@@ -265,6 +255,19 @@ def contains_like(literal: str) -> Like:
     '%ab%'
     """
     return Like.of([ANY_RUN, literal, ANY_RUN])
+
+
+_BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
+
+
+def like_of(operator: str, value: str) -> Like:
+    """Return the pattern that an operator on text, or its negation, asks for.
+
+    >>> like_of("not suffix", ".csv").to_text()
+    '%.csv'
+    """
+    plain = operator.removeprefix("not ")
+    return parse_like(value) if plain == "like" else _BUILDERS[plain](value)
 
 
 def encode_text(text: str) -> bytes:

@@ -8,30 +8,28 @@ ends of two patterns, and how long texts can be.
 from __future__ import annotations
 
 from contrada.model.constraint import Constraint
-from contrada.model.operators import TEXTUAL, like_of
-from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, tokens_match, tokens_of
+from contrada.model.operators import TEXTUAL, is_negation
+from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 
 def text_covers(first: Constraint, second: Constraint) -> bool:
     """Return True if every text that satisfies `second` satisfies `first`; False if that is not known."""
-    one, other = _tokens(first), _tokens(second)
-    if one is None or other is None or _folding(first) != _folding(second):
-        return False
-    if not _is_negated(second):
-        return are_apart(one, other) if _is_negated(first) else generalises(one, other)
-    return _is_negated(first) and generalises(other, one)
+    return _covers(first, second, _is_negated(first))
 
 
 def text_conflicts(first: Constraint, second: Constraint) -> bool:
-    """Return True if no text satisfies both; False if that is not known."""
+    """Return True if no text satisfies both, so the negation of `first` covers `second`; False if that is not known."""
+    return _covers(first, second, not _is_negated(first))
+
+
+def _covers(first: Constraint, second: Constraint, is_negated: bool) -> bool:
+    """Return True if the pattern of `first`, negated or not, is known to cover `second`."""
     one, other = _tokens(first), _tokens(second)
-    if one is None or other is None or _folding(first) != _folding(second):
+    if one is None or other is None or (first.casei, first.accenti) != (second.casei, second.accenti):
         return False
-    if _is_negated(first) and _is_negated(second):
-        return False
-    if _is_negated(first) or _is_negated(second):
-        return generalises(one, other) if _is_negated(first) else generalises(other, one)
-    return are_apart(one, other)
+    if not _is_negated(second):
+        return are_apart(one, other) if is_negated else generalises(one, other)
+    return is_negated and generalises(other, one)
 
 
 def _tokens(constraint: Constraint) -> list[Token] | None:
@@ -46,12 +44,7 @@ def _tokens(constraint: Constraint) -> list[Token] | None:
 
 
 def _is_negated(constraint: Constraint) -> bool:
-    operator = str(constraint.operator)
-    return operator == "!=" or operator.startswith("not ")
-
-
-def _folding(constraint: Constraint) -> tuple[bool, bool]:
-    return constraint.casei, constraint.accenti
+    return is_negation(str(constraint.operator))
 
 
 def generalises(wide: list[Token], narrow: list[Token]) -> bool:

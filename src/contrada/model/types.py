@@ -75,14 +75,16 @@ BUILT_IN_TYPES = ("region", "point", "number", "timestamp", "boolean", "text")
 def register_type(added: ValueType) -> None:
     """Register a type of values for all tables of this process; it replaces a type of the same name."""
     if added.name in BUILT_IN_TYPES:
-        raise FilterError(f"the type {added.name!r} is built in")
+        raise FilterError(f"cannot register type {added.name!r}: the name belongs to a built-in type")
     _TYPES[added.name] = added
 
 
 def type_named(name: str) -> ValueType:
     """Return the registered type with this name; raise FilterError if there is none."""
     if name not in _TYPES:
-        raise FilterError(f"nobody registered a type {name!r}; there are {', '.join((*BUILT_IN_TYPES, *_TYPES))}")
+        raise FilterError(
+            f"unknown type {name!r}; types: {', '.join((*BUILT_IN_TYPES, *_TYPES))}; add one with register_type"
+        )
     return _TYPES[name]
 
 

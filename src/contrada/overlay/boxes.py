@@ -25,7 +25,7 @@ def box_of(sides: Iterable[tuple[float, float]]) -> Box:
     pairs = [(float(low), float(high)) for low, high in sides]
     for axis, (low, high) in enumerate(pairs):
         if not low <= high:
-            raise OverlayError(f"dimension {axis} goes from {low} to {high}; a low must not exceed its high")
+            raise OverlayError(f"dimension {axis}: need low <= high, got {low} and {high}")
     return (*(low for low, _ in pairs), *(high for _, high in pairs))
 
 
@@ -34,13 +34,13 @@ def check_box(box: Sequence[float], dimensions: int | None = None) -> Box:
 
     >>> check_box([1, 0])
     Traceback (most recent call last):
-    contrada.errors.OverlayError: dimension 0 goes from 1.0 to 0.0; a low must not exceed its high
+    contrada.errors.OverlayError: dimension 0: need low <= high, got 1.0 and 0.0
     """
     axes = len(box) // 2
     if not box or len(box) != 2 * axes:
-        raise OverlayError(f"a box has a low and a high for every dimension, not {len(box)} numbers")
+        raise OverlayError(f"box: need a low and a high for every dimension, got {len(box)} numbers")
     if dimensions is not None and axes != dimensions:
-        raise OverlayError(f"a box of {axes} dimensions came where there are {dimensions}")
+        raise OverlayError(f"box: need {dimensions} dimensions, got {axes}")
     return box_of(zip(box[:axes], box[axes:], strict=True))
 
 

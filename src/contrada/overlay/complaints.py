@@ -52,9 +52,5 @@ class Complaints:
 
     def _forget(self, now: float) -> None:
         """Forget kinds that have not occurred for COMPLAINT_INTERVAL_SECONDS."""
-        for kind in [
-            kind
-            for kind, shown in self._shown.items()
-            if now - shown >= COMPLAINT_INTERVAL_SECONDS and kind not in self._held
-        ]:
-            del self._shown[kind]
+        recent = now - COMPLAINT_INTERVAL_SECONDS
+        self._shown = {kind: shown for kind, shown in self._shown.items() if shown > recent or kind in self._held}

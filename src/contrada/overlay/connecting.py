@@ -7,6 +7,7 @@ import ssl
 from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from contrada.errors import OverlayError
 from contrada.limits import limit, variable
@@ -35,7 +36,7 @@ def address_of(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535
     if not colon or not host or not is_port:
-        raise OverlayError(f"an address is HOST:PORT, not {_shown(text)}")
+        raise OverlayError(f"address: need HOST:PORT, got {_shown(text)}")
     host = host.removeprefix("[").removesuffix("]")
     try:
         host.encode("idna")  # as asyncio does; empty and overlong labels raise
@@ -43,17 +44,17 @@ def address_of(text: str) -> tuple[str, int]:
     except UnicodeError:
         is_name = False
     if not is_name:
-        raise OverlayError(f"an address is HOST:PORT, and {_shown(host)} is no name of a host")
+        raise OverlayError(f"address: need HOST:PORT, got {_shown(host)} as the host")
     return host, int(port)
 
 
 def peer_address(peer: object) -> tuple[str, int]:
     """Return host and port of a peer; raise OverlayError unless its name is an address to connect to."""
     if not isinstance(peer, str):
-        raise OverlayError(f"a peer is called by its address, not {_shown(str(peer))}")
+        raise OverlayError(f"peer: need an address HOST:PORT, got {_shown(str(peer))}")
     host, port = address_of(peer)
     if not port:
-        raise OverlayError(f"nobody listens on port 0: {_shown(peer)}")
+        raise OverlayError(f"peer address: need a port from 1 to 65535, got {_shown(peer)}")
     return host, port
 
 
@@ -61,12 +62,16 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
+def tls_options(context: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return the arguments of asyncio's functions for connections with or without TLS."""
+    return {} if context is None else {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+
+
 async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection to a peer; raise ConnectionError with the reason if that fails."""
     host, port = peer_address(to)
-    patience = None if door.client_tls is None else HANDSHAKE_SECONDS
     try:
-        return await asyncio.open_connection(host, port, ssl=door.client_tls, ssl_handshake_timeout=patience)
+        return await asyncio.open_connection(host, port, **tls_options(door.client_tls))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ConnectionError(f"{to} cannot be reached: {reason}") from error
@@ -91,9 +96,9 @@ class Dials:
         while self._times and now - self._times[0] >= DIAL_WINDOW_SECONDS:
             self._times.popleft()
         if links >= limit("peer_links"):
-            return f"{links:,} connections are open; the limit is {variable('peer_links')}"
+            return f"{links:,} connections are open, the limit ({variable('peer_links')})"
         if len(self._times) >= limit("peer_dials"):
-            return f"{len(self._times):,} connections were opened in a minute; the limit is {variable('peer_dials')}"
+            return f"{len(self._times):,} connections were opened in a minute, the limit ({variable('peer_dials')})"
         self._times.append(now)
         return None
 
@@ -107,9 +112,9 @@ class Guests:
     def refusal(self, host: str) -> str | None:
         """Return why no further connection from `host` is accepted; None if it is."""
         if self._hosts.total() >= limit("guests"):
-            return f"{self._hosts.total():,} connections are accepted; the limit is {variable('guests')}"
+            return f"{self._hosts.total():,} connections are accepted, the limit ({variable('guests')})"
         if self._hosts[host] >= limit("host_guests"):
-            return f"{self._hosts[host]:,} connections of {host} are accepted; the limit is {variable('host_guests')}"
+            return f"{self._hosts[host]:,} connections from {host} are accepted, the limit ({variable('host_guests')})"
         return None
 
     def add(self, host: str) -> None:

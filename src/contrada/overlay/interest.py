@@ -37,9 +37,9 @@ class Rectangles:
     def __init__(self, boxes: Iterable[Sequence[float]]) -> None:
         self.boxes = tuple(check_box(box) for box in boxes)
         if not self.boxes:
-            raise OverlayError("a peer has at least one subscription")
+            raise OverlayError("a peer needs at least one subscription")
         if len({len(box) for box in self.boxes}) > 1:
-            raise OverlayError("all subscriptions of an overlay have the same dimensions")
+            raise OverlayError("all subscriptions of an overlay must have the same dimensions")
         self.box = bounds(self.boxes)
 
     def matches(self, publication: Publication) -> bool:

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from contrada.overlay.protocol import (
-    MAX_HOPS,
-    Adopted,
-    ChildEntry,
-    Join,
-    Leave,
-    Orphaned,
-    PeerId,
-    Place,
-    Replace,
-    Report,
-    Yield,
-)
+from contrada.overlay.protocol import MAX_HOPS, Adopted, Join, Leave, Orphaned, PeerId, Place, Replace, Report, Yield
 from contrada.overlay.state import PeerState
 from contrada.overlay.structure import closest, order_of, seek, settle, vacate
 
@@ -46,10 +34,7 @@ def _meet_equal(peer: PeerState, note: Join) -> None:
     if note.is_whole and peer.is_whole:
         if order_of(peer.id) < order_of(note.peer):
             peer.push({note.peer: note.entry})
-            peer.send(
-                note.peer,
-                Adopted(note.level, note.peer, note.entry, peer.id, () if note.previous is None else (note.previous,)),
-            )
+            _tell_adopted(peer, note)
             settle(peer, peer.top)
         else:
             seek(peer, note.peer)
@@ -57,6 +42,11 @@ def _meet_equal(peer: PeerState, note: Join) -> None:
         peer.send(note.peer, Yield(peer.id))
     else:
         give_way(peer, note.peer)
+
+
+def _tell_adopted(peer: PeerState, note: Join) -> None:
+    previous = () if note.previous is None else (note.previous,)
+    peer.send(note.peer, Adopted(note.level, note.peer, note.entry, peer.id, previous))
 
 
 def give_way(peer: PeerState, root: PeerId) -> None:
@@ -80,10 +70,7 @@ def descend(peer: PeerState, note: Join, at: int) -> None:
             return
     peer.learn((note.peer,))
     peer.nodes[at][note.peer] = note.entry
-    peer.send(
-        note.peer,
-        Adopted(note.level, note.peer, note.entry, peer.id, () if note.previous is None else (note.previous,)),
-    )
+    _tell_adopted(peer, note)
     settle(peer, at, note.reinserted)
 
 
@@ -129,7 +116,7 @@ def report(peer: PeerState, note: Report) -> None:
     table = peer.nodes[level]
     if note.child in table:
         table[note.child] = note.entry
-        _claim(peer, note.level, note.child, note.entry, note.parent)
+        _claim(peer, note.child, note)
     for child, entry in note.added.items():
         table[child] = entry
         peer.send(child, Adopted(note.level, child, entry, peer.id, (note.parent,)))
@@ -146,18 +133,18 @@ def replace(peer: PeerState, note: Replace) -> None:
     if note.old in table and note.old != peer.id:
         del table[note.old]
         table[note.new] = note.entry
-        _claim(peer, note.level, note.new, note.entry, note.parent)
+        _claim(peer, note.new, note)
         settle(peer, level)
 
 
-def _claim(peer: PeerState, level: int, child: PeerId, entry: ChildEntry, believed: PeerId) -> None:
-    """Tell a child that believes in another parent, the previous holder of the node, who its parent is.
+def _claim(peer: PeerState, child: PeerId, note: Report | Replace) -> None:
+    """Tell a child whose note is for another parent, the previous holder of the node, who its parent is.
 
     The child was already told when the node changed hands, under its name of that time. The peer with that name may
     hold another node of the same level by now, and take the note for its own.
     """
-    if believed != peer.id != child:
-        peer.send(child, Adopted(level, child, entry, peer.id, (believed,)))
+    if note.parent != peer.id != child:
+        peer.send(child, Adopted(note.level, child, note.entry, peer.id, (note.parent,)))
 
 
 def leave(peer: PeerState, note: Leave) -> None:

@@ -79,7 +79,7 @@ def ack(peer: PeerState, sender: PeerId, note: Ack, now: float) -> None:
         peer.kin = tuple(each for each in note.contacts if each != peer.id)
 
 
-def disown(peer: PeerState, sender: PeerId, note: Disown) -> None:
+def disown(peer: PeerState, sender: PeerId, note: Disown, now: float) -> None:
     """Find another parent: the parent does not know this peer as a child."""
     if sender == peer.parent and note.level == peer.top:
         peer.follow(None)

@@ -52,7 +52,7 @@ class Outlet:
                 self._changed.notify_all()
                 return True
         self._complain(
-            f"messages are dropped: {limit('output_bytes'):,} bytes wait for a reader of the output that is too slow;"
+            f"messages are dropped: the reader of the output is too slow, and {limit('output_bytes'):,} bytes wait;"
             f" the limit is {variable('output_bytes')}"
         )
         return False

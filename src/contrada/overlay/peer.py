@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from contrada.overlay import joining, liveness, routing, structure
+from collections.abc import Callable
+from typing import Any
+
+from contrada.overlay import joining, liveness, protocol, routing, structure
 from contrada.overlay.interest import Interest
-from contrada.overlay.protocol import (
-    Ack,
-    Adopted,
-    AnyNote,
-    Beat,
-    Disown,
-    Down,
-    Join,
-    Leave,
-    Orphaned,
-    PeerId,
-    Place,
-    Publication,
-    Replace,
-    Report,
-    Sent,
-    Take,
-    Up,
-    Yield,
-)
+from contrada.overlay.protocol import AnyNote, Down, PeerId, Publication, Sent, Up
 from contrada.overlay.rules import Rules
 from contrada.overlay.state import PeerState
+
+# What a peer does with each kind of note, except with the frequent `Down`.
+_HANDLERS: dict[type, Callable[[PeerState, Any], None]] = {
+    protocol.Up: routing.up,
+    protocol.Join: joining.join,
+    protocol.Place: joining.place,
+    protocol.Report: joining.report,
+    protocol.Adopted: joining.adopted,
+    protocol.Take: structure.take,
+    protocol.Replace: joining.replace,
+    protocol.Leave: joining.leave,
+    protocol.Orphaned: joining.orphaned,
+    protocol.Yield: lambda state, note: joining.give_way(state, note.root),
+}
+_NEIGHBOUR_HANDLERS: dict[type, Callable[[PeerState, PeerId, Any, float], None]] = {
+    protocol.Beat: liveness.beat,
+    protocol.Ack: liveness.ack,
+    protocol.Disown: liveness.disown,
+}
 
 
 class Peer:
@@ -82,42 +85,14 @@ class Peer:
         state = self.state
         if kind is Down:
             routing.down(state, note)  # type: ignore[arg-type]
+        elif kind in _HANDLERS:
+            _HANDLERS[kind](state, note)
         else:
-            self._handle_rare(sender, note, now)
+            _NEIGHBOUR_HANDLERS[kind](state, sender, note, now)
         out = state.out
         if out:
             state.out = []
         return out
-
-    def _handle_rare(self, sender: PeerId, note: AnyNote, now: float) -> None:
-        state = self.state
-        match note:
-            case Up():
-                routing.up(state, note)
-            case Join():
-                joining.join(state, note)
-            case Place():
-                joining.place(state, note)
-            case Report():
-                joining.report(state, note)
-            case Adopted():
-                joining.adopted(state, note)
-            case Take():
-                structure.take(state, note)
-            case Replace():
-                joining.replace(state, note)
-            case Leave():
-                joining.leave(state, note)
-            case Orphaned():
-                joining.orphaned(state, note)
-            case Yield():
-                joining.give_way(state, note.root)
-            case Beat():
-                liveness.beat(state, sender, note, now)
-            case Ack():
-                liveness.ack(state, sender, note, now)
-            case Disown():
-                liveness.disown(state, sender, note)
 
     def take_deliveries(self) -> list[Publication]:
         """Return the messages delivered to this peer since the last call."""

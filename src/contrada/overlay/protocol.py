@@ -171,4 +171,5 @@ class Down(Note, frozen=True):
 AnyNote = (
     Join | Place | Adopted | Report | Take | Replace | Leave | Orphaned | Yield | Beat | Ack | Disown | Up | Down
 )  # fmt: skip
+NodeNote = Adopted | Report | Replace | Leave | Orphaned | Up | Down  # about a node: passed on to its new holder
 Sent = tuple[PeerId, AnyNote]

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from contrada.errors import OverlayError
 
-CHOICES = ("r", "rstar")
-SPLITS = ("quadratic", "linear", "rstar")
-COVERS = ("mbr", "own")
+KNOWN_VALUES = {"choose": ("r", "rstar"), "split": ("quadratic", "linear", "rstar"), "cover": ("mbr", "own")}
 MAX_SKETCH_BOXES = 64
 SKETCHED_LEVELS = 2  # higher nodes receive nearly every message anyway, and would change with every join
 
@@ -24,7 +22,7 @@ class Rules:
 
     >>> Rules(least=6, most=10)
     Traceback (most recent call last):
-    contrada.errors.OverlayError: 6 to 10 children: a node of 11 cannot be split into two of at least 6
+    contrada.errors.OverlayError: least 6, most 10: a node of 11 children cannot be split into two nodes of at least 6
     """
 
     least: int = 5
@@ -41,20 +39,16 @@ class Rules:
     def __post_init__(self) -> None:
         if self.least < 1 or 2 * self.least > self.most + 1 or self.most < 2:
             raise OverlayError(
-                f"{self.least} to {self.most} children: a node of {self.most + 1} cannot be split into two of at least "
-                f"{self.least}"
+                f"least {self.least}, most {self.most}: a node of {self.most + 1} children cannot be split into two"
+                f" nodes of at least {self.least}"
             )
-        for name, value, known in (
-            ("choose", self.choose, CHOICES),
-            ("split", self.split, SPLITS),
-            ("cover", self.cover, COVERS),
-        ):
-            if value not in known:
-                raise OverlayError(f"{name} is {value!r}; there are {', '.join(known)}")
+        for name, known in KNOWN_VALUES.items():
+            if getattr(self, name) not in known:
+                raise OverlayError(f"{name}: unknown value {getattr(self, name)!r:.60}; values: {', '.join(known)}")
         if not 0 <= self.sketch <= MAX_SKETCH_BOXES:
-            raise OverlayError(f"a sketch has 0 to {MAX_SKETCH_BOXES} boxes, not {self.sketch}")
+            raise OverlayError(f"sketch: need 0 to {MAX_SKETCH_BOXES} boxes, got {self.sketch}")
         if not 0 < self.period < self.patience:
-            raise OverlayError(f"patience {self.patience} must be longer than a period, {self.period}, and that than 0")
+            raise OverlayError(f"need 0 < period < patience, got period {self.period} and patience {self.patience}")
 
     @property
     def reinserts(self) -> bool:

@@ -19,22 +19,13 @@ from contrada.errors import ContradaError, OverlayError
 from contrada.formats.messages import message_of
 from contrada.limits import limit, variable
 from contrada.overlay.complaints import Complaints
-from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address
+from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address, tls_options
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.space import PeerQueries, Space
-from contrada.overlay.wire import (
-    HANDSHAKE_SECONDS,
-    Offer,
-    OfferAnswer,
-    check_note,
-    encode,
-    peers_in,
-    read_frame,
-    shake_hands,
-)
+from contrada.overlay.wire import Offer, OfferAnswer, check_note, encode, peers_in, read_frame, shake_hands
 
 MAX_WAITING_FRAMES = 1000  # per neighbour
 CONNECT_SECONDS = 3.0
@@ -66,7 +57,7 @@ def named(overlay: str) -> tuple[Space, Rules]:
     try:
         return Space.parse(text), Rules(**json.loads(brace[1:] + rules))
     except (TypeError, ValueError) as error:
-        raise OverlayError(f"{overlay[:80]!r} is no name of an overlay: {error}") from error
+        raise OverlayError(f"{overlay[:80]!r} is not the name of an overlay: {error}") from error
 
 
 def load_kernels(dimensions: int, rules: Rules) -> None:
@@ -111,16 +102,13 @@ class PeerServer:
         most = limit("note_peers")
         if 4 * (self.rules.most + 1) > most:
             raise OverlayError(
-                f"nodes of {self.rules.most} children need notes of more than {most} addresses: raise the limit"
+                f"nodes of {self.rules.most} children need notes of more than {most} addresses; raise the limit"
                 f" {variable('note_peers')} for all peers"
             )
         self._asked.warm_up()
         load_kernels(self.space.dimensions, self.rules)
-        patience = None if self.door.server_tls is None else HANDSHAKE_SECONDS
         try:
-            self._server = await asyncio.start_server(
-                self._welcome, host, port, ssl=self.door.server_tls, ssl_handshake_timeout=patience
-            )
+            self._server = await asyncio.start_server(self._welcome, host, port, **tls_options(self.door.server_tls))
         except OSError as error:
             raise OverlayError(f"cannot listen on {self._listen}: {error.strerror or error}") from error
         port = self._server.sockets[0].getsockname()[1]
@@ -178,7 +166,7 @@ class PeerServer:
                 raise OverlayError(refusal)
             await self._converse(reader, writer)
         except (ContradaError, TimeoutError) as error:
-            self.complain(f"dropped {where}: {str(error) or 'it was silent'}")
+            self.complain(f"dropped {where}: {str(error) or 'no data for too long'}")
         except (ConnectionError, ssl.SSLError, asyncio.CancelledError):
             pass  # asyncio would report a cancelled task of a server as an error
         finally:
@@ -209,13 +197,13 @@ class PeerServer:
             peer_address(peer)
         publication = getattr(frame, "publication", None)
         if publication is not None and self.space.where(self._asked.read(publication.body)) != publication.where:
-            raise OverlayError(f"a message does not lie where its note says, {publication.where}")
+            raise OverlayError(f"the box of a message differs from the box in its note, {publication.where}")
         note: AnyNote = frame
         return note
 
     def _offered(self, frame: object) -> OfferAnswer:
         if not isinstance(frame, Offer):
-            raise OverlayError(f"{type(frame).__name__} from somebody who is no peer")
+            raise OverlayError(f"unexpected {type(frame).__name__} from a client that is not a peer")
         try:
             return OfferAnswer(self.publish(frame.body))
         except ContradaError as error:
@@ -247,7 +235,9 @@ class PeerServer:
         try:
             frame = encode(note)
             if self._waiting + len(frame) > limit("waiting_bytes"):
-                raise OverlayError(f"too many bytes wait; the limit is {variable('waiting_bytes')}")
+                raise OverlayError(
+                    f"more than {limit('waiting_bytes'):,} bytes wait to be sent ({variable('waiting_bytes')})"
+                )
             link = self._links.get(to)
             if link is None:
                 refusal = self._dials.refusal(asyncio.get_running_loop().time(), len(self._links))
@@ -258,7 +248,7 @@ class PeerServer:
             link.frames.put_nowait(frame)
             self._waiting += len(frame)
         except (asyncio.QueueFull, ContradaError) as error:
-            self.complain(f"a note for {to} is dropped: {str(error) or 'too many wait'}")
+            self.complain(f"dropped a note for {to}: {str(error) or 'too many notes wait to be sent'}")
 
     def _deliver(self, publication: Publication) -> None:
         """Deliver a message; if `deliver` fails it is not called again, and `undelivered` returns."""
@@ -297,7 +287,7 @@ class PeerServer:
                 if reader.at_eof():
                     break
         except ContradaError as error:
-            self.complain(f"{to} cannot be spoken to: {error}")
+            self.complain(f"cannot send to {to}: {error}")
         except (OSError, TimeoutError):
             pass
         finally:
@@ -320,7 +310,7 @@ async def offer(to: str, bodies: list[str], door: Door) -> list[OfferAnswer]:
                 writer.write(encode(Offer(body)))
                 answer = await read_frame(reader)
                 if not isinstance(answer, OfferAnswer):
-                    raise OverlayError(f"{to} gave no answer")
+                    raise OverlayError(f"{to} did not answer")
                 answers.append(answer)
             return answers
         finally:

@@ -52,9 +52,9 @@ class Space:
         names = [attribute.name for attribute in self.attributes]
         for name, kind in self.attributes:
             if not name or kind not in KINDS:
-                raise OverlayError(f"attribute {name!r} is of kind {kind!r}; there are {', '.join(KINDS)}")
+                raise OverlayError(f"attribute {name!r}: unknown kind {kind!r:.60}; kinds: {', '.join(KINDS)}")
             if names.count(name) > 1:
-                raise OverlayError(f"attribute {name!r} stands twice")
+                raise OverlayError(f"duplicate attribute {name!r}")
         self.dimensions = sum(attribute.width for attribute in self.attributes)
 
     @classmethod
@@ -95,31 +95,23 @@ class Space:
     def box_of(self, part: Filter) -> Box | None:
         """Return the box of a filter; None if no message can match it."""
         sides: list[Side] = []
-        for name, kind in self.attributes:
-            asked = [constraint for constraint in part if constraint.attribute == name]
-            wide = [UNBOUNDED] * (2 if kind == "region" else 1)
-            for constraint in asked:
-                sides_of = _region_bounds(constraint) if kind == "region" else [_number_bounds(constraint)]
-                wide = [(max(a[0], b[0]), min(a[1], b[1])) for a, b in zip(wide, sides_of, strict=True)]
-            sides += wide
-        # A number cannot satisfy bounds that exclude each other, but a region can meet two boxes that are apart. A
-        # region that meets boxes which are not apart also meets their intersection (Helly's theorem, on each axis).
-        if any(low > high for low, high in sides):
-            sides = self._opened(part, sides)
-        return None if any(low > high for low, high in sides) else _box(sides)
-
-    def _opened(self, part: Filter, sides: list[Side]) -> list[Side]:
-        """Return the sides; a region that must meet separate boxes gets the sides of the box around them."""
-        opened, at = list(sides), 0
-        for name, kind in self.attributes:
-            if kind == "region":
-                boxes = [_region_bounds(constraint) for constraint in part if constraint.attribute == name]
-                for axis in range(2):
-                    low, high = opened[at + axis]
-                    if low > high:
-                        opened[at + axis] = min(box[axis][0] for box in boxes), max(box[axis][1] for box in boxes)
-            at += 2 if kind == "region" else 1
-        return opened
+        for attribute in self.attributes:
+            is_region = attribute.kind == "region"
+            asked = [
+                _region_bounds(constraint) if is_region else [_number_bounds(constraint)]
+                for constraint in part
+                if constraint.attribute == attribute.name
+            ]
+            for axis in range(attribute.width):
+                lows, highs = zip(*(sides_of[axis] for sides_of in asked or [[UNBOUNDED] * 2]), strict=True)
+                # A number cannot satisfy bounds that exclude each other, but a region can meet two boxes that are
+                # apart: it meets the box around them. A region that meets boxes which are not apart also meets their
+                # intersection (Helly's theorem, on each axis).
+                is_apart = max(lows) > min(highs)
+                if is_apart and not is_region:
+                    return None
+                sides.append((min(lows), max(highs)) if is_apart else (max(lows), min(highs)))
+        return _box(sides)
 
     def boxes_of(self, predicate: Predicate) -> list[Box]:
         """Return the boxes of all filters of a predicate that a message can match."""
@@ -167,13 +159,8 @@ def _number_bounds(constraint: Constraint) -> Side:
     if any(scalar is None or scalar.kind != NUMBER for scalar in scalars):
         return UNBOUNDED
     numbers = [_as_float(operand) for operand in operands]
-    if operator in ("<", "<="):
-        return -math.inf, numbers[0]
-    if operator in (">", ">="):
-        return numbers[0], math.inf
-    if operator == "between":
-        return numbers[0], numbers[1]
-    return min(numbers), max(numbers)
+    low, high = numbers if operator == "between" else (min(numbers), max(numbers))
+    return -math.inf if operator in ("<", "<=") else low, math.inf if operator in (">", ">=") else high
 
 
 def _region_bounds(constraint: Constraint) -> list[Side]:
@@ -215,7 +202,7 @@ class PeerQueries:
             try:
                 self._last = body, message_of(body)
             except RecursionError as error:
-                raise OverlayError("the body of a message is nested too deeply") from error
+                raise OverlayError("message is nested too deeply") from error
         return self._last[1]
 
     def matches(self, publication: Publication) -> bool:

@@ -10,27 +10,11 @@ import msgspec
 from contrada.overlay.boxes import bounds
 from contrada.overlay.children import Children
 from contrada.overlay.interest import Interest
-from contrada.overlay.protocol import (
-    MAX_HOPS,
-    Adopted,
-    AnyNote,
-    ChildEntry,
-    Down,
-    Leave,
-    Orphaned,
-    PeerId,
-    Publication,
-    Replace,
-    Report,
-    Sent,
-    Table,
-    Up,
-)
+from contrada.overlay.protocol import MAX_HOPS, AnyNote, ChildEntry, NodeNote, PeerId, Publication, Sent, Table
 from contrada.overlay.rules import Rules
 from contrada.overlay.sketch import merged, parts_of
 
 MAX_CONTACTS = 32
-Passed = Adopted | Report | Replace | Leave | Orphaned | Up | Down  # notes that are passed on with a node
 
 
 class PeerState:
@@ -123,7 +107,7 @@ class PeerState:
         heir = self.heirs.get(level)
         return None if heir == self.id or hops >= MAX_HOPS else heir
 
-    def pass_on(self, note: Passed, level: int) -> bool:
+    def pass_on(self, note: NodeNote, level: int) -> bool:
         """Pass a note about a node that was handed over to its new holder; return False if that is unknown."""
         heir = self.heir_of(level, note.hops)
         if heir is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from contrada import kernels
 from contrada.overlay.boxes import bounds, largest, nearest, rows_of
 from contrada.overlay.protocol import Adopted, ChildEntry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
@@ -124,7 +126,7 @@ def take(peer: PeerState, note: Take) -> None:
         heir = peer.heir_of(note.level - 1, note.hops)
         if peer.top < note.level - 1 and heir is not None:
             peer.hand_over(note.level, note.level + len(note.tables) - 1, heir)
-            peer.send(heir, _passed_on(note))
+            peer.send(heir, msgspec.structs.replace(note, hops=note.hops + 1))
         return
     for k, given in enumerate(note.tables):
         table = dict(given)
@@ -138,10 +140,6 @@ def take(peer: PeerState, note: Take) -> None:
             if child != peer.id:
                 peer.send(child, Adopted(k - 1, child, entry, peer.id, (note.previous, note.heir)))
     settle(peer, note.level)
-
-
-def _passed_on(note: Take) -> Take:
-    return Take(note.level, note.heir, note.tables, note.parent, note.previous, note.is_split, note.hops + 1)
 
 
 def vacate(peer: PeerState, level: int) -> PeerId | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import math
 import secrets
 import struct
 from collections.abc import Iterable, Iterator
@@ -79,12 +78,12 @@ def decode(content: bytes) -> Frame:
 
     >>> decode(b"rubbish")
     Traceback (most recent call last):
-    contrada.errors.OverlayError: this is no frame: ...
+    contrada.errors.OverlayError: invalid frame: ...
     """
     try:
         return _DECODER.decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise OverlayError(f"this is no frame: {error}") from error
+        raise OverlayError(f"invalid frame: {error}") from error
 
 
 async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -> Frame | None:
@@ -93,7 +92,7 @@ async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if not 0 < length <= most:
-            raise OverlayError(f"a frame of {length:,} bytes was announced; {most:,} is the most")
+            raise OverlayError(f"invalid frame: {length:,} bytes; need 1 to {most:,} bytes")
         return decode(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
@@ -105,30 +104,30 @@ def check_note(note: Frame, dimensions: int) -> None:
     A note that names more peers than the limit allows raises LimitError.
     """
     if not isinstance(note, Note):
-        raise OverlayError(f"{type(note).__name__} does not belong here")
+        raise OverlayError(f"need a note, got {type(note).__name__}")
     check_limit("note_peers", sum(1 for _ in peers_in(note)), f"a {type(note).__name__}")
     for value in _parts(note):
         if isinstance(value, ChildEntry):
             for box in (value.box, value.own, *value.parts):
                 _check_box(box, dimensions)
             if len(value.parts) > MAX_SKETCH_BOXES:
-                raise OverlayError(f"a sketch of {len(value.parts)} boxes; {MAX_SKETCH_BOXES} is the most")
+                raise OverlayError(f"sketch: need at most {MAX_SKETCH_BOXES} boxes, got {len(value.parts)}")
         elif isinstance(value, Publication):
             _check_box(value.where, dimensions)
             if not isinstance(value.body, str):
-                raise OverlayError("the body of a message is text")
+                raise OverlayError(f"message body: need text, got {type(value.body).__name__}")
     _check_numbers(note)
     if isinstance(note, Place):
         _check_numbers(note.join)
     if isinstance(note, Take) and note.level + len(note.tables) > MAX_LEVEL:
-        raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on; {MAX_LEVEL} is the highest")
+        raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on exceed level {MAX_LEVEL}")
 
 
 def _check_numbers(note: Note) -> None:
     for name in ("level", "at", "hops", "reinserted"):
         number = getattr(note, name, 0)
         if number is not None and not 0 <= number <= (MAX_LEVEL if name != "reinserted" else 1 << MAX_LEVEL):
-            raise OverlayError(f"{type(note).__name__}: {name} is {number}")
+            raise OverlayError(f"{type(note).__name__}: {name} {number} is out of range")
 
 
 def peers_in(note: Note) -> Iterator[PeerId]:
@@ -153,24 +152,23 @@ def _parts(value: Any) -> Iterable[Any]:
     """Yield all entries and publications within a note."""
     if isinstance(value, ChildEntry | Publication):
         yield value
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            yield from _parts(getattr(value, name))
+        return
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.astuple(value)
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from _parts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _parts(each)
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for each in value:
+        yield from _parts(each)
 
 
 def _check_box(box: tuple[float, ...], dimensions: int) -> None:
     if len(box) != 2 * dimensions:
-        raise OverlayError(f"a box of {len(box)} numbers came where there are {dimensions} dimensions")
-    for axis in range(dimensions):
-        low, high = box[axis], box[axis + dimensions]
-        if math.isnan(low) or math.isnan(high) or low > high:
-            raise OverlayError(f"dimension {axis} goes from {low} to {high}; a low must not exceed its high")
+        raise OverlayError(f"box: need {2 * dimensions} numbers for {dimensions} dimensions, got {len(box)}")
+    for axis, (low, high) in enumerate(zip(box[:dimensions], box[dimensions:], strict=True)):
+        if not low <= high:
+            raise OverlayError(f"dimension {axis}: need low <= high, got {low} and {high}")
 
 
 async def shake_hands(
@@ -187,20 +185,20 @@ async def shake_hands(
     async with asyncio.timeout(HANDSHAKE_SECONDS):
         theirs = await read_frame(reader, MAX_GREETING_BYTES)
     if not isinstance(theirs, Hello):
-        raise OverlayError("no greeting came")
+        raise OverlayError("the other side sent no greeting")
     if theirs.version != VERSION:
-        raise OverlayError(f"the other side speaks version {theirs.version}, this one {VERSION}")
+        raise OverlayError(f"the other side has protocol version {theirs.version}, this side has {VERSION}")
     if theirs.overlay != overlay and theirs.overlay and overlay:
-        raise OverlayError(f"the other side is of the overlay {theirs.overlay!r}, this one of {overlay!r}")
+        raise OverlayError(f"the other side is in overlay {theirs.overlay!r}, this side is in {overlay!r}")
     if len(theirs.nonce) != 32 or theirs.nonce == mine.nonce:
-        raise OverlayError("the other side drew no number of its own")
+        raise OverlayError("the other side sent an invalid nonce")
     server, client = (mine, theirs) if is_server else (theirs, mine)
     writer.write(encode(Proof(_proof(secret, server, client, is_server))))
     async with asyncio.timeout(HANDSHAKE_SECONDS):
         proof = await read_frame(reader, MAX_GREETING_BYTES)
     expected = _proof(secret, server, client, not is_server)
     if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
-        raise OverlayError("the other side does not know the secret")
+        raise OverlayError("the other side has another secret, or none")
     return theirs
 
 

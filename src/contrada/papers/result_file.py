@@ -20,9 +20,9 @@ def save(path: Path, experiment: str, settings: dict[str, Any], rows: list[dict[
     result = {
         "experiment": experiment,
         "settings": settings,
-        "commit": _commit(),
+        "commit": commit(),
         "versions": {"python": platform.python_version(), **{library: version(library) for library in LIBRARIES}},
-        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
+        "machine": {"cpu": cpu(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
         "rows": rows,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def load(path: Path, experiment: str) -> dict[str, Any]:
     return dict(result)
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the commit of the running source tree, or "unknown"."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
     try:
@@ -51,7 +51,7 @@ def _commit() -> str:
     return found.stdout.strip() if found.returncode == 0 else "unknown"
 
 
-def _cpu() -> str:
+def cpu() -> str:
     """Return the model of the processor, if the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -56,29 +56,24 @@ __all__ = [
 
 # No module or folder here has the name of a public function: importing it would replace the function.
 _HOMES = {
-    "Artifact": "contrada.pipeline.artifacts",
-    "ChangeTable": "contrada.pipeline.stream.changes",
-    "Compiled": "contrada.pipeline.batch.compiling",
-    "ConsoleSink": "contrada.pipeline.stream.sinks",
-    "Dataset": "contrada.pipeline.ingestion.dataset",
-    "Decoding": "contrada.pipeline.stream.worker",
-    "Ingested": "contrada.pipeline.ingestion.ingesting",
-    "KafkaSink": "contrada.pipeline.stream.sinks",
-    "Matched": "contrada.pipeline.batch.matching",
-    "MessageFiles": "contrada.pipeline.stream.message_files",
-    "ParquetSink": "contrada.pipeline.stream.sinks",
-    "PartitionedArtifact": "contrada.pipeline.partitioned.partitions",
-    "SimplifiedSubscriptions": "contrada.pipeline.batch.simplifying",
-    "Stream": "contrada.pipeline.stream.streaming",
-    "compile": "contrada.pipeline.batch.compiling",
-    "ingest": "contrada.pipeline.ingestion.ingesting",
-    "match": "contrada.pipeline.batch.matching",
-    "match_stream": "contrada.pipeline.stream.streaming",
-    "publish": "contrada.pipeline.artifacts",
-    "read_dataset": "contrada.pipeline.ingestion.dataset",
-    "simplify": "contrada.pipeline.batch.simplifying",
-    "with_crs": "contrada.pipeline.systems",
-    "write_report": "contrada.report.report",
+    name: f"contrada.{module}"
+    for module, names in {
+        "pipeline.artifacts": ("Artifact", "publish"),
+        "pipeline.batch.compiling": ("Compiled", "compile"),
+        "pipeline.batch.matching": ("Matched", "match"),
+        "pipeline.batch.simplifying": ("SimplifiedSubscriptions", "simplify"),
+        "pipeline.ingestion.dataset": ("Dataset", "read_dataset"),
+        "pipeline.ingestion.ingesting": ("Ingested", "ingest"),
+        "pipeline.partitioned.partitions": ("PartitionedArtifact",),
+        "pipeline.stream.changes": ("ChangeTable",),
+        "pipeline.stream.message_files": ("MessageFiles",),
+        "pipeline.stream.sinks": ("ConsoleSink", "KafkaSink", "ParquetSink"),
+        "pipeline.stream.streaming": ("Stream", "match_stream"),
+        "pipeline.stream.worker": ("Decoding",),
+        "pipeline.systems": ("with_crs",),
+        "report.report": ("write_report",),
+    }.items()
+    for name in names
 }
 
 

@@ -17,18 +17,22 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from filelock import FileLock
+from pyarrow import ArrowException
+from pyarrow.fs import LocalFileSystem, copy_files
 
 from contrada import forking, jit
 from contrada.amounts import byte_size
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
-from contrada.matching.storage import SavedNames, saved_names
+from contrada.matching.store.storage import SavedNames, saved_names
 from contrada.pipeline import manifests
-from contrada.pipeline.artifacts import Artifact, store_of
+from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.storage import store_of
 
 MAX_OPEN_TABLES = 4  # tables that a worker keeps open between jobs
 MAX_OPEN_PARTITION_BYTES = 512 << 20  # total size of the partitions that a worker keeps open
@@ -101,8 +105,6 @@ def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> OpenTable:
 
 def open_copy(artifact: Artifact, root: Path) -> OpenTable:
     """Open the copy of an artifact under `root`; fetch the artifact first if the copy is missing or damaged."""
-    from filelock import FileLock
-
     manifests.digest(artifact.digest)
     root.mkdir(parents=True, exist_ok=True)
     copy, used, lock = (own_path(root, artifact.digest + suffix) for suffix in ("", ".use", ".lock"))
@@ -120,7 +122,7 @@ def open_copy(artifact: Artifact, root: Path) -> OpenTable:
         use.close()
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             raise TableError(
-                f"a table of {byte_size(artifact.bytes)} does not fit into the memory of this Python worker ({error}):"
+                f"a table of {byte_size(artifact.bytes)} does not fit into the memory of the Python worker ({error});"
                 ' compile with plan="partitioned", or with smaller partitions'
             ) from error
         raise
@@ -131,11 +133,11 @@ def own_path(root: Path, name: str) -> Path:
 
     Raises TableError, before anything is written or removed, if the resolved path lies outside `root`.
     """
-    path = root / manifests.plain_name(name)
+    path: Path = root / manifests.plain_name(name)
     if path.is_symlink():
         path.unlink(missing_ok=True)
     if not manifests.is_below(path, root):
-        raise TableError(f"{path} does not lie in the cache {root}: it is neither written nor removed")
+        raise TableError(f"{path} is outside the cache {root}; refusing to write or remove it")
     return path
 
 
@@ -187,11 +189,9 @@ def _size(directory: Path) -> int:
 def _is_good(copy: Path, digest: str) -> bool:
     """Return True if the copy's files are unchanged since verification, or pass it again."""
     try:
-        noted = json.loads((copy / VERIFIED).read_text())
-        if noted == _state(copy):
-            return True
-        _verify(copy, digest)
-        _note(copy)
+        if json.loads((copy / VERIFIED).read_text()) != _state(copy):
+            _verify(copy, digest)
+            _note(copy)
         return True
     except (OSError, ValueError):  # includes TableError
         return False
@@ -200,7 +200,7 @@ def _is_good(copy: Path, digest: str) -> bool:
 def _verify(copy: Path, digest: str) -> None:
     """Check that a copy's header matches its digest and that its files match the checksums in the header."""
     if hashlib.sha256((copy / "header.json").read_bytes()).hexdigest() != digest:
-        raise TableError(f"{copy}: header.json is damaged: its checksum differs")
+        raise TableError(f"{copy}: header.json is damaged: the checksum does not match")
     ForwardingTable.verify(copy)
 
 
@@ -220,11 +220,10 @@ def _note(copy: Path) -> None:
 
 def _fetch(artifact: Artifact, copy: Path) -> None:
     """Copy an artifact's files to a temporary directory, verify them, and rename; a bad source is a TableError."""
-    from pyarrow import ArrowException
-    from pyarrow.fs import LocalFileSystem, copy_files
-
     store, place = store_of(artifact.path)
-    with _temporary(copy) as made:
+    with tempfile.TemporaryDirectory(prefix=f".{copy.name[:12]}-", dir=copy.parent) as temporary:
+        made = Path(temporary) / "table"
+        made.mkdir()
         try:
             for name in map(manifests.plain_name, artifact.files):
                 if not (store.type_name == "local" and _linked(f"{place}/{name}", made / name)):
@@ -237,17 +236,11 @@ def _fetch(artifact: Artifact, copy: Path) -> None:
         try:
             _verify(made, artifact.digest)
         except TableError as error:
-            raise TableError(f"the artifact {artifact.path} is damaged, compile it anew elsewhere: {error}") from error
+            raise TableError(
+                f"the artifact {artifact.path} is damaged: {error}; compile to another directory"
+            ) from error
         _note(made)
         made.rename(copy)
-
-
-@contextmanager
-def _temporary(copy: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix=f".{copy.name[:12]}-", dir=copy.parent) as temporary:
-        made = Path(temporary) / "table"
-        made.mkdir()
-        yield made
 
 
 def _linked(source: str, target: Path) -> bool:

@@ -13,20 +13,23 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from pyarrow.fs import FileType, LocalFileSystem, copy_files
 
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.census import kinds_by_attribute
-from contrada.matching.storage import read_header
+from contrada.matching.store.storage import read_header
 from contrada.pipeline import manifests
+from contrada.pipeline.storage import WITHOUT_RENAME, store_of
 
 ABOUT, HEADER = "artifact.json", "header.json"
-WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies every object
+T = TypeVar("T")
 
-
-FIELDS: dict[str, manifests.Check] = {
+TABLE_FIELDS: dict[str, manifests.Check] = {  # of whole and of partitioned tables
     "path": manifests.location,
     "digest": manifests.digest,
     "filters": manifests.count,
@@ -36,6 +39,9 @@ FIELDS: dict[str, manifests.Check] = {
     "crs": manifests.map_of(manifests.optional_text),
     "key_type": manifests.name_type,
     "subscriber_type": manifests.name_type,
+}
+FIELDS = {
+    **TABLE_FIELDS,
     "files": manifests.list_of(manifests.plain_name),
     "is_plain": manifests.boolean,
     "kinds": manifests.map_of(manifests.list_of(manifests.text)),
@@ -61,20 +67,14 @@ class Artifact(NamedTuple):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:
         """Read the artifact that `compile` or `publish` wrote to a directory or URI."""
-        store, place = store_of(path)
-        try:
-            with store.open_input_stream(f"{place}/{ABOUT}") as file:
-                about = manifests.parsed(file.read())
-            return cls.of({**manifests.map_of(manifests.anything)(about), "path": os.fspath(path)})
-        except (OSError, TableError) as error:
-            raise TableError(f"{os.fspath(path)} holds no artifact: {ABOUT}: {error}") from error
+        return read_manifest(path, ABOUT, "an artifact", cls.of)
 
     @classmethod
     def of(cls, about: Any) -> Artifact:
         """Build an artifact from the fields of its JSON; a field of a wrong type or range is a TableError."""
         made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain", "kinds"})))
         if HEADER not in made.files or len(set(made.files)) < len(made.files):
-            raise TableError(f"files: {HEADER} and others, each once, not {', '.join(made.files)[:100]!r}")
+            raise TableError(f"files: need {HEADER} and no duplicates, got {', '.join(made.files)[:100]!r}")
         return made
 
     def text(self) -> str:
@@ -84,19 +84,15 @@ class Artifact(NamedTuple):
         return json.dumps(own, indent=1)
 
 
-def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
-    """Return the file system of a path or URI, and the path within it."""
-    from pyarrow import ArrowException
-    from pyarrow.fs import FileSystem, LocalFileSystem
-
-    text = os.fspath(where)
-    if "://" not in text and not text.startswith("file:"):
-        return LocalFileSystem(), os.path.abspath(text)
+def read_manifest(path: str | os.PathLike[str], name: str, what: str, of: Callable[[Any], T]) -> T:
+    """Return `of` of the object in a manifest, with its `path`; a missing or damaged one is a TableError."""
+    store, place = store_of(path)
     try:
-        store, place = FileSystem.from_uri(text)
-    except (ArrowException, OSError) as error:
-        raise TableError(f"{text} is no place for artifacts: {error}") from error
-    return store, place.rstrip("/")
+        with store.open_input_stream(f"{place}/{name}") as file:
+            about = manifests.map_of(manifests.anything)(manifests.parsed(file.read()))
+        return of({**about, "path": os.fspath(path)})
+    except (OSError, TableError) as error:
+        raise TableError(f"{os.fspath(path)} is not {what}: {name}: {error}") from error
 
 
 def publish(
@@ -163,8 +159,6 @@ def _kinds(header: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _exists(store: Any, path: str) -> bool:
-    from pyarrow.fs import FileType
-
     return bool(store.get_file_info(path).type != FileType.NotFound)
 
 
@@ -181,8 +175,6 @@ def _rename(made: Path, target: str) -> None:
 
 def _place(store: Any, made: Path, root: str, target: str, artifact: Artifact) -> None:
     """Copy a table to a store that is not on this machine."""
-    from pyarrow.fs import LocalFileSystem, copy_files
-
     renames = store.type_name not in WITHOUT_RENAME
     place = f"{root}/.new-{uuid.uuid4().hex}" if renames else target
     store.create_dir(place)

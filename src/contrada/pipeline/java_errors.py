@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from contrada.pipeline.reasons import MAX_REASON_LENGTH, plain_text
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def spark_errors() -> tuple[type[Exception], ...]:
-    """Return the exception types that a Spark job raises."""
-    from pyspark.errors import PySparkException
-
-    return (PySparkException, import_module("py4j.protocol").Py4JJavaError)
+# The exception types that a Spark job raises.
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, import_module("py4j.protocol").Py4JJavaError)
 
 
 @contextmanager

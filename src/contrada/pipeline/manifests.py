@@ -31,72 +31,46 @@ def is_digest(value: Any) -> bool:
     return isinstance(value, str) and DIGEST.fullmatch(value) is not None
 
 
-def digest(value: Any) -> str:
-    """Return a digest; anything else is a TableError."""
-    if not is_digest(value):
-        raise TableError(f"a digest is 64 hexadecimal digits, not {value!r:.100}")
-    return str(value)
+def _check(what: str, is_good: Callable[[Any], bool]) -> Check:
+    """Return a check that returns a good value, and raises a TableError for any other.
 
-
-def plain_name(value: Any) -> str:
-    """Return the name of a file; one with a separator, a leading dot or other signs is a TableError.
-
-    >>> plain_name("keys-text.npy")
-    'keys-text.npy'
+    >>> plain_name("keys-text.npy"), count(0)
+    ('keys-text.npy', 0)
     >>> plain_name("../header.json")
     Traceback (most recent call last):
-    contrada.errors.TableError: a file has a plain name of letters, digits, '.', '_' and '-', not '../header.json'
+    contrada.errors.TableError: need a file name of letters, digits, '.', '_' and '-', got '../header.json'
     """
-    if not isinstance(value, str) or NAME.fullmatch(value) is None:
-        raise TableError(f"a file has a plain name of letters, digits, '.', '_' and '-', not {value!r:.100}")
-    return value
+
+    def checked(value: Any) -> Any:
+        if not is_good(value):
+            raise TableError(f"need {what}, got {value!r:.100}")
+        return value
+
+    return checked
 
 
-def count(value: Any) -> int:
-    """Return a whole number of 0 or more that 63 bits hold; anything else is a TableError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise TableError(f"a whole number of 0 or more, not {value!r:.100}")
-    return value
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+anything = _check("any value", lambda value: True)
+text = _check("text", lambda value: isinstance(value, str))
+boolean = _check("true or false", lambda value: isinstance(value, bool))
+digest = _check("a digest of 64 hexadecimal digits", is_digest)
+name_type = _check(f"one of {', '.join(NAME_TYPES)}", lambda value: value in NAME_TYPES)  # of keys and subscribers
+location = _check("a path or URI", lambda value: isinstance(value, str) and value != "" and "\0" not in value)
+# The name of a file: no separator, no leading dot.
+plain_name = _check(
+    "a file name of letters, digits, '.', '_' and '-'",
+    lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
+)
+count = _check("a whole number of at least 0", lambda value: _is_number(value, int) and 0 <= value < 1 << 63)
+finite = _check("a finite number", lambda value: _is_number(value, int | float) and abs(value) <= MAX_FLOAT)
 
 
 def number(value: Any) -> float:
     """Return a finite number as a float; anything else is a TableError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_FLOAT <= value <= MAX_FLOAT:
-        raise TableError(f"a finite number, not {value!r:.100}")
-    return float(value)
-
-
-def text(value: Any) -> str:
-    """Return a text; anything else is a TableError."""
-    if not isinstance(value, str):
-        raise TableError(f"a text, not {value!r:.100}")
-    return value
-
-
-def location(value: Any) -> str:
-    """Return a path or URI; anything else is a TableError."""
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise TableError(f"a path or URI, not {value!r:.100}")
-    return value
-
-
-def boolean(value: Any) -> bool:
-    """Return true or false; anything else is a TableError."""
-    if not isinstance(value, bool):
-        raise TableError(f"true or false, not {value!r:.100}")
-    return value
-
-
-def anything(value: Any) -> Any:
-    """Return any value unchecked."""
-    return value
-
-
-def name_type(value: Any) -> str:
-    """Return the type of keys or subscribers; anything else is a TableError."""
-    if value not in NAME_TYPES:
-        raise TableError(f"one of {', '.join(NAME_TYPES)}, not {value!r:.100}")
-    return str(value)
+    return float(finite(value))
 
 
 def list_of(check: Check) -> Check:
@@ -104,7 +78,7 @@ def list_of(check: Check) -> Check:
 
     def checked(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise TableError(f"a list, not {value!r:.100}")
+            raise TableError(f"need a list, got {value!r:.100}")
         return tuple(check(item) for item in value)
 
     return checked
@@ -115,7 +89,7 @@ def map_of(check: Check) -> Check:
 
     def checked(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-            raise TableError(f"an object, not {value!r:.100}")
+            raise TableError(f"need an object, got {value!r:.100}")
         return {name: check(item) for name, item in value.items()}
 
     return checked
@@ -131,13 +105,13 @@ def fields(about: Any, checks: Mapping[str, Check], optional: frozenset[str] = f
 
     >>> fields({"filters": -1}, {"filters": count})
     Traceback (most recent call last):
-    contrada.errors.TableError: filters: a whole number of 0 or more, not -1
+    contrada.errors.TableError: filters: need a whole number of at least 0, got -1
     """
     if not isinstance(about, Mapping):
-        raise TableError(f"an object with {', '.join(checks)}, not {about!r:.100}")
+        raise TableError(f"need an object with {', '.join(checks)}, got {about!r:.100}")
     for name in about:
         if name not in checks:
-            raise TableError(f"{name!r:.100} is no field; there are {', '.join(checks)}")
+            raise TableError(f"unknown field {name!r:.100}; fields: {', '.join(checks)}")
     found = {}
     for name, check in checks.items():
         if name not in about:

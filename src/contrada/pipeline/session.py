@@ -58,7 +58,7 @@ def session(
             _start_java({"spark.app.name": "contrada", "spark.master": place, **settings}, process)
         return builder.getOrCreate()
     except Exception as error:  # from Spark, Py4J or the system
-        raise ContradaError(f"Spark does not start at {place}: {str(error).strip().partition(chr(10))[0]}") from error
+        raise ContradaError(f"cannot start Spark at {place}: {str(error).strip().partition(chr(10))[0]}") from error
 
 
 def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None:

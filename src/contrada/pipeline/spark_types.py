@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.functions import col
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, FractionalType, StructField, StructType
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.spark_names import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
 
 ARTIFACTS = "spark.contrada.artifacts"
 VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
@@ -26,22 +28,18 @@ def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Col
     >>> [name for name, _, _ in fields(wind)]
     ['wind.speed', 'wind.from']
     """
-    from pyspark.sql.functions import col
-
     columns: dict[str, Column] = {}
     for name, path, kind in fields(frame.schema):
         if name not in asked:
             continue
         if name in columns:
-            raise FormatError(f"two columns give the attribute {name!r}")
+            raise FormatError(f"duplicate attribute {name!r}")
         columns[name] = _sent(name, col(path), kind)
     return columns
 
 
 def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tuple[str, str, DataType]]:
     """Yield all leaf fields: attribute name, Spark path and type."""
-    from pyspark.sql.types import StructType
-
     for field in schema.fields:
         name, place = prefix + field.name, path + quoted(field.name)
         if isinstance(field.dataType, StructType) and not _is_vertex(field.dataType):
@@ -52,8 +50,6 @@ def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tup
 
 def _is_vertex(kind: StructType) -> bool:
     """Return True for a struct of x and y, GeoArrow's encoding of a point."""
-    from pyspark.sql.types import FractionalType
-
     is_number = all(isinstance(f.dataType, FractionalType) and "decimal" not in f.dataType.typeName() for f in kind)
     return {field.name for field in kind} in VERTEX_FIELDS and is_number
 
@@ -61,7 +57,7 @@ def _is_vertex(kind: StructType) -> bool:
 def _sent(name: str, column: Column, kind: DataType) -> Column:
     """Return a column as it is sent to Python."""
     if kind.typeName() == "geography":
-        raise CrsError(f"column {name!r} is GEOGRAPHY, with geodesic edges; relations here are planar")
+        raise CrsError(f"column {name!r} is GEOGRAPHY, with geodesic edges; only planar edges are supported")
     if kind.typeName() == "geometry":
         return _ewkb(column)
     _check_arrow(name, kind)
@@ -70,8 +66,6 @@ def _sent(name: str, column: Column, kind: DataType) -> Column:
 
 def _ewkb(column: Column) -> Column:
     """Convert GEOMETRY to EWKB; Spark writes little-endian WKB, with the geometry type in bytes 2 to 5."""
-    from pyspark.sql import functions as f
-
     wkb, srid = f.st_asbinary(column), f.st_srid(column)
     digits = f.lpad(f.hex(srid), 8, "0")
     little = f.concat(*(f.substring(digits, start, 2) for start in (7, 5, 3, 1)))
@@ -83,31 +77,14 @@ def _ewkb(column: Column) -> Column:
 
 def _check_arrow(name: str, kind: DataType) -> None:
     """Raise FormatError for a type that Spark cannot send to Python, before a job fails on it."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-
     try:
         to_arrow_type(kind, timezone="UTC")
     except PySparkException as error:
-        raise FormatError(f"column {name!r} is {kind.simpleString()}, which no attribute can be") from error
-
-
-def name_type(name: str) -> DataType:
-    """Return the Spark type of keys or subscribers: text, or one of the integer types.
-
-    >>> name_type("bigint")
-    LongType()
-    """
-    from pyspark.sql import types
-
-    integers = {"tinyint": types.ByteType, "smallint": types.ShortType, "int": types.IntegerType}
-    return types.StringType() if name == "string" else integers.get(name, types.LongType)()
+        raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
 
 
 def ddl_fields(text: str) -> list[StructField]:
     """Return the fields in a DDL text."""
-    from pyspark.sql.types import StructType
-
     kind = StructType.fromDDL(text)
     assert isinstance(kind, StructType)
     return kind.fields
@@ -124,6 +101,6 @@ def artifacts_place(session: SparkSession, artifacts: str | os.PathLike[str] | N
 
         return str(cache_home() / "artifacts")
     raise ContradaError(
-        "compiled tables go to a place that driver and executors share: give artifacts=, a directory or URI,"
+        "need a directory or URI for compiled tables that driver and executors share: pass artifacts="
         f" or set {ARTIFACTS}"
     )

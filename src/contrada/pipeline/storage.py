@@ -4,11 +4,40 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from contrada.pipeline.artifacts import WITHOUT_RENAME, store_of
+from pyarrow import ArrowException
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
+from contrada.errors import TableError
+from contrada.pipeline import manifests
+
+WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies every object
 UNFINISHED_PREFIX = ".new-"  # prefix of files being written
+
+
+def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
+    """Return the file system of a path or URI, and the path within it."""
+    text = os.fspath(where)
+    if "://" not in text and not text.startswith("file:"):
+        return LocalFileSystem(), os.path.abspath(text)
+    try:
+        store, place = FileSystem.from_uri(text)
+    except (ArrowException, OSError) as error:
+        raise TableError(f"{text} is not a directory or URI for artifacts: {error}") from error
+    return store, place.rstrip("/")
+
+
+def path_of(uri: str) -> str:
+    """Return the path in a file URI; anything else is returned as it is.
+
+    >>> path_of("file:/data/a%20b+c.parquet"), path_of("s3://bucket/a.parquet")
+    ('/data/a b+c.parquet', 's3://bucket/a.parquet')
+    """
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
 
 
 class Storage:
@@ -39,6 +68,14 @@ class Storage:
         except FileNotFoundError:
             return None
 
+    def fields(self, name: str, checks: Mapping[str, manifests.Check]) -> dict[str, Any] | None:
+        """Return the checked fields of a JSON file, None if it does not exist; a damaged file is a TableError."""
+        data = self.read(name)
+        try:
+            return None if data is None else manifests.fields(manifests.parsed(data), checks)
+        except TableError as error:
+            raise TableError(f"{self.where}/{name} is damaged: {error}") from error
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically; an existing one is replaced."""
         target = f"{self._root}/{name}"
@@ -66,9 +103,11 @@ class Storage:
         found = [item for item in self._listed(folder) if not item.base_name.startswith((".", "_"))]
         return {item.base_name: item.size or 0 for item in sorted(found, key=lambda item: item.base_name)}
 
-    def _listed(self, folder: str) -> list[Any]:
-        from pyarrow.fs import FileSelector
+    def is_taken(self) -> bool:
+        """Return True if the place is a file, or a directory that is not empty."""
+        return bool(self._store.get_file_info(self._root).is_file or self._listed(""))
 
+    def _listed(self, folder: str) -> list[Any]:
         selector = FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True)
         return list(self._store.get_file_info(selector))
 
@@ -80,8 +119,6 @@ class Storage:
 
     def remove(self, name: str) -> None:
         """Remove a file or a directory if it exists; of a symbolic link only the link."""
-        from pyarrow.fs import FileType
-
         path = f"{self._root}/{name}"
         if self._store.type_name == "local" and os.path.islink(path):
             os.unlink(path)

@@ -8,13 +8,22 @@ compatible with every other.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.formats.parquet.geometry import parquet_schema
+from contrada.formats.tables.rows import geometry_columns
+from contrada.geometry.arrow.geoarrow import with_crs as typed
+from contrada.geometry.arrow.mixed import is_geometry
 from contrada.geometry.crs import Crs, differing, is_same_crs
-from contrada.pipeline.ingestion.quarantine import path_of
+from contrada.pipeline.storage import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +74,7 @@ def _of_metadata(column: str, value: Any) -> Crs | None:
     try:
         return Crs.of(value)
     except ContradaError as error:
-        raise CrsError(f"column {column!r}: the metadata of its field: {error}") from error
+        raise CrsError(f"column {column!r}: metadata of the field: {error}") from error
 
 
 def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -78,12 +87,10 @@ def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[
             yield from _declared(field.dataType, f"{prefix}{field.name}.")
 
 
-def named_columns(table: Any, names: Collection[str], systems: Mapping[str, Crs]) -> Any:
-    """Rename the columns of an Arrow table to attributes, and set the CRS in the type of geometry."""
-    from contrada.geometry.arrow import with_crs as typed
-    from contrada.geometry.mixed import is_geometry
-
-    made = table.rename_columns(list(names))
+def named_columns(rows: Any, names: Collection[str], systems: Mapping[str, Crs], first: int = 0) -> Any:
+    """Return the columns from `first` on of an Arrow table or batch as attributes, with the CRS in geometry types."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    made = table.select(range(first, first + len(names))).rename_columns(list(names))
     for place, name in enumerate(made.column_names):
         crs = systems.get(name)
         if crs is not None and is_geometry(made.column(place)):
@@ -94,19 +101,12 @@ def named_columns(table: Any, names: Collection[str], systems: Mapping[str, Crs]
 @lru_cache(maxsize=4096)
 def file_systems(path: str) -> Mapping[str, Crs | None]:
     """Return the CRS of the geometry columns of a Parquet file, from its GeoParquet or GeoArrow metadata."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import fs
-
-    from contrada.formats.parquet.geometry import parquet_schema
-    from contrada.formats.rows import geometry_columns
-
     try:
         store, place = (fs.LocalFileSystem(), path) if path.startswith("/") else fs.FileSystem.from_uri(path)
         with store.open_input_file(place) as file:
             return geometry_columns(parquet_schema(pq.ParquetFile(file))).crs
     except (OSError, pa.ArrowException) as error:
-        raise FormatError(f"{path}: the CRS of its geometry cannot be read: {error}") from error
+        raise FormatError(f"{path}: the CRS of the geometry cannot be read: {error}") from error
 
 
 def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
@@ -137,7 +137,7 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
             if first is not None and not is_same_crs(first[1], crs):
                 raise CrsError(
                     f"column {name!r}: {differing(first[1], crs)}, in {first[0]} and {where}; "
-                    "match them apart, or ingest them with to_crs"
+                    "match them separately, or ingest them with to_crs="
                 )
             first = first or (where, crs)
         if first is not None:
@@ -147,8 +147,6 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
 
 def _known(origins: list[tuple[str, str, bool]]) -> Iterator[tuple[str, Crs]]:
     """Yield the CRS of origins; files are read by several threads, since stores respond slowly."""
-    from concurrent.futures import ThreadPoolExecutor
-
     paths = list({path for path, _, is_file in origins if is_file})
     with ThreadPoolExecutor(READ_THREADS) as pool:
         of_files = dict(zip(paths, pool.map(_readable, paths), strict=True))

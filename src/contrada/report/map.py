@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from contrada.amounts import counted
 from contrada.geometry.outline import common_box, extents, svg_paths
@@ -48,8 +49,6 @@ def legend(most: int) -> list[tuple[int, str]]:
 
 def map_drawing(sample: DrawnSample, most: int) -> tuple[str, str]:
     """Return the map as SVG, and the data of its script as JSON that is safe inside a script element."""
-    import pyarrow as pa
-
     of_regions = pa.array([region.wkb for region in sample.regions], type=pa.binary())
     of_messages = pa.array([message.wkb for message in sample.messages], type=pa.binary())
     # The map shows the extent of the subscriptions; a message may reach far beyond.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
 
 from contrada.spark_names import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 MAX_BUSIEST = 12  # subscriptions in the table of the busiest
 MAX_SHOWN_REASONS = 15  # kinds of reasons listed, the most frequent first
@@ -18,21 +18,11 @@ MAX_FILTER_LENGTH = 4000  # characters of a filter that reach the driver
 MAX_TIME_STEPS = 72  # maximum number of steps on the time axis
 MINUTE, HOUR, DAY = 60, 3600, 86400
 STEP_SECONDS = (
-    1,
-    5,
-    15,
-    30,
-    MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    15 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
+    *(1, 5, 15, 30),
+    *(MINUTE * count for count in (1, 5, 10, 15, 30)),
+    *(HOUR * count for count in (1, 2, 3, 6, 12)),
+    *(DAY * count for count in (1, 2, 7, 14, 30, 91, 365, 3650, 36500)),
 )
-LONG_STEP_SECONDS = (12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY, 3650 * DAY, 36500 * DAY)
 # A separate number: a coordinate, a row, a NaN. Reasons that differ only in such numbers are of one kind.
 NUMBER_PATTERN = r"(?<![\w.])-?(\d+(\.\d*)?([eE][-+]?\d+)?|nan|inf)(?!\w)"
 
@@ -120,14 +110,17 @@ class CountedTables:
 
     messages: DataFrame
     units: DataFrame
-    by_key: bool
+    unit: str  # "key", or "subscriber" if the matches have no keys
+
+    @property
+    def by_key(self) -> bool:
+        """Return True if a unit is a key."""
+        return self.unit == "key"
 
 
 @contextmanager
 def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: str | None) -> Iterator[CountedTables]:
     """Count matches by message and by subscription; the tables are persisted within the block."""
-    from pyspark.sql import functions as F
-
     instant = F.lit(None).cast("timestamp") if time is None else F.col(quoted(time)).cast("timestamp")
     given = messages.groupBy("message_id").agg(F.count(F.lit(1)).alias("copies"), F.min(instant).alias("time"))
     found = matches.groupBy("message_id").agg(F.count(F.lit(1)).alias("matches"))
@@ -140,7 +133,7 @@ def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: 
     unit = "key" if "key" in matches.columns else "subscriber"
     units = matches.groupBy(F.col(unit).cast("string").alias("unit")).agg(F.count(F.lit(1)).alias("matches")).persist()
     try:
-        yield CountedTables(by_message, units, unit == "key")
+        yield CountedTables(by_message, units, unit)
     finally:
         by_message.unpersist()
         units.unpersist()
@@ -162,8 +155,6 @@ def numbers_of(
     set_aside: DataFrame | None = None,
 ) -> Numbers:
     """Compute all numbers."""
-    from pyspark.sql import functions as F
-
     messages = _by_matches(kept.messages)
     units = _by_matches_of_units(kept, subscriptions, set_aside)
     aside = None if set_aside is None else _reasons(set_aside, _place(set_aside))
@@ -192,15 +183,11 @@ def numbers_of(
 
 def _bit_length(value: Column) -> Column:
     """Return the index of a number among 0, 1, 2-3, 4-7, ...: its length in binary, which is exact."""
-    from pyspark.sql import functions as F
-
     return F.when(value <= 0, 0).otherwise(F.length(F.bin(value.cast("long")))).alias("place")
 
 
 def _by_matches(messages: DataFrame) -> list[Any]:
     """Return a row for each index (`_bit_length`): copies, accepted, rejected, and the first and last second."""
-    from pyspark.sql import functions as F
-
     accepted = F.col("copies") - F.col("rejected")
     # Messages that share an id share its matches evenly.
     share = F.ceil(F.col("matches") / F.greatest(accepted, F.lit(1)))
@@ -223,10 +210,7 @@ def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_asid
     Rows set aside have no weight. The first good row of a key is compiled and its other rows are set aside, so the
     weight of a key is its number of rows minus those set aside.
     """
-    from pyspark.sql import functions as F
-
-    unit = "key" if kept.by_key else "subscriber"
-    known = unit in subscriptions.columns
+    unit, known = kept.unit, kept.unit in subscriptions.columns
     given = F.col(unit).cast("string") if known else F.lit(None).cast("string")
     asked = subscriptions.groupBy(given.alias("_unit")).agg(F.count(F.lit(1)).alias("given"))
     joined = asked.join(kept.units, F.col("_unit").eqNullSafe(F.col("unit")), "full")
@@ -238,7 +222,7 @@ def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_asid
         number = number - F.coalesce("aside", F.lit(0))
     matches = F.coalesce("matches", F.lit(0))
     # If keys are row numbers, the table of subscriptions lacks them, and only those that matched count.
-    if unit not in subscriptions.columns:
+    if not known:
         weight = F.when(matches > 0, 1).otherwise(0)
     else:
         weight = number if kept.by_key else F.when(number > 0, 1).otherwise(0)
@@ -259,13 +243,10 @@ def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
 
 
 def _busiest(kept: CountedTables, subscriptions: DataFrame) -> tuple[Busy, ...]:
-    from pyspark.sql import functions as F
-
     top = kept.units.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST)
-    unit = "key" if kept.by_key else "subscriber"
-    if unit in subscriptions.columns and kept.by_key:
+    if kept.by_key and "key" in subscriptions.columns:
         said = [text_column(subscriptions, name, MAX_FILTER_LENGTH) for name in ("subscriber", "filter")]
-        known = subscriptions.select(F.col(unit).cast("string").alias("unit"), *said)
+        known = subscriptions.select(F.col("key").cast("string").alias("unit"), *said)
         top = top.join(known, "unit", "left")
     else:
         top = top.withColumns({"subscriber": F.lit(""), "filter": F.lit("")})
@@ -277,24 +258,18 @@ def _busiest(kept: CountedTables, subscriptions: DataFrame) -> tuple[Busy, ...]:
 
 def text_column(frame: DataFrame, name: str, length: int) -> Column:
     """Return a column as text of at most `length` characters; empty text if there is no such column."""
-    from pyspark.sql import functions as F
-
     value = F.col(quoted(name)).cast("string") if name in frame.columns else F.lit("")
     return F.substring(value, 1, length).alias(name)
 
 
 def _second() -> Column:
-    from pyspark.sql import functions as F
-
     return F.floor(F.unix_micros("time") / 1_000_000)
 
 
 def _over_time(messages: DataFrame, first: int | None, last: int | None) -> tuple[tuple[Moment, ...], int]:
-    from pyspark.sql import functions as F
-
     if first is None or last is None:
         return (), 0
-    width = next(width for width in STEP_SECONDS + LONG_STEP_SECONDS if (last - first) / width <= MAX_TIME_STEPS - 1)
+    width = next(width for width in STEP_SECONDS if (last - first) / width <= MAX_TIME_STEPS - 1)
     start = (F.floor(_second() / width) * width).alias("start")
     timed = messages.where(F.col("time").isNotNull()).groupBy(start)
     rows = timed.agg(F.sum("copies").alias("messages"), F.sum("matches").alias("matches")).collect()
@@ -305,16 +280,11 @@ def _over_time(messages: DataFrame, first: int | None, last: int | None) -> tupl
 
 def _place(quarantine: DataFrame) -> Column:
     """Return file and row of a quarantined row, as far as the table has them."""
-    from pyspark.sql import functions as F
-
     known = [F.col(name).cast("string") for name in ("file", "row") if name in quarantine.columns]
     return F.concat_ws(", row ", *known)
 
 
 def _reasons(refused: DataFrame, place: Column) -> Reasons:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     whole = F.coalesce(F.col("reason").cast("string"), F.lit("no reason given"))
     kind = F.regexp_replace(F.substring(whole, 1, MAX_FILTER_LENGTH), NUMBER_PATTERN, "…")
     rows = refused.select(

@@ -180,8 +180,8 @@ def _charts(numbers: Numbers) -> str:
     ]
     if numbers.over_time:
         column = f"by {escape(numbers.time_column or '')}"
-        charts.append((f"Messages over time, {column}", timeline(numbers.over_time, numbers.bucket, "messages")))
-        charts.append((f"Matches over time, {column}", timeline(numbers.over_time, numbers.bucket, "matches")))
+        for of in ("messages", "matches"):
+            charts.append((f"{of.capitalize()} over time, {column}", timeline(numbers.over_time, numbers.bucket, of)))
     return "\n".join(f'<figure class="chart-box"><h3>{name}</h3>{chart}</figure>' for name, chart in charts)
 
 
@@ -241,14 +241,16 @@ def _table(names: Sequence[str], rows: Iterable[str], numeric: set[str]) -> str:
 
 
 def _aside(numbers: Numbers) -> str:
-    parts = [f"<h3>Messages that were rejected: {count(numbers.rejected.rows)}</h3>"]
-    parts.append(_reasons(numbers.rejected, "message"))
-    if numbers.quarantined is not None:
-        parts.append(f"<h3>Rows that were quarantined when data was read: {count(numbers.quarantined.rows)}</h3>")
-        parts.append(_reasons(numbers.quarantined, ""))
-    if numbers.set_aside is not None:
-        parts.append(f"<h3>Subscriptions that were set aside when compiled: {count(numbers.set_aside.rows)}</h3>")
-        parts.append(_reasons(numbers.set_aside, ""))
+    kinds = [
+        ("Messages that were rejected", numbers.rejected, "message"),
+        ("Rows that were quarantined when data was read", numbers.quarantined, ""),
+        ("Subscriptions that were set aside when compiled", numbers.set_aside, ""),
+    ]
+    parts = [
+        f"<h3>{title}: {count(reasons.rows)}</h3>\n{_reasons(reasons, noun)}"
+        for title, reasons, noun in kinds
+        if reasons is not None
+    ]
     return '<div class="aside">' + "\n".join(parts) + "</div>"
 
 

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
 from contrada.report.numbers import Numbers, counted, numbers_of
 from contrada.report.page import Making, render
 from contrada.report.sample import DrawnSample, sample_of, time_column
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 MAX_PAGE_BYTES = 3_000_000  # bytes of a page
 REQUIRED_COLUMNS = {
@@ -27,6 +26,17 @@ REQUIRED_COLUMNS = {
     "quarantine": {"reason"},
     "set_aside": {"reason"},
 }
+
+
+class RunTables(NamedTuple):
+    """The tables of a run, as `write_report` takes them."""
+
+    messages: DataFrame
+    subscriptions: DataFrame
+    matches: DataFrame
+    rejected: DataFrame
+    quarantine: DataFrame | None
+    set_aside: DataFrame | None
 
 
 class Written(NamedTuple):
@@ -62,36 +72,25 @@ def write_report(
     All numbers are computed in Spark. The map is a sample, as the page says; a page is never much larger than three
     megabytes.
     """
-    return report_and_numbers(
-        path, messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected, title=title,
-        quarantine=quarantine, set_aside=set_aside, seconds=seconds, attribution=attribution, plan=plan,
-    ).path  # fmt: skip
+    tables = RunTables(messages, subscriptions, matches, rejected, quarantine, set_aside)
+    return report_and_numbers(path, tables, title, seconds, attribution, plan).path
 
 
 def report_and_numbers(
     path: str | os.PathLike[str],
-    *,
-    messages: DataFrame,
-    subscriptions: DataFrame,
-    matches: DataFrame,
-    rejected: DataFrame,
+    tables: RunTables,
     title: str,
-    quarantine: DataFrame | None = None,
-    set_aside: DataFrame | None = None,
-    seconds: float | Mapping[str, float] | None = None,
-    attribution: str | Sequence[str] | None = None,
-    plan: str | None = None,
+    seconds: float | Mapping[str, float] | None,
+    attribution: str | Sequence[str] | None,
+    plan: str | None,
 ) -> Written:
     """Write a page as `write_report` does, and return its path and numbers."""
-    tables = {
-        "messages": messages,
-        "subscriptions": subscriptions,
-        "matches": matches,
-        "rejected": rejected,
-        "quarantine": quarantine,
-        "set_aside": set_aside,
-    }
-    _check(tables)
+    for name, table in tables._asdict().items():
+        if table is not None and (missing := REQUIRED_COLUMNS[name] - set(table.columns)):
+            raise ContradaError(
+                f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
+            )
+    messages, subscriptions, matches, rejected, quarantine, set_aside = tables
     time = time_column(messages)
     with counted(messages, matches, rejected, time) as kept:
         numbers = numbers_of(
@@ -114,15 +113,6 @@ def report_and_numbers(
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
     return Written(target, numbers)
-
-
-def _check(tables: Mapping[str, DataFrame | None]) -> None:
-    for name, table in tables.items():
-        missing = set() if table is None else REQUIRED_COLUMNS[name] - set(table.columns)
-        if table is not None and missing:
-            raise ContradaError(
-                f"{name} needs the column {', '.join(sorted(missing))}; it has {', '.join(table.columns)}"
-            )
 
 
 def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from contrada.cql2 import parse
+from contrada.errors import ContradaError
+from contrada.geometry import Point, Region
+from contrada.geometry.outline import simplified
 from contrada.report.numbers import MAX_FILTER_LENGTH, CountedTables, text_column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
 
 MAX_MATCHED_MESSAGES, MAX_UNMATCHED_MESSAGES = 240, 60  # maximum drawn: with matches, and without
 MAX_REGIONS = 2500  # maximum drawn
@@ -66,21 +69,20 @@ class DrawnSample:
 
 def time_column(messages: DataFrame) -> str | None:
     """Return the column with the time of messages: the first of TIME_COLUMNS, else the first timestamp."""
-    kinds = dict(messages.dtypes)
-    timed = [name for name, kind in kinds.items() if kind in ("timestamp", "timestamp_ntz", "date")]
-    return next((name for name in TIME_COLUMNS if name in timed), timed[0] if timed else None)
+    return _first_column(messages, TIME_COLUMNS, ("timestamp", "date"))
 
 
 def geometry_column(frame: DataFrame) -> str | None:
     """Return the geometry column: the first of GEOMETRY_COLUMNS, else the first of type GEOMETRY or binary."""
-    kinds = dict(frame.dtypes)
-    spatial = [name for name, kind in kinds.items() if kind == "binary" or kind.startswith("geometry")]
-    return next((name for name in GEOMETRY_COLUMNS if name in spatial), spatial[0] if spatial else None)
+    return _first_column(frame, GEOMETRY_COLUMNS, ("binary", "geometry"))
+
+
+def _first_column(frame: DataFrame, preferred: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    fitting = [name for name, kind in frame.dtypes if kind.startswith(kinds)]
+    return next((name for name in (*preferred, *fitting) if name in fitting), None)
 
 
 def _wkb(frame: DataFrame, name: str | None) -> Column:
-    from pyspark.sql import functions as F
-
     if name is None:
         return F.lit(None).cast("binary").alias("wkb")
     value = frame[name]
@@ -91,7 +93,7 @@ def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFr
     """Choose the sample and collect it."""
     chosen = _chosen(kept).persist()
     try:
-        pairs = _pairs(chosen, matches, kept.by_key).persist()
+        pairs = _pairs(chosen, matches, kept.unit).persist()
         try:
             regions = _regions(kept, pairs, subscriptions)
             return DrawnSample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
@@ -103,8 +105,6 @@ def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFr
 
 def _chosen(kept: CountedTables) -> DataFrame:
     """Return _chosen (the id), _time and _matches of the drawn messages; no attribute has these names."""
-    from pyspark.sql import functions as F
-
     usable = kept.messages.where("copies > rejected").withColumn("hash", F.xxhash64("message_id"))
     some = usable.where("matches > 0").orderBy("hash").limit(MAX_MATCHED_MESSAGES)
     none = usable.where("matches = 0").orderBy("hash").limit(MAX_UNMATCHED_MESSAGES)
@@ -113,13 +113,9 @@ def _chosen(kept: CountedTables) -> DataFrame:
     )
 
 
-def _pairs(chosen: DataFrame, matches: DataFrame, by_key: bool) -> DataFrame:
+def _pairs(chosen: DataFrame, matches: DataFrame, unit: str) -> DataFrame:
     """Return _chosen and unit: the matches of the chosen messages, at most MAX_MATCHES_PER_MESSAGE of each."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    unit = F.col("key" if by_key else "subscriber").cast("string").alias("unit")
-    found = matches.select("message_id", unit)
+    found = matches.select("message_id", F.col(unit).cast("string").alias("unit"))
     # The chosen messages are few: they are broadcast, and the large table of matches is not shuffled.
     joined = found.join(F.broadcast(chosen), found["message_id"].eqNullSafe(chosen["_chosen"]))
     order = Window.partitionBy("_chosen").orderBy(F.xxhash64("unit"), "unit")
@@ -129,17 +125,12 @@ def _pairs(chosen: DataFrame, matches: DataFrame, by_key: bool) -> DataFrame:
 
 def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
     """Return the regions that the chosen messages matched, then others, up to MAX_REGIONS."""
-    from pyspark.sql import functions as F
-
-    unit = "key" if kept.by_key else "subscriber"
-    if unit not in subscriptions.columns:
-        return ()
     place = geometry_column(subscriptions)
-    if place is None and "filter" not in subscriptions.columns:
+    if kept.unit not in subscriptions.columns or (place is None and "filter" not in subscriptions.columns):
         return ()
     asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
     rows = subscriptions.select(
-        F.col(unit).cast("string").alias("unit"),
+        F.col(kept.unit).cast("string").alias("unit"),
         text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH),
         F.col("filter").cast("string").alias("filter")
         if place is None
@@ -161,8 +152,6 @@ def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) ->
 
 def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Simplify the column `wkb`; null where nothing can be drawn."""
-    from contrada.geometry.outline import simplified
-
     for batch in batches:
         place = batch.schema.get_field_index("wkb")
         yield batch.set_column(place, batch.schema.field(place), simplified(batch.column(place)))
@@ -170,8 +159,6 @@ def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Fill the column `wkb` from the filters: the first region or point in each, if any."""
-    import pyarrow as pa
-
     for batch in batches:
         place = batch.schema.get_field_index("wkb")
         found = pa.array([_region_of(text) for text in batch.column("filter").to_pylist()], type=pa.binary())
@@ -184,10 +171,6 @@ def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def _region_of(text: str | None) -> bytes | None:
-    from contrada.cql2 import parse
-    from contrada.errors import ContradaError
-    from contrada.geometry import Point, Region
-
     try:
         asked = parse(text or "")
     except ContradaError:  # refused and counted when the subscriptions were compiled
@@ -198,8 +181,6 @@ def _region_of(text: str | None) -> bytes | None:
 
 def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str, list[int]]:
     """Return the drawn regions that each chosen message matched, by the message's id as text."""
-    from pyspark.sql import functions as F
-
     rows: dict[str, list[int]] = {}
     for row, region in enumerate(regions):
         rows.setdefault(region.key, []).append(row)
@@ -210,15 +191,11 @@ def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str,
 
 
 def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]]) -> tuple[DrawnMessage, ...]:
-    from pyspark.sql import functions as F
-
     place = geometry_column(messages)
     nested = ("binary", "array", "map", "struct", "geometry", "geography", "variant")
-    shown = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
-    values = [
-        text_column(messages, name, MAX_VALUE_LENGTH).alias(f"value{number}")
-        for number, name in enumerate(shown[:MAX_SHOWN_ATTRIBUTES])
-    ]
+    plain = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
+    shown = plain[:MAX_SHOWN_ATTRIBUTES]
+    values = [text_column(messages, name, MAX_VALUE_LENGTH).alias(f"value{k}") for k, name in enumerate(shown)]
     rows = messages.join(F.broadcast(chosen), messages["message_id"].eqNullSafe(chosen["_chosen"]))
     picked = rows.select(
         F.col("_chosen").cast("string").alias("name"),
@@ -232,11 +209,7 @@ def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]
     return tuple(
         DrawnMessage(
             str(row["name"]),
-            tuple(
-                (name, row[f"value{number}"])
-                for number, name in enumerate(shown[:MAX_SHOWN_ATTRIBUTES])
-                if row[f"value{number}"]
-            ),
+            tuple((name, value) for name, value in zip(shown, row[4:], strict=True) if value),
             row["wkb"],
             int(row["matches"]),
             tuple(sorted(drawn.get(str(row["name"]), ()))),

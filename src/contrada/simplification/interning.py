@@ -1,4 +1,4 @@
-"""Ground: number the constraints of many filters (interning) and decide which cover or conflict with each other.
+"""Number the constraints of many filters (interning) and decide which cover or conflict with each other.
 
 Regions and points on one attribute form a space; equal regions are one item of it, whatever their first vertex.
 Relations are computed in bulk and cached, so simplification works on numbers.
@@ -25,7 +25,7 @@ Value = Region | Point
 
 
 class Term(NamedTuple):
-    """A constraint as numbers: space, item and mask of relations; or OTHER and a position in `Ground.others`."""
+    """A constraint as numbers: space, item and mask of relations; or OTHER and a position in `others`."""
 
     space: int
     item: int
@@ -46,9 +46,8 @@ class RegionPool:
         self._local = np.where(self._is_point, np.cumsum(self._is_point), np.cumsum(~self._is_point)) - 1
         regions = [value for value in values if isinstance(value, Region)]
         self._regions = RegionArray.from_regions(regions) if regions else None
-        self._points = PointArray(
-            [value.column.xy[0] for value in values if isinstance(value, Point)] or np.empty((0, 2))
-        )
+        points = [value._column.xy[0] for value in values if isinstance(value, Point)]
+        self._points = PointArray(points or np.empty((0, 2)))
         self.item_of = self._items()  # for each value, the first equal value
         self.values = values
         self._tree: shapely.STRtree | None = None
@@ -75,9 +74,8 @@ class RegionPool:
         near = (first[:, :2] <= second[:, 2:]).all(axis=1) & (second[:, :2] <= first[:, 2:]).all(axis=1)
         for points_first in (False, True):
             for points_second in (False, True):
-                chosen = np.flatnonzero(
-                    near & (self._is_point[a] == points_first) & (self._is_point[b] == points_second)
-                )
+                are_such = (self._is_point[a] == points_first) & (self._is_point[b] == points_second)
+                chosen = np.flatnonzero(near & are_such)
                 if len(chosen):
                     left, right = self._column(a[chosen], points_first), self._column(b[chosen], points_second)
                     codes[chosen] = relate(left, right, threads=1)
@@ -102,7 +100,7 @@ class RegionPool:
         return ~self._is_point[items]
 
 
-class Ground:
+class ConstraintPool:
     """All constraints of groups of filters. Equal constraints are one term within a group; groups share none."""
 
     def __init__(self, groups: Iterable[Iterable[Filter]]) -> None:
@@ -236,5 +234,4 @@ class Ground:
 
 
 def _box(value: Value) -> NDArray[np.float64]:
-    box: NDArray[np.float64] = np.tile(value.column.xy[0], 2) if isinstance(value, Point) else value.column.bounds[0]
-    return box
+    return np.tile(value._column.xy[0], 2) if isinstance(value, Point) else np.asarray(value._column.bounds[0])

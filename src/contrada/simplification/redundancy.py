@@ -8,64 +8,55 @@ a filter covers most of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Relation, relate_boxes
+from contrada.codes import DISJOINT_BIT
+from contrada.geometry import relate_boxes
+from contrada.geometry.arrays import ranges
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
-from contrada.model.implication import MAX_COMPARED_PAIRS
-from contrada.simplification.interning import OTHER, Ground, Items, RegionPool, Term, Terms
+from contrada.model.implication import are_compared, each_covers
+from contrada.simplification.interning import OTHER, ConstraintPool, Items, RegionPool, Term, Terms
 from contrada.simplification.scalar_heads import ScalarHeads, rank_of
 
 MAX_PAIRWISE_FILTERS = 12  # compare all pairs of up to this many filters
 BOX_PAIRS_PER_CHUNK = 2_000_000  # about this many pairs in one step
 # Meeting pairs before the search stops: 10,000 regions that all overlap have ten times as many, and take 20 s.
 MAX_NEAR_PAIRS = 10_000_000
-DISJOINT_BIT = 1 << Relation.DISJOINT
 
 
-def learn_few(ground: Ground, groups: Iterable[Sequence[Terms]]) -> None:
-    """Compute in bulk the relations that comparing the filters of small groups needs."""
-    ground.learn(
+def learn_pairs(pool: ConstraintPool, pairs: Iterable[tuple[Terms, Terms]]) -> None:
+    """Compute in bulk the relations of regions that deciding whether filters cover others needs, for many pairs."""
+    pool.learn(
         (one.space, one.item, other.item)
-        for group in groups
-        for k, first in enumerate(group)
-        for j, second in enumerate(group)
-        if k != j
+        for first, second in pairs
         if are_compared(first, second)
         for one in first
         for other in second
-        if one.space == other.space != OTHER and ground.may_cover(one, other)
+        if one.space == other.space != OTHER and pool.may_cover(one, other)
     )
 
 
-def are_compared(first: Terms, second: Terms) -> bool:
-    """Return True if both filters are small enough to compare each term of one with each term of the other."""
-    return len(first) * len(second) <= MAX_COMPARED_PAIRS
-
-
-def filter_covers(ground: Ground, first: Terms, second: Terms) -> bool:
+def filter_covers(pool: ConstraintPool, first: Terms, second: Terms) -> bool:
     """Return True if every message that satisfies `second` satisfies `first`."""
-    if not are_compared(first, second):
-        return set(first) <= set(second)
-    return all(any(ground.covers(one, other) for other in second) for one in first)
+    return each_covers(first, second, pool.covers)
 
 
-def uncovered(ground: Ground, filters: Sequence[Terms]) -> list[Terms]:
+def uncovered(pool: ConstraintPool, filters: Sequence[Terms]) -> list[Terms]:
     """Return the filters that no other one covers, in order; of filters that cover each other the first stays."""
     distinct = list(dict.fromkeys(filters))
     if len(distinct) <= MAX_PAIRWISE_FILTERS:
-        return _uncovered_few(ground, distinct)
-    return Redundancy(ground, distinct).left()
+        return _uncovered_few(pool, distinct)
+    return Redundancy(pool, distinct).left()
 
 
-def _uncovered_few(ground: Ground, filters: list[Terms]) -> list[Terms]:
+def _uncovered_few(pool: ConstraintPool, filters: list[Terms]) -> list[Terms]:
     left = list(filters)
     for part in reversed(filters):
-        if any(filter_covers(ground, other, part) for other in left if other is not part):
+        if any(filter_covers(pool, other, part) for other in left if other is not part):
             left.remove(part)
     return left
 
@@ -74,28 +65,22 @@ class _Entries:
     """The terms of one space in all filters, sorted by item."""
 
     def __init__(self, space: RegionPool, terms: list[tuple[int, int, int]]) -> None:
-        entries = np.array(sorted(terms), np.int64).reshape(-1, 3)
         self.space = space
-        self.items, self.masks, self.filters = (
-            entries[:, 0].copy(),
-            entries[:, 1].astype(np.uint8),
-            entries[:, 2].copy(),
-        )
+        self.items, masks, self.filters = np.array(sorted(terms), np.int64).reshape(-1, 3).T.copy()
+        self.masks = masks.astype(np.uint8)
         self.starts = np.searchsorted(self.items, np.arange(len(space.boxes) + 1))
 
     def under(self, items: Items) -> tuple[Items, Items]:
         """Return the entries of `items`, as pairs of a position in `items` and an entry."""
-        counts = self.starts[items + 1] - self.starts[items]
-        which = np.repeat(np.arange(len(items)), counts)
-        shift = np.cumsum(counts) - counts
-        return which, np.arange(len(which)) + (self.starts[items] - shift)[which]
+        starts, stops = self.starts[items], self.starts[items + 1]
+        return np.repeat(np.arange(len(items)), stops - starts), ranges(starts, stops)
 
 
 class Redundancy:
     """The filters of one group; a filter is alive until another live filter covers it."""
 
-    def __init__(self, ground: Ground, filters: list[Terms]) -> None:
-        self._ground, self._filters = ground, filters
+    def __init__(self, pool: ConstraintPool, filters: list[Terms]) -> None:
+        self._pool, self._filters = pool, filters
         self._alive = np.ones(len(filters), bool)
         self._covering = covering_relations()
         self._left = MAX_NEAR_PAIRS
@@ -104,8 +89,8 @@ class Redundancy:
             for term in terms:
                 if term.space != OTHER:
                     by_space.setdefault(term.space, []).append((term.item, term.mask, number))
-        self._entries = {space: _Entries(ground.spaces[space], terms) for space, terms in by_space.items()}
-        self._scalars = ScalarHeads(ground, filters)
+        self._entries = {space: _Entries(pool.spaces[space], terms) for space, terms in by_space.items()}
+        self._scalars = ScalarHeads(pool, filters)
 
     def left(self) -> list[Terms]:
         """Return the filters that are not covered."""
@@ -118,9 +103,10 @@ class Redundancy:
             else:
                 wide.append((number, head))
         for number, head in wide:  # first, because they cover most filters and shorten the rest
-            if self._alive[number]:
-                found = self._through_scalars(head) if head.space == OTHER else self._through_all(self._filters[number])
-                self._drop(number, found)
+            if self._alive[number] and head.space == OTHER:
+                self._drop(number, self._scalars.filters_under(head))
+            elif self._alive[number]:
+                self._drop(number, self._through_all(self._filters[number]))
         for space, heads in strong.items():
             self._through_boxes(self._entries[space], heads)
         return [terms for terms, alive in zip(self._filters, self._alive, strict=True) if alive]
@@ -130,8 +116,8 @@ class Redundancy:
 
         def rank(term: Term) -> tuple[int, float]:
             if term.space == OTHER:
-                return rank_of(self._ground.others[term.item]), 0.0
-            xmin, ymin, xmax, ymax = self._ground.spaces[term.space].boxes[term.item].tolist()
+                return rank_of(self._pool.others[term.item]), 0.0
+            xmin, ymin, xmax, ymax = self._pool.spaces[term.space].boxes[term.item].tolist()
             return 4 if term.mask & DISJOINT_BIT else 0, (xmax - xmin) * (ymax - ymin)
 
         return min(terms, key=rank)
@@ -141,24 +127,14 @@ class Redundancy:
         chosen = [other for other in found if other != number and self._alive[other]]
         self._learn((number, other) for other in chosen)
         for other in chosen:
-            if filter_covers(self._ground, self._filters[number], self._filters[other]):
+            if filter_covers(self._pool, self._filters[number], self._filters[other]):
                 self._alive[other] = False
 
     def _learn(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Compute in bulk the relations of the regions of pairs of filters."""
-        self._ground.learn(
-            (one.space, one.item, other.item)
-            for first, second in pairs
-            if are_compared(self._filters[first], self._filters[second])
-            for one in self._filters[first]
-            for other in self._filters[second]
-            if one.space == other.space != OTHER and self._ground.may_cover(one, other)
-        )
+        learn_pairs(self._pool, ((self._filters[first], self._filters[second]) for first, second in pairs))
 
-    def _through_scalars(self, head: Term) -> Iterator[int]:
-        return iter(self._scalars.filters_under(head))
-
-    def _through_all(self, terms: Terms) -> Iterator[int]:
+    def _through_all(self, terms: Terms) -> list[int]:
         """Return the filters with a covered term for each spatial term of a filter without a selective head."""
         passing: NDArray[np.bool_] | None = None
         for term in terms:
@@ -170,7 +146,7 @@ class Redundancy:
             held[entries.filters[chosen]] = True
             passing = held if passing is None else passing & held
         assert passing is not None
-        return iter(np.flatnonzero(passing & self._alive).tolist())
+        return np.flatnonzero(passing & self._alive).tolist()
 
     def _covered_entries(self, entries: _Entries, term: Term) -> Items:
         """Return the entries of a space that `term` covers."""
@@ -196,7 +172,7 @@ class Redundancy:
             for number, other in pairs:
                 if self._alive[number] and self._alive[other]:
                     first, second = self._filters[number], self._filters[other]
-                    if len(first) == 1 or filter_covers(self._ground, first, second):
+                    if len(first) == 1 or filter_covers(self._pool, first, second):
                         self._alive[other] = False
 
     def _near_pairs(self, entries: _Entries, chunk: list[tuple[int, Term]]) -> list[tuple[int, int]]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import NamedTuple
 
 from contrada.cql2.queries import Asked, bound_predicate
 from contrada.model import Constraint, Filter, Predicate
 from contrada.simplification.conjunctions import learn_filters, reduced
-from contrada.simplification.interning import Ground, Terms
+from contrada.simplification.interning import ConstraintPool, Terms
 from contrada.simplification.merges import merged
-from contrada.simplification.redundancy import MAX_PAIRWISE_FILTERS, learn_few, uncovered
+from contrada.simplification.redundancy import MAX_PAIRWISE_FILTERS, learn_pairs, uncovered
 
 FILTERS_PER_CHUNK = 50_000  # about how many filters are simplified, and their relations cached, together
 
@@ -25,8 +26,8 @@ RULES = {
     "false": "filters that no message satisfies",
     "covering": "constraints that others of their filter imply",
     "covered": "filters that another one covers",
-    "intersected": "constraints made one with others of their filter",
-    "united": "filters made one with others",
+    "intersected": "constraints merged with others of their filter",
+    "united": "filters merged with others",
 }
 
 
@@ -108,19 +109,20 @@ def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
     >>> print(*conflict, sep=", ")
     x < 1, x > 1
     """
-    ground = Ground([[part]])
-    found = reduced(ground, ground.filters[0]).conflict
-    return None if found is None else (ground.constraint(found[0]), ground.constraint(found[1]))
+    pool = ConstraintPool([[part]])
+    found = reduced(pool, pool.filters[0]).conflict
+    return None if found is None else (pool.constraint(found[0]), pool.constraint(found[1]))
 
 
 def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], None] | None) -> Iterable[Simplified]:
-    ground = Ground(groups)
-    learn_filters(ground, ground.filters)
+    pool = ConstraintPool(groups)
+    learn_filters(pool, pool.filters)
     drafts, at = [], 0
     for number, group in enumerate(groups):
-        drafts.append(_Group(ground, number, group, ground.filters[at : at + len(group)]))
+        drafts.append(_Group(pool, number, group, pool.filters[at : at + len(group)]))
         at += len(group)
-    learn_few(ground, (draft.filters for draft in drafts if len(draft.filters) <= MAX_PAIRWISE_FILTERS))
+    few = (draft.filters for draft in drafts if len(draft.filters) <= MAX_PAIRWISE_FILTERS)
+    learn_pairs(pool, (pair for filters in few for pair in permutations(filters, 2)))
     for draft in drafts:
         yield draft.simplified()
         if progress is not None:
@@ -130,9 +132,11 @@ def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], 
 class _Group:
     """The filters of one group, while it is simplified."""
 
-    def __init__(self, ground: Ground, number: int, originals: Sequence[Filter], filters: Sequence[Terms]) -> None:
-        self._ground, self._number, self._originals = ground, number, originals
-        ground.group = number
+    def __init__(
+        self, pool: ConstraintPool, number: int, originals: Sequence[Filter], filters: Sequence[Terms]
+    ) -> None:
+        self._pool, self._number, self._originals = pool, number, originals
+        pool.group = number
         self._before = list(filters)
         self._rules = dict.fromkeys(RULES, 0)
         repeated = sum(map(len, originals)) - sum(map(len, filters))  # equal constraints within a filter
@@ -143,11 +147,11 @@ class _Group:
 
     def simplified(self) -> Simplified:
         """Apply the rules until nothing changes."""
-        self._ground.group = self._number
+        self._pool.group = self._number
         while True:
-            left = uncovered(self._ground, self.filters)
+            left = uncovered(self._pool, self.filters)
             self._rules["covered"] += len(self.filters) - len(left)
-            same, made = merged(self._ground, left)
+            same, made = merged(self._pool, left)
             self._rules["united"] += len(left) - len(same) - len(made)
             self.filters = [*same, *self._reduced(made)]
             if not made:
@@ -156,9 +160,9 @@ class _Group:
     def _reduced(self, filters: Sequence[Terms]) -> list[Terms]:
         """Simplify each filter by itself; drop false ones."""
         left = []
-        learn_filters(self._ground, filters)
+        learn_filters(self._pool, filters)
         for terms in filters:
-            found = reduced(self._ground, terms)
+            found = reduced(self._pool, terms)
             if found.conflict is not None:
                 self._rules["false"] += 1
                 self._false = self._false or tuple(sorted(set(found.conflict)))
@@ -176,6 +180,6 @@ class _Group:
         changed = self._has_changed or self.filters != self._before
         before, after = list(self._originals), list(self._originals)
         if changed:
-            after = [Filter(map(self._ground.constraint, terms)) for terms in self.filters]
+            after = [Filter(map(self._pool.constraint, terms)) for terms in self.filters]
         constraints = sum(map(len, before)), sum(map(len, after))
         return Simplified(after, Simplification(len(before), len(after), *constraints, self._rules), changed)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from hostile import processes
 from hostile.doors import DOORS
-from hostile.known import is_known
 from hostile.runner import Pool, failed, told
 from hostile.worker import GOOD, OUTCOMES, Input, Result, judged
 
@@ -26,19 +25,12 @@ EVERY = 20.0  # seconds between two lines of progress
 SHOWN = 40  # failures that are printed in full
 
 
-def corpus_inputs(doors: Sequence[str], small: bool = True, large: bool = True) -> Iterator[Input]:
-    """Every named input of these doors."""
-    for name in doors:
-        yield from (Input(name, one) for one in DOORS[name].names(small, large))
-
-
 def mutation_inputs(doors: Sequence[str], count: int, seed: int) -> Iterator[Input]:
     """About so many mutations, spread over the doors by weight."""
     total = sum(DOORS[name].weight for name in doors)
     for name in doors:
-        yield from (
-            Input(name, seed=seed, number=number) for number in range(round(count * DOORS[name].weight / total))
-        )
+        share = round(count * DOORS[name].weight / total)
+        yield from (Input(name, seed=seed, number=number) for number in range(share))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.replay:
         return replay(Path(options.replay))
     doors = [name for name in DOORS if not options.doors or any(part in name for part in options.doors)]
-    doors = [name for name in doors if not any(part in name for part in options.skip)]
     if options.commands:
         doors = [name for name in doors if name in processes.DOORS]
     began = time.perf_counter()
-    inputs = list(corpus_inputs(doors, not options.large, not options.small))[:: options.step]
+    inputs = [Input(name, one) for name in doors for one in DOORS[name].names()][:: options.step]
     inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
     if options.commands:
         allowed = processes.allowance()
@@ -70,15 +61,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of all mutations")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="worker processes")
     parser.add_argument("--doors", nargs="+", metavar="TEXT", help="only doors whose name contains one of these")
-    parser.add_argument("--small", action="store_true", help="no inputs of nearly 1 MB")
-    parser.add_argument("--large", action="store_true", help="only inputs of nearly 1 MB")
     parser.add_argument("--step", type=int, default=1, help="only every so many-th input of the corpus")
-    parser.add_argument(
-        "--skip", nargs="+", default=[], metavar="TEXT", help="no doors whose name contains one of these"
-    )
-    parser.add_argument(
-        "--commands", action="store_true", help="commands alone, each input in a process of its own; see processes.py"
-    )
+    parser.add_argument("--commands", action="store_true", help="commands alone, each input in a process of its own")
     parser.add_argument("--replay", metavar="FILE", help="drive an input that failed, in this process")
     return parser.parse_args(arguments)
 
@@ -97,7 +81,7 @@ def lines_of_progress(total: int) -> Callable[[int, Result], None]:
     last = [time.monotonic()]
 
     def show(done: int, result: Result) -> None:
-        if result.outcome not in GOOD and not is_known(result.input):
+        if result.outcome not in GOOD:
             first = result.detail.partition("\n")[0]
             print(f"{result.input.door}, {result.input.label}: {result.outcome}: {first}", file=sys.stderr, flush=True)
         if time.monotonic() - last[0] >= EVERY:
@@ -122,20 +106,13 @@ def report(results: Sequence[Result], seconds: float) -> int:
     totals = [sum(counts[door, outcome] for door in doors) for outcome in OUTCOMES]
     print(f"{'all':{width}}", *(f"{number:12,}" for number in totals))
     bad = failed(results)
-    new = [result for result in bad if not is_known(result.input)]
     cpu = sum(result.seconds for result in results)
-    known = len(bad) - len(new)
-    print(
-        f"{len(results):,} inputs in {seconds:.0f} s, {cpu:.0f} s of processors; "
-        f"failures: {len(new):,} ({known:,} more are known)"
-    )
-    for result in new[:SHOWN]:
-        print(told(result))
-    if len(new) > SHOWN:
-        print(f"... and {len(new) - SHOWN:,} more")
-        for result in new[SHOWN:]:
-            told(result)
-    return 1 if new else 0
+    print(f"{len(results):,} inputs in {seconds:.0f} s, {cpu:.0f} s of processors; failures: {len(bad):,}")
+    lines = [told(result) for result in bad]  # which keeps each of them in build/doors
+    print("\n".join(lines[:SHOWN]))
+    if len(bad) > SHOWN:
+        print(f"... and {len(bad) - SHOWN:,} more")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

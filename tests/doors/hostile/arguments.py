@@ -11,7 +11,7 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
-from contrada.matching.tuning import Tuning
+from contrada.matching.store.tuning import Tuning
 from hostile.awkward import VALUES, made
 from hostile.enumeration import entry_points
 from hostile.registry import Door
@@ -20,6 +20,9 @@ from hostile.use import use
 SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
 WKB = ct.Region.box(0, 0, 4, 4).to_wkb()
 POINT_WKB = ct.Point(1, 2).to_wkb()
+WKT = "POLYGON((0 0, 4 0, 4 4, 0 0))"
+POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}
+BY_SUBSCRIBER = ("ForwardingTable.simplified", "SubscriberTable.match", "SubscriberTable.match_many")
 
 
 def table() -> ct.ForwardingTable:
@@ -58,107 +61,50 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "Explanation": lambda: table().explain({"severity": 4}, "k2"),
 }
 # Good values of parameters: of one entry point, or of all that have a parameter of this name.
-GOOD: dict[str, Callable[[], Any]] = {
-    "shell": lambda: SQUARE,
-    "holes": tuple,
-    "crs": lambda: None,
-    "repair": lambda: False,
-    "text": lambda: "POLYGON((0 0, 4 0, 4 4, 0 0))",
-    "Point.from_wkt.text": lambda: "POINT(1 2)",
-    "data": lambda: WKB,
-    "Point.from_wkb.data": lambda: POINT_WKB,
-    "value": lambda: {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]},
-    "Point.from_geojson.value": lambda: {"type": "Point", "coordinates": [1, 2]},
-    "Constraint.value": lambda: 3,
-    "Relation.value": lambda: 3,
-    "message_of.value": lambda: {"a": 1},
-    "geometry": lambda: shapely.box(0, 0, 1, 1),
-    "point": lambda: shapely.Point(1, 2),
-    "xmin": lambda: 0, "ymin": lambda: 0, "xmax": lambda: 2, "ymax": lambda: 1,
-    "x": lambda: 1, "y": lambda: 2,
-    "xy": lambda: [[0, 0], [1, 1]],
-    "values": lambda: [WKB],
-    "PointArray.from_wkb.values": lambda: [POINT_WKB],
-    "PointArray.from_arrow.values": lambda: pa.array([POINT_WKB]),
-    "PointArray.from_shapely.values": lambda: [shapely.Point(1, 2)],
-    "RegionArray.from_arrow.values": lambda: pa.array([WKB]),
-    "RegionArray.from_shapely.values": lambda: [shapely.box(0, 0, 1, 1)],
-    "RegionArray.from_wkt.values": lambda: ["POLYGON((0 0, 4 0, 4 4, 0 0))"],
-    "RegionArray.from_geojson.values": lambda: [{"type": "Polygon", "coordinates": [SQUARE]}],
-    "regions": lambda: [ct.Region.box(0, 0, 1, 1)],
-    "item": lambda: 0,
-    "other": lambda: None,
-    "Simplification.plus.other": ct.Simplification,
-    "RelationSet.__sub__.other": lambda: ct.RelationSet.ALL,
-    "RelationSet.__le__.other": lambda: ct.RelationSet.ALL,
-    "RelationSet.__or__.other": lambda: ct.RelationSet.ALL,
-    "RelationSet.__and__.other": lambda: ct.RelationSet.ALL,
-    "relation": lambda: ct.Relation.MEETS,
-    "relations": lambda: ct.Relation.MEETS,
-    "mask": lambda: 3,
-    "attribute": lambda: "severity",
-    "operator": lambda: ">=",
-    "casei": lambda: False, "accenti": lambda: False, "escape": lambda: "\\",
-    "name": lambda: "severity",
-    "constraints": lambda: [ct.Constraint("severity", ">=", 3)],
-    "filters": lambda: [ct.Filter([ct.Constraint("severity", ">=", 3)])],
-    "k": lambda: 1, "withdraw": lambda: False,
-    "key": lambda: "k1",
-    "subscriber": lambda: "ops",
-    "ForwardingTable.subscribe.key": lambda: "new",
-    "CoveringIndex.subscribe.key": lambda: "new",
-    "what": lambda: "severity >= 3",
-    "replace": lambda: False,
-    "rows": lambda: pa.table({"geometry": [WKB], "key": ["new"]}),
-    "ForwardingTable.keys_of.rows": lambda: [0],
-    "ForwardingTable.subscribers_of.rows": lambda: [0],
-    "template": lambda: "overlaps(area, $geometry)",
-    "progress": lambda: None,
-    "ForwardingTable.simplified.by": lambda: "subscriber",
-    "SubscriberTable.match.by": lambda: "subscriber",
-    "SubscriberTable.match_many.by": lambda: "subscriber",
-    "index": lambda: 0,
-    "source": lambda: [WKB],
-    "read_points.source": lambda: [POINT_WKB],
-    "message": lambda: {"severity": 4, "area": ct.Region.box(2, 2, 6, 6)},
-    "messages": lambda: [{"severity": 4}],
-    "by": lambda: "subscription",
-    "threads": lambda: None,
-    "a": lambda: ct.Region.box(0, 0, 4, 4), "b": lambda: ct.Region.box(2, 2, 6, 6),
-    "density": lambda: 1.0, "halo": lambda: True, "extra": lambda: False,
-    "first": lambda: ct.Relation.MEETS, "second": lambda: ct.Relation.MEETS,
-    "path": lambda: "not there", "directory": lambda: "not there",
-    "verify": lambda: True, "tuning": Tuning,
-    "times": tuple, "to_crs": lambda: None, "buffer": lambda: None,
-    "srid": lambda: False,
+GOOD: dict[str, Any] = {
+    **dict.fromkeys(("crs", "other", "progress", "threads", "to_crs", "buffer"), None),
+    **dict.fromkeys(("repair", "casei", "accenti", "withdraw", "replace", "extra", "srid"), False),
+    **dict.fromkeys(("halo", "verify"), True),
+    **dict.fromkeys(("holes", "times"), ()),
+    **dict.fromkeys(("xmin", "ymin", "item", "index"), 0),
+    **dict.fromkeys(("x", "ymax", "k", "density"), 1),
+    **dict.fromkeys(("y", "xmax"), 2),
+    **dict.fromkeys(("mask", "Constraint.value", "Relation.value"), 3),
+    **dict.fromkeys(("attribute", "name"), "severity"),
+    **dict.fromkeys(("path", "directory"), "not there"),
+    **dict.fromkeys(("relation", "relations", "first", "second"), ct.Relation.MEETS),
+    **dict.fromkeys((f"RelationSet.__{name}__.other" for name in ("sub", "le", "or", "and")), ct.RelationSet.ALL),
+    **dict.fromkeys((f"{entry}.by" for entry in BY_SUBSCRIBER), "subscriber"),
+    **dict.fromkeys(("ForwardingTable.subscribe.key", "CoveringIndex.subscribe.key"), "new"),
+    "ForwardingTable.keys_of.rows": [0], "ForwardingTable.subscribers_of.rows": [0],
+    "shell": SQUARE, "xy": [[0, 0], [1, 1]], "a": ct.Region.box(0, 0, 4, 4), "b": ct.Region.box(2, 2, 6, 6),
+    "text": WKT, "Point.from_wkt.text": "POINT(1 2)", "data": WKB, "Point.from_wkb.data": POINT_WKB,
+    "value": POLYGON, "Point.from_geojson.value": {"type": "Point", "coordinates": [1, 2]},
+    "message_of.value": {"a": 1}, "geometry": shapely.box(0, 0, 1, 1), "point": shapely.Point(1, 2),
+    "values": [WKB], "PointArray.from_wkb.values": [POINT_WKB],
+    "PointArray.from_arrow.values": pa.array([POINT_WKB]), "RegionArray.from_arrow.values": pa.array([WKB]),
+    "PointArray.from_shapely.values": [shapely.Point(1, 2)],
+    "RegionArray.from_shapely.values": [shapely.box(0, 0, 1, 1)],
+    "RegionArray.from_wkt.values": [WKT], "RegionArray.from_geojson.values": [POLYGON],
+    "regions": [ct.Region.box(0, 0, 1, 1)], "source": [WKB], "read_points.source": [POINT_WKB],
+    "operator": ">=", "escape": "\\", "key": "k1", "subscriber": "ops", "what": "severity >= 3", "by": "subscription",
+    "constraints": [ct.Constraint("severity", ">=", 3)],
+    "filters": [ct.Filter([ct.Constraint("severity", ">=", 3)])],
+    "rows": pa.table({"geometry": [WKB], "key": ["new"]}), "template": "overlaps(area, $geometry)",
+    "message": {"severity": 4, "area": ct.Region.box(2, 2, 6, 6)}, "messages": [{"severity": 4}],
+    "Simplification.plus.other": ct.Simplification(), "tuning": Tuning(),
 }  # fmt: skip
 # Parameters whose values hold others: lists of awkward values are tried as well.
-SEQUENCES = frozenset(
-    (
-        "shell",
-        "holes",
-        "values",
-        "regions",
-        "constraints",
-        "filters",
-        "rows",
-        "messages",
-        "xy",
-        "item",
-        "relations",
-        "source",
-    )
-)
+SEQUENCES = frozenset((
+    "shell", "holes", "values", "regions", "constraints", "filters", "rows", "messages", "xy", "item", "relations",
+    "source",
+))  # fmt: skip
 # An Arrow array whose offsets are wrong kills Python when it is printed: only what takes Arrow must survive it.
 BROKEN = "arrow broken binary"
 TAKES_ARROW = (
-    "read_regions",
-    "read_points",
-    "RegionArray.from_arrow",
-    "RegionArray.from_wkb",
-    "PointArray.from_arrow",
+    "read_regions", "read_points", "RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow",
     "PointArray.from_wkb",
-)
+)  # fmt: skip
 # Why entry points take nothing from outside.
 REASONS = {
     "Column": "a name and nothing more; Constraint checks it",
@@ -173,9 +119,8 @@ REASONS = {
     "ValueType": "users derive from it; their methods are their own",
     "register_type": "users derive the type that it takes",
     "RegionArray": "wraps arrays that the package has checked; users call the from_ methods",
-    "RegionArray.of_kernel_arrays": "wraps arrays that the package has checked",
     "PointArray.of_checked": "wraps arrays that the package has checked",
-    "Region.from_column": "wraps a column that the package has checked",
+    "Region._from_column": "wraps a column that the package has checked",
     "Simplification.plus": "adds up reports that the package made",
 }
 
@@ -189,9 +134,9 @@ def parameters(entry: str, value: Any) -> list[str]:
     return named if isinstance(value, staticmethod) or not (inspect.isclass(value) or "." in entry) else named[1:]
 
 
-def good_value(entry: str, parameter: str) -> Callable[[], Any] | None:
-    """A function that makes a good value, if one is known."""
-    return GOOD.get(f"{entry}.{parameter}", GOOD.get(parameter))
+def good_name(entry: str, parameter: str) -> str | None:
+    """The name of a good value in GOOD, if there is one."""
+    return next((name for name in (f"{entry}.{parameter}", parameter) if name in GOOD), None)
 
 
 def reason_for(entry: str, value: Any) -> str | None:
@@ -211,21 +156,16 @@ def drive(entry: str, value: Any, case: Mapping[str, Any]) -> object:
     for parameter in parameters(entry, value):
         if parameter in case:
             bound[parameter] = made(case[parameter])
-        elif (good := good_value(entry, parameter)) is not None:
-            bound[parameter] = good()
+        elif (name := good_name(entry, parameter)) is not None:
+            bound[parameter] = GOOD[name]
     owner, _, method = entry.partition(".")
-    if inspect.isclass(value):
-        signature = inspect.signature(value)
-        call: Callable[..., Any] = value
-    elif method:
-        kind = getattr(ct, owner)
-        is_bound = isinstance(value, classmethod | staticmethod)
-        call = getattr(kind if is_bound else SUBJECTS[owner](), method)
-        signature = inspect.signature(call)
-    else:
-        call, signature = value, inspect.signature(value)
+    call: Callable[..., Any] = value
+    if method:
+        call = getattr(
+            getattr(ct, owner) if isinstance(value, classmethod | staticmethod) else SUBJECTS[owner](), method
+        )
     positional, named = [], {}
-    for name, parameter in signature.parameters.items():
+    for name, parameter in inspect.signature(call).parameters.items():
         if name not in bound:
             continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -255,7 +195,7 @@ def argument_doors() -> dict[str, Door]:
     for entry, value in entry_points().items():
         if entry.partition(".")[0] not in ct.__all__ or reason_for(entry, value) is not None:
             continue
-        if all(good_value(entry, parameter) is not None for parameter in parameters(entry, value)):
+        if all(good_name(entry, parameter) is not None for parameter in parameters(entry, value)):
             name = f"{entry}()"
             doors[name] = Door(
                 name, (entry,), partial(drive, entry, value), partial(corpus, entry, value), weight=0.3,

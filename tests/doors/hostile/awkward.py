@@ -18,8 +18,6 @@ import shapely
 
 import contrada as ct
 
-DEEP = 100_000
-
 
 class LyingText(str):
     """Text that says that it is longer than it is."""
@@ -98,9 +96,9 @@ class Own(ct.ValueType):
     """A type of values that is not finished: it has no name and no operators."""
 
 
-def _deep(wrap: Callable[[Any], Any]) -> Any:
-    value: Any = 1
-    for _ in range(DEEP):
+def deep(wrap: Callable[[Any], Any], depth: int = 100_000, value: Any = 1) -> Any:
+    """A value wrapped so many times."""
+    for _ in range(depth):
         value = wrap(value)
     return value
 
@@ -117,32 +115,20 @@ def _broken_binary() -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcde")])
 
 
+# Values that cannot be changed, named after their types and places.
+PLAIN: tuple[Any, ...] = (
+    None, True, 0, 5, -1, 10**400, 10**5000, 1 << 63, 2.5, float("nan"), float("-inf"),
+    "", "text", "a\ud800b", "a\0b", "9" * 5000, "ab" * 100_000, "(" * 50_000, "EPSG:4326", "EPSG:25832",
+    "EPSG:" + "9" * 30, "POLYGON((0 0, 1 0, 0 1, 0 0))", "severity >= 3", b"", b"\xff\xfe\x00rubbish",
+    (1, 2), int, len, ..., slice(-5, 10**30, 0), Decimal("1E+999999"), Decimal("sNaN"), Fraction(1, 3), 1j,
+    datetime(2024, 5, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59),
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))), date(1, 1, 1), timedelta(days=999_999_999),
+    Path("not there"), Path("."), np.float32(1.5), np.float16("nan"), np.int8(-5), np.bool_(True), np.str_("text"),
+    np.bytes_(b"\xff"), np.datetime64("NaT"), np.datetime64(1 << 60, "as"),
+    ct.Relation.OVERLAPS, ct.RelationSet.NONE, ct.Column("severity"),
+)  # fmt: skip
 VALUES: dict[str, Callable[[], Any]] = {
-    "none": lambda: None,
-    "true": lambda: True,
-    "zero": lambda: 0,
-    "five": lambda: 5,
-    "minus one": lambda: -1,
-    "400 digits": lambda: 10**400,
-    "5000 digits": lambda: 10**5000,
-    "two to the 63": lambda: 1 << 63,
-    "float": lambda: 2.5,
-    "nan": lambda: float("nan"),
-    "infinity": lambda: float("-inf"),
-    "empty text": lambda: "",
-    "text": lambda: "text",
-    "surrogate": lambda: "a\ud800b",
-    "nul": lambda: "a\0b",
-    "digits": lambda: "9" * 5000,
-    "long text": lambda: "ab" * 100_000,
-    "brackets": lambda: "(" * 50_000,
-    "epsg": lambda: "EPSG:4326",
-    "other epsg": lambda: "EPSG:25832",
-    "huge epsg": lambda: "EPSG:" + "9" * 30,
-    "wkt": lambda: "POLYGON((0 0, 1 0, 0 1, 0 0))",
-    "cql2": lambda: "severity >= 3",
-    "empty bytes": lambda: b"",
-    "bytes": lambda: b"\xff\xfe\x00rubbish",
+    **{f"{type(value).__name__} {k}": partial(lambda value: value, value) for k, value in enumerate(PLAIN)},
     "bytearray": lambda: bytearray(b"rubbish"),
     "memoryview": lambda: memoryview(b"rubbish"),
     "empty list": list,
@@ -150,10 +136,9 @@ VALUES: dict[str, Callable[[], Any]] = {
     "list of none": lambda: [None],
     "list of lists": lambda: [[], [[]]],
     "list in itself": _itself,
-    "deep list": lambda: _deep(lambda value: [value]),
-    "deep dict": lambda: _deep(lambda value: {"a": value}),
+    "deep list": lambda: deep(lambda value: [value]),
+    "deep dict": lambda: deep(lambda value: {"a": value}),
     "ragged": lambda: [[1, 2], [3], 4],
-    "tuple": lambda: (1, 2),
     "set": lambda: {1, 2},
     "empty dict": dict,
     "dict": lambda: {"a": 1, 5: None},
@@ -162,33 +147,10 @@ VALUES: dict[str, Callable[[], Any]] = {
     "geojson of digits": lambda: {"type": "Point", "coordinates": [10**400, 10**5000]},
     "user dict": lambda: UserDict({"severity": 4}),
     "object": object,
-    "class": lambda: int,
-    "function": lambda: len,
     "generator": lambda: (k for k in range(3)),
     "exception": lambda: ValueError("x"),
-    "ellipsis": lambda: ...,
-    "slice": lambda: slice(-5, 10**30, 0),
-    "decimal": lambda: Decimal("1E+999999"),
-    "signalling nan": lambda: Decimal("sNaN"),
-    "fraction": lambda: Fraction(1, 3),
-    "complex": lambda: 1j,
-    "time": lambda: datetime(2024, 5, 1, tzinfo=UTC),
-    "time without zone": lambda: datetime(9999, 12, 31, 23, 59, 59),
-    "first time": lambda: datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))),
-    "date": lambda: date(1, 1, 1),
-    "duration": lambda: timedelta(days=999_999_999),
-    "path": lambda: Path("not there"),
-    "directory": lambda: Path("."),
     "stream": lambda: io.BytesIO(b"rubbish"),
     "text stream": lambda: io.StringIO("rubbish"),
-    "numpy float": lambda: np.float32(1.5),
-    "numpy half": lambda: np.float16("nan"),
-    "numpy int": lambda: np.int8(-5),
-    "numpy bool": lambda: np.bool_(True),
-    "numpy text": lambda: np.str_("text"),
-    "numpy bytes": lambda: np.bytes_(b"\xff"),
-    "not a time": lambda: np.datetime64("NaT"),
-    "attoseconds": lambda: np.datetime64(1 << 60, "as"),
     "array": lambda: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
     "array without dimension": lambda: np.array(5.0),
     "array of one dimension": lambda: np.arange(5),
@@ -235,9 +197,6 @@ VALUES: dict[str, Callable[[], Any]] = {
     "region array": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, 1, 1)] * 2),
     "empty region array": lambda: ct.RegionArray.from_wkt([]),
     "point array": lambda: ct.PointArray([[0, 0], [1, 1], [2, 2]]),
-    "relation": lambda: ct.Relation.OVERLAPS,
-    "relation set": lambda: ct.RelationSet.NONE,
-    "column": lambda: ct.Column("severity"),
     "constraint": lambda: ct.Constraint("severity", ">=", 3),
     "template": lambda: ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
     "filter": lambda: ct.Filter([ct.Constraint("severity", ">=", 3)]),

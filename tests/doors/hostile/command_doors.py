@@ -130,6 +130,10 @@ def _bytes(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
+def _case(command: str, words: list[str], files: dict[str, bytes] | None = None, **more: bytes) -> dict[str, Any]:
+    return {"command": command.split(), "words": words, "files": files or {}, **more}
+
+
 MESSAGES = line() + b"\n" + line(key="k2", severity=1)
 SUBSCRIPTIONS = line(wind=None) + b"\n" + line(key="k2", filter="kind = 'flood'")
 TEMPLATE = ["--template", "S_INTERSECTS(geometry, $geometry) AND severity >= $severity"]
@@ -145,7 +149,7 @@ def match_corpus() -> dict[str, Any]:
                 found[f"{format} as {use}: {name}"] = _match_case(format, use, data)
     for name, packed in packed_files().items():
         words, files = [name, "s.ndjson", "--reject", "bad.ndjson"], {"s.ndjson": SUBSCRIPTIONS, name: packed}
-        found[f"packed: {name}"] = {"command": ["match"], "words": words, "files": files}
+        found[f"packed: {name}"] = _case("match", words, files)
     good = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
     base = ["m.ndjson", "s.ndjson"]
     options = (
@@ -154,14 +158,14 @@ def match_corpus() -> dict[str, Any]:
     )  # fmt: skip
     for option in options:
         for k, word in enumerate(ODD):
-            found[f"{option} {k}"] = {"command": ["match"], "words": [*base, option, word], "files": good}
+            found[f"{option} {k}"] = _case("match", [*base, option, word], good)
     for k, word in enumerate(ODD):
-        found[f"words {k}"] = {"command": ["match"], "words": [word, "s.ndjson"], "files": good}
+        found[f"words {k}"] = _case("match", [word, "s.ndjson"], good)
     for suffix in ("csv", "parquet", "arrow", "json", "x"):
         words = [*base, "--output", f"o.{suffix}", "--reject", "bad.ndjson"]
-        found[f"output {suffix}"] = {"command": ["match"], "words": words, "files": good}
-    found["standard input"] = {"command": ["match"], "words": ["-", "s.ndjson"], "files": good, "stdin": MESSAGES}
-    found["explain"] = {"command": ["match"], "words": [*base, "--explain", "k1"], "files": good}
+        found[f"output {suffix}"] = _case("match", words, good)
+    found["standard input"] = _case("match", ["-", "s.ndjson"], good, stdin=MESSAGES)
+    found["explain"] = _case("match", [*base, "--explain", "k1"], good)
     return found
 
 
@@ -192,9 +196,20 @@ def _match_case(format: str, use: str, data: Any) -> Any:
             "subscriptions": ["m.ndjson", name, "--subscriptions-format", format],
             "template": ["m.ndjson", name, "--subscriptions-format", format, *TEMPLATE],
         }[use]
-        return {"command": ["match"], "words": [*words, "--threads", "1"], "files": files}
+        return _case("match", [*words, "--threads", "1"], files)
 
     return partial(lambda make: case(make()), data) if callable(data) else case(data)
+
+
+def _small_files(*words: str) -> dict[str, Any]:
+    """A command with each small file of every format as its last word."""
+    found: dict[str, Any] = {}
+    for format, corpus in CORPORA.items():
+        for name, data in corpus().items():
+            if not callable(data):
+                file = file_name(format, data)
+                found[f"{format}: {name}"] = _case(words[0], [*words[1:], file], {file: data})
+    return found
 
 
 @cache
@@ -205,44 +220,32 @@ def check_corpus() -> dict[str, Any]:
         if callable(text):
             found[f"from a file: {name}"] = partial(_check_file, text)
         else:
-            found[f"text: {name}"] = {"command": ["check"], "words": [text]}
-            found[f"standard input: {name}"] = {"command": ["check"], "words": ["-"],
-                                                "stdin": text.encode("utf-8", "surrogatepass")}  # fmt: skip
-    for format, corpus in CORPORA.items():
-        for name, data in corpus().items():
-            if not callable(data):
-                file = file_name(format, data)
-                found[f"{format}: {name}"] = {"command": ["check"], "words": ["--file", file], "files": {file: data}}
+            found[f"text: {name}"] = _case("check", [text])
+            found[f"standard input: {name}"] = _case("check", ["-"], stdin=text.encode("utf-8", "surrogatepass"))
+    found |= _small_files("check", "--file")
     for k, word in enumerate(ODD):
-        found[f"odd {k}"] = {"command": ["check"], "words": [word]}
-        found[f"odd file {k}"] = {"command": ["check"], "words": [f"@{word}"]}
+        found[f"odd {k}"] = _case("check", [word])
+        found[f"odd file {k}"] = _case("check", [f"@{word}"])
     return found
 
 
 def _check_file(text: Any) -> dict[str, Any]:
-    return {"command": ["check"], "words": ["@f"], "files": {"f": text().encode("utf-8", "surrogatepass")}}
+    return _case("check", ["@f"], {"f": text().encode("utf-8", "surrogatepass")})
 
 
 @cache
 def simplify_corpus() -> dict[str, Any]:
     """Files of subscriptions."""
-    found: dict[str, Any] = {}
-    for format, corpus in CORPORA.items():
-        for name, data in corpus().items():
-            if not callable(data):
-                file = file_name(format, data)
-                found[f"{format}: {name}"] = {"command": ["simplify"], "words": [file], "files": {file: data}}
+    found = _small_files("simplify")
     for k, word in enumerate(ODD):
-        found[f"odd {k}"] = {"command": ["simplify"], "words": [word]}
+        found[f"odd {k}"] = _case("simplify", [word])
         words = ["s.ndjson", "--output", word]
-        found[f"output {k}"] = {"command": ["simplify"], "words": words, "files": {"s.ndjson": SUBSCRIPTIONS}}
+        found[f"output {k}"] = _case("simplify", words, {"s.ndjson": SUBSCRIPTIONS})
     return found
 
 
 def early_corpus(command: str) -> dict[str, Any]:
     """Words that a command refuses, or small runs."""
-    words = REFUSED_EARLY[command]
-    path = command.split()[1:]
-    files = {"m.ndjson": MESSAGES}
-    found = {f"words {k}": {"command": path, "words": each, "files": files} for k, each in enumerate(words)}
-    return {"help": {"command": path, "words": ["--help"]}, **found}
+    path, files = command.removeprefix("contrada "), {"m.ndjson": MESSAGES}
+    found = {f"words {k}": _case(path, each, files) for k, each in enumerate(REFUSED_EARLY[command])}
+    return {"help": _case(path, ["--help"]), **found}

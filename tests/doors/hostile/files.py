@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from functools import cache, partial
@@ -10,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import shapely
 
 import contrada as ct
-from hostile.geometries import FORMS, below_limit, geojson, wkb, wkt
-from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, ipc, spoilt_streams
+from generators.columnar import arrow_bytes, lying, parquet_bytes
+from hostile.geometries import FORMS, geojson, large, wkt
+from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, spoilt_streams
 from hostile.gis_files import gis_files
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
 DEEP = 100_000
+FEW = 6  # forms of nearly 1 MB in each format
 # One row that is a message, a subscription, a zone and a change at once.
 ROW = {
     "key": "k1", "subscriber": "ops", "filter": "severity >= 3 AND S_INTERSECTS(area, BBOX(0, 0, 2, 2))",
@@ -78,28 +79,21 @@ def json_texts() -> dict[str, Any]:
         "text": b'"a"',
         "rubbish": b"rubbish",
         "empty name": line(**{"": 1, ".": 2, "a.b": 1, "a": {"b": 2}}),
-        "deep": partial(lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP),
-        "deep array": partial(lambda: b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}"),
-        "deep crs": partial(lambda: raw[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
-        "deep and never closed": partial(lambda: b'{"a":' * 150_000),
-        "deep names, long": partial(_deep_names),
-        "deep names, many": partial(_many_deep_names),
-        "many attributes": partial(lambda: json.dumps({f"a{k}": k for k in range(60_000)}).encode()),
-        "key twice among many": partial(
-            lambda: b"{" + b",".join(b'"a%d":%d' % (k % 30_000, k) for k in range(40_000)) + b"}"
-        ),
-        "long name": partial(lambda: json.dumps({"a" * 900_000: 1}).encode()),
-        "long value": partial(lambda: line(kind="a" * 900_000)),
-        "long filter": partial(lambda: line(filter=" AND ".join(f"a{k} = {k}" for k in range(50_000)))),
-        "filter with many nots": partial(_many_nots),
-        "long like": partial(lambda: line(filter="kind LIKE '" + "%a" * 100_000 + "b'", kind="a" * 300_000)),
-        "long digits": partial(lambda: raw.replace(b": 4,", b": " + b"9" * 900_000 + b",")),
-        **{
-            f"{form.__name__} of 1 MB": partial(
-                below_limit, form, lambda polygons: line(geometry=geojson(polygons)), len
-            )
-            for form in FORMS[:6]
-        },
+        "deep": lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+        "deep array": lambda: b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}",
+        "deep crs": lambda: raw[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        "deep and never closed": lambda: b'{"a":' * 150_000,
+        "deep names, long": _deep_names,
+        "deep names, many": _many_deep_names,
+        "many attributes": lambda: json.dumps({f"a{k}": k for k in range(60_000)}).encode(),
+        "key twice among many": lambda: b"{" + b",".join(b'"a%d":%d' % (k % 30_000, k) for k in range(40_000)) + b"}",
+        "long name": lambda: json.dumps({"a" * 900_000: 1}).encode(),
+        "long value": lambda: line(kind="a" * 900_000),
+        "long filter": lambda: line(filter=" AND ".join(f"a{k} = {k}" for k in range(50_000))),
+        "filter with many nots": _many_nots,
+        "long like": lambda: line(filter="kind LIKE '" + "%a" * 100_000 + "b'", kind="a" * 300_000),
+        "long digits": lambda: raw.replace(b": 4,", b": " + b"9" * 900_000 + b","),
+        **large(lambda shape: line(geometry=geojson(shape)), FEW),
     }
 
 
@@ -145,9 +139,9 @@ def ndjson_corpus() -> dict[str, Any]:
         "byte order mark": b"\xef\xbb\xbf" + line(),
         "utf-16": line().decode().encode("utf-16"),
         "nul bytes": bytes(1000),
-        "many lines": partial(lambda: b'{"a":1}\n' * 120_000),
-        "many empty lines": partial(lambda: b"\n" * 900_000),
-        "many bad lines": partial(lambda: b"x\n" * 450_000),
+        "many lines": lambda: b'{"a":1}\n' * 120_000,
+        "many empty lines": lambda: b"\n" * 900_000,
+        "many bad lines": lambda: b"x\n" * 450_000,
     }
 
 
@@ -155,7 +149,7 @@ def ndjson_corpus() -> dict[str, Any]:
 def geojsonseq_corpus() -> dict[str, Any]:
     """GeoJSON text sequences."""
     texts = _joined(json_texts(), lambda data: b"\x1e" + line() + b"\n\x1e" + data + b"\n")
-    return {**texts, "empty": b"", "only separators": partial(lambda: b"\x1e" * 900_000), "no separator": line()}
+    return {**texts, "empty": b"", "only separators": lambda: b"\x1e" * 900_000, "no separator": line()}
 
 
 @cache
@@ -177,19 +171,15 @@ def json_corpus() -> dict[str, Any]:
         "empty": b"",
         "empty array": b"[]",
         "unfinished": whole[:-20],
-        "collection with long crs": partial(
-            lambda: b'{"type":"FeatureCollection","features":['
+        "collection with long crs": lambda: b'{"type":"FeatureCollection","features":['
             + b",".join([b'{"type":"Feature","geometry":null,"properties":{}}'] * 15_000)
-            + b'],"crs":{"type":"name","properties":{"name":"' + b"x" * 200_000 + b'"}}}'
-        ),
-        "collection with crs and tiny features": partial(
-            lambda: b'{"type":"FeatureCollection","features":['
+            + b'],"crs":{"type":"name","properties":{"name":"' + b"x" * 200_000 + b'"}}}',
+        "collection with crs and tiny features": lambda: b'{"type":"FeatureCollection","features":['
             + b",".join([b'{"a":1}'] * 55_000)
-            + b'],"crs":"' + b"x" * 400_000 + b'"}'
-        ),
-        "collection with deep crs": partial(lambda: whole[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
-        "many items": partial(lambda: b"[" + b"1," * 450_000 + b"1]"),
-        "many empty objects": partial(lambda: b"[" + b"{}," * 300_000 + b"{}]"),
+            + b'],"crs":"' + b"x" * 400_000 + b'"}',
+        "collection with deep crs": lambda: whole[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        "many items": lambda: b"[" + b"1," * 450_000 + b"1]",
+        "many empty objects": lambda: b"[" + b"{}," * 300_000 + b"{}]",
     }  # fmt: skip
 
 
@@ -249,37 +239,28 @@ def cap_corpus() -> dict[str, Any]:
         "not cap": b"<a/>",
         "empty": b"",
         "comments": good.replace(b"<info>", b"<!-- x --><?y z?><info>"),
-        "deep": partial(lambda: good.replace(b"Storm", b"<a>" * 100_000 + b"</a>" * 100_000)),
-        "deep and never closed": partial(lambda: b"<a>" * 300_000),
-        "many attributes": partial(
-            lambda: good.replace(b"<info>", b"<info " + b" ".join(b'a%d="1"' % k for k in range(60_000)) + b">")
+        "deep": lambda: good.replace(b"Storm", b"<a>" * 100_000 + b"</a>" * 100_000),
+        "deep and never closed": lambda: b"<a>" * 300_000,
+        "many attributes": lambda: good.replace(
+            b"<info>", b"<info " + b" ".join(b'a%d="1"' % k for k in range(60_000)) + b">"
         ),
-        "long namespace": partial(lambda: alert(area(POLYGON), "urn:" + "x" * 300_000, infos=2500)),
-        "long namespace on a prefix": partial(
-            lambda: HEAD.format(CAP).replace("<alert", f'<alert xmlns:p="{"x" * 400_000}"', 1).encode()
-            + INFO.format("<p:a/>" * 60_000).encode() + b"</alert>"
+        "long namespace": lambda: alert(area(POLYGON), "urn:" + "x" * 300_000, infos=2500),
+        "long namespace on a prefix": lambda: alert("<p:a/>" * 60_000).replace(
+            b"<alert", b'<alert xmlns:p="' + b"x" * 400_000 + b'"', 1
         ),
-        "equal geocodes": partial(lambda: alert(area(GEOCODE * 13_000))),
-        "equal geocodes in many areas": partial(lambda: alert(area(GEOCODE) * 7_500)),
-        "unknown geocodes": partial(lambda: alert(area(GEOCODE.replace("41", "99") * 13_000))),
-        "equal circles": partial(lambda: alert(area("<circle>32.9,-115.9 10</circle>" * 28_000))),
-        "equal circles in areas": partial(lambda: alert(area("<circle>32.9,-115.9 10</circle>") * 12_000)),
-        "shifted circles": partial(
-            lambda: alert(area("".join(f"<circle>32.9,{k / 1000} 100</circle>" for k in range(25_000))))
-        ),
-        "equal polygons": partial(lambda: alert(area(POLYGON * 20_000))),
-        "many infos": partial(lambda: alert("", infos=4_500)),
-        "many alerts": partial(lambda: b"<a/>" * 230_000),
-        "many parameters": partial(
-            lambda: alert("".join(f"<parameter><valueName>{k}</valueName><value>1</value></parameter>"
-                                  for k in range(13_000)))
-        ),
-        "one parameter": partial(
-            lambda: alert("<parameter><valueName>a</valueName><value>1</value></parameter>" * 13_000)
-        ),
-        "long polygon": partial(
-            lambda: alert(area("<polygon>" + "0,0 " * 200_000 + "0,1 1,1 0,0</polygon>"))
-        ),
+        "equal geocodes": lambda: alert(area(GEOCODE * 13_000)),
+        "equal geocodes in many areas": lambda: alert(area(GEOCODE) * 7_500),
+        "unknown geocodes": lambda: alert(area(GEOCODE.replace("41", "99") * 13_000)),
+        "equal circles": lambda: alert(area("<circle>32.9,-115.9 10</circle>" * 28_000)),
+        "equal circles in areas": lambda: alert(area("<circle>32.9,-115.9 10</circle>") * 12_000),
+        "shifted circles": lambda: alert(area("".join(f"<circle>32.9,{k / 1000} 100</circle>" for k in range(25_000)))),
+        "equal polygons": lambda: alert(area(POLYGON * 20_000)),
+        "many infos": lambda: alert("", infos=4_500),
+        "many alerts": lambda: b"<a/>" * 230_000,
+        "many parameters": lambda: alert("".join(f"<parameter><valueName>{k}</valueName><value>1</value></parameter>"
+                                  for k in range(13_000))),
+        "one parameter": lambda: alert("<parameter><valueName>a</valueName><value>1</value></parameter>" * 13_000),
+        "long polygon": lambda: alert(area("<polygon>" + "0,0 " * 200_000 + "0,1 1,1 0,0</polygon>")),
     }  # fmt: skip
 
 
@@ -323,21 +304,16 @@ def csv_corpus() -> dict[str, Any]:
         "only names": names.encode(),
         "byte order mark": b"\xef\xbb\xbf" + good.encode(),
         "utf-16": good.encode("utf-16"),
-        "many names": partial(lambda: (",".join(f"n{k}" for k in range(70_000)) + "\n" + "1," * 69_999 + "1").encode()),
-        "many equal names": partial(lambda: ("n," * 200_000 + "n\n" + "1," * 200_000 + "1").encode()),
-        "long cell": partial(lambda: f"a,b\n1,{'x' * 900_000}\n".encode()),
-        "long open quote": partial(lambda: f'a,b\n1,"{"x" * 900_000}\n'.encode()),
-        "many rows": partial(lambda: b"a,b\n" + b"1,2\n" * 220_000),
-        "many rows of one cell": partial(lambda: b"a,b\n" + b"1\n" * 400_000),
-        "many quotes": partial(lambda: b'a\n"' + b'""' * 400_000 + b'"'),
-        "deep wkt": partial(lambda: b"geometry\n" + b"GEOMETRYCOLLECTION(" * 40_000),
-        "long digits": partial(lambda: b"a\n" + b"9" * 900_000),
-        **{
-            f"{form.__name__} of 1 MB": partial(
-                below_limit, form, lambda polygons: f'geometry\n"{wkt(polygons)}"\n'.encode(), len
-            )
-            for form in FORMS[:6]
-        },
+        "many names": lambda: (",".join(f"n{k}" for k in range(70_000)) + "\n" + "1," * 69_999 + "1").encode(),
+        "many equal names": lambda: ("n," * 200_000 + "n\n" + "1," * 200_000 + "1").encode(),
+        "long cell": lambda: f"a,b\n1,{'x' * 900_000}\n".encode(),
+        "long open quote": lambda: f'a,b\n1,"{"x" * 900_000}\n'.encode(),
+        "many rows": lambda: b"a,b\n" + b"1,2\n" * 220_000,
+        "many rows of one cell": lambda: b"a,b\n" + b"1\n" * 400_000,
+        "many quotes": lambda: b'a\n"' + b'""' * 400_000 + b'"',
+        "deep wkt": lambda: b"geometry\n" + b"GEOMETRYCOLLECTION(" * 40_000,
+        "long digits": lambda: b"a\n" + b"9" * 900_000,
+        **large(lambda shape: f'geometry\n"{wkt(shape)}"\n'.encode(), FEW),
     }
 
 
@@ -370,27 +346,27 @@ GEO = {
 }  # fmt: skip
 
 
+def _geo(text: str | bytes) -> pa.Table:
+    return pa.table(_columns()).replace_schema_metadata({"geo": text})
+
+
 def _tables() -> dict[str, pa.Table]:
     """Tables, good and hostile."""
     columns = _columns()
     plain = pa.table(columns)
-
-    def geo(text: str | bytes) -> pa.Table:
-        return plain.replace_schema_metadata({"geo": text})
-
     broken = pa.table({name: columns[name] for name in ("key", "filter", "severity")})
     return {
         "every type": plain,
-        "geoparquet": geo(json.dumps(GEO)),
-        "geo not json": geo("{"),
-        "geo a list": geo("[]"),
-        "geo without columns": geo('{"columns": null}'),
-        "geo of another column": geo('{"primary_column": "x", "columns": {"x": {}}}'),
-        "geo with crs": geo(json.dumps(GEO).replace("null", '"EPSG:25832"')),
-        "geo with crs of digits": geo(json.dumps(GEO).replace("null", '{"id": {"authority": [1], "code": {}}}')),
-        "geo with strange encoding": geo(json.dumps(GEO).replace("WKB", "\\ud800")),
-        "geo not utf-8": geo(b'{"primary_column": "\xff"}'),
-        "geo deep": geo("[" * 3000),
+        "geoparquet": _geo(json.dumps(GEO)),
+        "geo not json": _geo("{"),
+        "geo a list": _geo("[]"),
+        "geo without columns": _geo('{"columns": null}'),
+        "geo of another column": _geo('{"primary_column": "x", "columns": {"x": {}}}'),
+        "geo with crs": _geo(json.dumps(GEO).replace("null", '"EPSG:25832"')),
+        "geo with crs of digits": _geo(json.dumps(GEO).replace("null", '{"id": {"authority": [1], "code": {}}}')),
+        "geo with strange encoding": _geo(json.dumps(GEO).replace("WKB", "\\ud800")),
+        "geo not utf-8": _geo(b'{"primary_column": "\xff"}'),
+        "geo deep": _geo("[" * 3000),
         "no rows": plain.slice(0, 0),
         "no columns": pa.table({}),
         "names twice": pa.table([pa.array([1]), pa.array(["a"])], names=["severity", "severity"]),
@@ -406,7 +382,7 @@ def _tables() -> dict[str, pa.Table]:
         "large text": pa.table({"kind": pa.array(["a"], pa.large_string())}),
         "text view": pa.table({"kind": pa.array(["a" * 40], pa.string_view())}),
         "fixed binary": pa.table({"geometry": pa.array([b"\x01\x03"], pa.binary(2))}),
-        "forms": pa.table({"geometry": [wkb(form(40)) for form in FORMS], "key": list(range(len(FORMS)))}),
+        "forms": pa.table({"geometry": [shapely.to_wkb(form(40)) for form in FORMS.values()], "key": list(FORMS)}),
         "subscriptions": broken,
         "changes": pa.table({"action": ["subscribe", "unsubscribe", "x"], "key": ["a", "a", None],
                              "filter": ["size > 3", None, "a ="]}),
@@ -415,48 +391,27 @@ def _tables() -> dict[str, pa.Table]:
     }  # fmt: skip
 
 
-def parquet_of(table: pa.Table, **options: Any) -> bytes:
-    """A table as a Parquet file."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, **options)
-    return sink.getvalue()
-
-
 def _bomb(columns: int, rows: int) -> bytes:
     """Equal values, which take nothing in a file."""
     text = pa.array(["x" * 10_000]).dictionary_encode()
     array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), text.dictionary)
     made = pa.table({f"c{k}": array for k in range(columns)})
-    return parquet_of(made, compression="zstd")
+    return parquet_bytes(made, compression="zstd")
 
 
 def _bomb_of_wkb() -> bytes:
-    data = wkb(FORMS[2](4_000))
+    data = shapely.to_wkb(FORMS["star"](4_000))
     array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), pa.array([data]))
-    return parquet_of(pa.table({"geometry": array}), compression="zstd")
+    return parquet_bytes(pa.table({"geometry": array}), compression="zstd")
 
 
 def _lying_footer() -> bytes:
     """Twelve pages of 100 MB of zeros, and a footer that says 10 bytes for each."""
     size = 100_000_000
-    whole = pa.Array.from_buffers(
-        pa.large_binary(), 1, [None, pa.array([0, size]).buffers()[1], pa.py_buffer(bytes(size))]
-    )
+    ends = pa.array([0, size]).buffers()[1]
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(bytes(size))])
     made = pa.table({f"data{k}": whole for k in range(12)})
-    data = parquet_of(made, compression="zstd", use_dictionary=False, write_statistics=False)
-    about = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
-    for true in {about.total_byte_size, *(about.column(k).total_uncompressed_size for k in range(12))}:
-        data = data.replace(_varint(true), b"\x94" + b"\x80" * (len(_varint(true)) - 2) + b"\x00")
-    return data
-
-
-def _varint(number: int) -> bytes:
-    """A number as Thrift writes it."""
-    number, made = 2 * number, bytearray()
-    while number >= 128:
-        made.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*made, number])
+    return lying(parquet_bytes(made, compression="zstd", use_dictionary=False, write_statistics=False), 10)
 
 
 @cache
@@ -465,14 +420,14 @@ def parquet_corpus() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, table in _tables().items():
         try:
-            found[name] = parquet_of(table)
+            found[name] = parquet_bytes(table)
         except (pa.ArrowException, OSError):  # a type that Parquet has not
             continue
     plain = _tables()["every type"]
     return {
         **found,
-        "zstd": parquet_of(plain, compression="zstd"),
-        "in pages": parquet_of(plain, data_page_size=1, use_dictionary=False, data_page_version="2.0"),
+        "zstd": parquet_bytes(plain, compression="zstd"),
+        "in pages": parquet_bytes(plain, data_page_size=1, use_dictionary=False, data_page_version="2.0"),
         "encrypted magic": b"PARE" + found["every type"][4:-4] + b"PARE",
         "footer too long": found["every type"][:-8] + b"\xff\xff\xff\x7fPAR1",
         "footer negative": found["every type"][:-8] + b"\xff\xff\xff\xffPAR1",
@@ -483,45 +438,24 @@ def parquet_corpus() -> dict[str, Any]:
         "bomb of columns": partial(_bomb, 200, 8_000),
         "bomb of regions": _bomb_of_wkb,
         "footer that lies": _lying_footer,
-        "bomb of prefixes": partial(lambda: parquet_of(
+        "bomb of prefixes": lambda: parquet_bytes(
             pa.table({"kind": ["x" * 50_000] * 8_000}), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY",
-            compression="zstd", data_page_size=1 << 30)),
-        "bomb of fixed length": partial(lambda: parquet_of(
-            pa.table({"data": pa.array([bytes(100_000)] * 5_000, pa.binary(100_000))}), compression="zstd")),
-        "bomb of nulls": partial(lambda: parquet_of(pa.table({"a": pa.nulls(50_000_000, pa.int64())}))),
-        "many columns": partial(lambda: parquet_of(pa.table({f"c{k}": [1] for k in range(4_000)}))),
-        "deep geo": partial(
-            lambda: parquet_of(pa.table({"geometry": [b""]}).replace_schema_metadata({"geo": "[" * 400_000}))
-        ),
-        "deep crs": partial(
-            lambda: parquet_of(pa.table({"geometry": [b""]}).replace_schema_metadata(
-                {"geo": json.dumps(GEO).replace("null", "[" * 100_000 + "]" * 100_000)}))
-        ),
-        **{
-            f"{form.__name__} of 1 MB": partial(
-                below_limit, form,
-                lambda polygons: parquet_of(pa.table({"geometry": [wkb(polygons)]}), compression="none"), len
-            )
-            for form in FORMS[:6]
-        },
+            compression="zstd", data_page_size=1 << 30),
+        "bomb of fixed length": lambda: parquet_bytes(
+            pa.table({"data": pa.array([bytes(100_000)] * 5_000, pa.binary(100_000))}), compression="zstd"),
+        "bomb of nulls": lambda: parquet_bytes(pa.table({"a": pa.nulls(50_000_000, pa.int64())})),
+        "many columns": lambda: parquet_bytes(pa.table({f"c{k}": [1] for k in range(4_000)})),
+        "deep geo": lambda: parquet_bytes(_geo("[" * 400_000)),
+        "deep crs": lambda: parquet_bytes(_geo(json.dumps(GEO).replace("null", "[" * 100_000 + "]" * 100_000))),
+        **large(lambda shape: parquet_bytes(pa.table({"geometry": [shapely.to_wkb(shape)]}), compression="none"), FEW),
     }  # fmt: skip
-
-
-def feather(table: pa.Table, compression: str | None = None) -> bytes:
-    """A table as an Arrow file."""
-    return _written(pa.ipc.new_file, table, compression)
-
-
-def _written(new: Callable[..., Any], table: pa.Table, compression: str | None) -> bytes:
-    sink = io.BytesIO()
-    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
-        writer.write(table)
-    return sink.getvalue()
 
 
 def _spoilt_files() -> dict[str, bytes]:
     """Arrow files with wrong offsets."""
-    data = feather(pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]}))
+    data = arrow_bytes(
+        pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]}), new=pa.ipc.new_file
+    )
     good = np.array([0, 100, 200, 300], np.int32).tobytes()
     return {f"offsets {name}": data.replace(good, np.array(others, np.int32).tobytes())
             for name, others in SPOILT.items()}  # fmt: skip
@@ -538,36 +472,31 @@ def arrow_file_corpus() -> dict[str, Any]:
         **spoilt_streams("filter", pa.string()), **spoilt_streams("key", pa.string()),
         **spoilt_streams("geometry", pa.binary()), **spoilt_streams("kind", pa.string()),
     }  # fmt: skip
-    renamed = ipc(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
+    renamed = arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
     return {
         **{f"stream of {name}": data for name, data in arrow_corpus().items()},
-        **{name: ipc(table) for name, table in tables.items()},
+        **{name: arrow_bytes(table) for name, table in tables.items()},
         **spoilt,
         **{f"file, {name}": data for name, data in _spoilt_files().items()},
-        "file": feather(tables["every type"]),
-        "file with geo": feather(tables["geoparquet"]),
-        "text not utf-8": ipc(pa.table({"kind": not_text, "filter": not_text})),
+        "file": arrow_bytes(tables["every type"], new=pa.ipc.new_file),
+        "file with geo": arrow_bytes(tables["geoparquet"], new=pa.ipc.new_file),
+        "text not utf-8": arrow_bytes(pa.table({"kind": not_text, "filter": not_text})),
         "name not utf-8": renamed,
-        "file, zstd": feather(tables["every type"], "zstd"),
-        "file, lz4": feather(tables["every type"], "lz4"),
-        "zstd": _written(pa.ipc.new_stream, tables["every type"], "zstd"),
+        "file, zstd": arrow_bytes(tables["every type"], "zstd", new=pa.ipc.new_file),
+        "file, lz4": arrow_bytes(tables["every type"], "lz4", new=pa.ipc.new_file),
+        "zstd": arrow_bytes(tables["every type"], "zstd"),
         "magic alone": b"ARROW1\0\0ARROW1",
-        "unfinished": ipc(tables["every type"])[:-100],
+        "unfinished": arrow_bytes(tables["every type"])[:-100],
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
         "empty": b"",
-        "dictionary out of range": ipc(pa.table({"kind": pa.DictionaryArray.from_arrays(
+        "dictionary out of range": arrow_bytes(pa.table({"kind": pa.DictionaryArray.from_arrays(
             pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
-        "file of zeros": partial(lambda: feather(_zeros(), "zstd")),
-        "stream of zeros": partial(lambda: _written(pa.ipc.new_stream, _zeros(), "zstd")),
-        "bomb of nulls": partial(lambda: ipc(pa.table({"a": pa.nulls(100_000_000)}))),
-        "bomb of no columns": partial(_rows_without_columns),
-        "many columns": partial(lambda: ipc(pa.table({f"c{k}": [1] for k in range(3_000)}))),
-        **{
-            f"{form.__name__} of 1 MB": partial(
-                below_limit, form, lambda polygons: ipc(pa.table({"geometry": [wkb(polygons)]})), len
-            )
-            for form in FORMS[:6]
-        },
+        "file of zeros": lambda: arrow_bytes(_zeros(), "zstd", new=pa.ipc.new_file),
+        "stream of zeros": lambda: arrow_bytes(_zeros(), "zstd"),
+        "bomb of nulls": lambda: arrow_bytes(pa.table({"a": pa.nulls(100_000_000)})),
+        "bomb of no columns": _rows_without_columns,
+        "many columns": lambda: arrow_bytes(pa.table({f"c{k}": [1] for k in range(3_000)})),
+        **large(lambda shape: arrow_bytes(pa.table({"geometry": [shapely.to_wkb(shape)]})), FEW),
     }  # fmt: skip
 
 
@@ -580,7 +509,7 @@ def _zeros() -> pa.Table:
 def _rows_without_columns() -> bytes:
     """A batch that says that it has many rows, and has no column."""
     batch = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 1 << 30, [None]))
-    return ipc(batch)
+    return arrow_bytes(batch)
 
 
 @cache

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,38 +12,37 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
-from hostile.geometries import FORMS, geojson_corpus, wkb, wkb_corpus, wkt_corpus
+from generators.columnar import arrow_bytes
+from hostile.geometries import FORMS, geojson_corpus, wkb_corpus, wkt_corpus
 from hostile.registry import Door
 from hostile.use import use
 
 
 def geometry_doors() -> Iterator[Door]:
     """The doors of single geometries and of columns."""
-    yield from _wkb_doors()
-    yield from _wkt_doors()
-    yield from _geojson_doors()
-    yield Door("shapely", ("Region.from_shapely", "RegionArray.from_shapely", "Point.from_shapely",
-                           "PointArray.from_shapely"), _shapely, _shapely_corpus, 1)  # fmt: skip
+    regions, points, region, point = ct.read_regions, ct.read_points, ct.Region, ct.Point
+    readers: tuple[tuple[str, Callable[[Any], Any], Callable[[], dict[str, Any]], float], ...] = (
+        ("Region.from_wkb", region.from_wkb, wkb_corpus, 3),
+        ("Region.from_wkb, hex", lambda data: region.from_wkb(data.hex()), _small_wkb, 0.3),
+        ("Region.from_wkb, repair", lambda data: region.from_wkb(data, repair=True), wkb_corpus, 2),
+        ("Point.from_wkb", point.from_wkb, wkb_corpus, 3),
+        ("RegionArray.from_wkb", lambda data: regions([data, None, data]), wkb_corpus, 2),
+        ("RegionArray.from_wkb, repair", lambda data: regions([data, None, data], repair=True), wkb_corpus, 2),
+        ("PointArray.from_wkb", lambda data: points([data, None, data]), wkb_corpus, 2),
+        ("Region.from_wkt", region.from_wkt, wkt_corpus, 3),
+        ("Region.from_wkt, repair", lambda text: region.from_wkt(text, repair=True), wkt_corpus, 1),
+        ("Point.from_wkt", point.from_wkt, wkt_corpus, 2),
+        ("RegionArray.from_wkt", lambda text: regions([text, None]), wkt_corpus, 2),
+        ("Region.from_geojson", lambda text: region.from_geojson(_decoded(text)), geojson_corpus, 2),
+        ("Region.from_geojson, text", region.from_geojson, geojson_corpus, 2),
+        ("Point.from_geojson", lambda text: point.from_geojson(_decoded(text)), geojson_corpus, 2),
+        ("RegionArray.from_geojson", lambda text: regions([text, None]), geojson_corpus, 2),
+    )
+    for name, read, corpus, weight in readers:
+        yield Door(name, (name.partition(",")[0],), lambda data, read=read: use(read(data)), corpus, weight)
+    kinds = ("Region", "RegionArray", "Point", "PointArray")
+    yield Door("shapely", tuple(f"{kind}.from_shapely" for kind in kinds), _shapely, _shapely_corpus, 1)
     yield Door("arrow columns", ("RegionArray.from_arrow", "PointArray.from_arrow"), _arrow, arrow_corpus, 4)
-
-
-def _wkb_doors() -> Iterator[Door]:
-    def rejected(kind: Any, repair: bool, data: bytes) -> object:
-        options = {"repair": True} if repair else {}
-        read: Any = ct.read_points if kind is ct.PointArray else ct.read_regions
-        return use(read([data, None, data], **options))
-
-    for kind in (ct.Region, ct.Point):
-        name = f"{kind.__name__}.from_wkb"
-        yield Door(name, (name,), lambda data, kind=kind: use(kind.from_wkb(data)), wkb_corpus, 3)
-    yield Door("Region.from_wkb, hex", ("Region.from_wkb",), lambda data: use(ct.Region.from_wkb(data.hex())),
-               _small_wkb, 0.3)  # fmt: skip
-    yield Door("Region.from_wkb, repair", ("Region.from_wkb",), lambda data: use(ct.Region.from_wkb(data, repair=True)),
-               wkb_corpus, 2)  # fmt: skip
-    for kind, repair in ((ct.RegionArray, False), (ct.RegionArray, True), (ct.PointArray, False)):
-        name = f"{kind.__name__}.from_wkb"
-        label = f"{name}, repair" if repair else name
-        yield Door(label, (name,), partial(rejected, kind, repair), wkb_corpus, 2)
 
 
 @cache
@@ -52,31 +50,11 @@ def _small_wkb() -> dict[str, Any]:
     return {name: data for name, data in wkb_corpus().items() if not callable(data)}
 
 
-def _wkt_doors() -> Iterator[Door]:
-    yield Door("Region.from_wkt", ("Region.from_wkt",), lambda text: use(ct.Region.from_wkt(text)), wkt_corpus, 3)
-    yield Door("Point.from_wkt", ("Point.from_wkt",), lambda text: use(ct.Point.from_wkt(text)), wkt_corpus, 2)
-    yield Door("RegionArray.from_wkt", ("RegionArray.from_wkt",),
-               lambda text: use(ct.read_regions([text, None])), wkt_corpus, 2)  # fmt: skip
-    yield Door("Region.from_wkt, repair", ("Region.from_wkt",), lambda text: use(ct.Region.from_wkt(text, repair=True)),
-               wkt_corpus, 1)  # fmt: skip
-
-
-def _geojson_doors() -> Iterator[Door]:
-    def read(call: Any, text: str) -> object:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = text
-        return use(call(value))
-
-    single = {"Region.from_geojson": ct.Region.from_geojson, "Point.from_geojson": ct.Point.from_geojson}
-    for name, call in single.items():
-        yield Door(name, (name,), partial(read, call), geojson_corpus, 2)
-    yield Door("Region.from_geojson, text", ("Region.from_geojson",), lambda text: use(ct.Region.from_geojson(text)),
-               geojson_corpus, 2)  # fmt: skip
-    yield Door("RegionArray.from_geojson", ("RegionArray.from_geojson",),
-               lambda text: use(ct.read_regions([text, None])),
-               geojson_corpus, 2)  # fmt: skip
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _shapely(text: str) -> object:
@@ -102,14 +80,6 @@ def _shapely_corpus() -> dict[str, Any]:
     return {name: text for name, text in wkt_corpus().items() if "nested" not in name and "opening" not in name}
 
 
-def ipc(table: pa.Table | pa.RecordBatch) -> bytes:
-    """A table as a stream of Arrow."""
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write(table)
-    return sink.getvalue()
-
-
 def _arrow(data: bytes) -> object:
     """Columns as other programs hand them over: Arrow checks nothing then."""
     try:
@@ -127,7 +97,7 @@ def _arrow(data: bytes) -> object:
     return found
 
 
-def column_table(values: Any, name: str = "geometry", metadata: dict[str, str] | None = None) -> pa.Table:
+def column_table(values: Any, name: str = "geometry", metadata: dict[str, Any] | None = None) -> pa.Table:
     """A table of one column, with metadata on its field."""
     array = values if isinstance(values, pa.Array) else pa.array(values)
     return pa.table([array], schema=pa.schema([pa.field(name, array.type, metadata=metadata)]))
@@ -135,7 +105,7 @@ def column_table(values: Any, name: str = "geometry", metadata: dict[str, str] |
 
 def spoilt(table: pa.Table, offsets: list[int], others: list[int], width: type = np.int32) -> bytes:
     """The stream of a table with other offsets than it has."""
-    data, wanted = ipc(table), np.array(offsets, width).tobytes()
+    data, wanted = arrow_bytes(table), np.array(offsets, width).tobytes()
     assert data.count(wanted) >= 1, offsets
     return data.replace(wanted, np.array(others, width).tobytes())
 
@@ -170,12 +140,14 @@ def arrow_corpus() -> dict[str, Any]:
     """Streams of Arrow with one column, good and damaged."""
     regions = ct.RegionArray.from_regions([ct.Region.box(0, 0, k, k) for k in (1, 2, 3)])
     points = ct.PointArray([[0, 0], [1, 1]])
-    crs = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": '{"crs": "EPSG:4326"}'}
-    polygon = {"ARROW:extension:name": "geoarrow.polygon", "ARROW:extension:metadata": "{}"}
-    forms = [wkb(form(40)) for form in FORMS]
+
+    def named(about: Any, name: str = "wkb") -> dict[str, Any]:
+        return {"ARROW:extension:name": f"geoarrow.{name}", "ARROW:extension:metadata": about}
+
+    forms = [shapely.to_wkb(form(40)) for form in FORMS.values()]
     good = {
         "wkb": column_table(pa.array(regions.to_wkb())),
-        "wkb with crs": column_table(pa.array(regions.to_wkb()), metadata=crs),
+        "wkb with crs": column_table(pa.array(regions.to_wkb()), metadata=named('{"crs": "EPSG:4326"}')),
         "geoarrow": column_table(regions.to_arrow()),
         "geoarrow points": column_table(points.to_arrow()),
         "point wkb": column_table(points.to_wkb()),
@@ -186,19 +158,17 @@ def arrow_corpus() -> dict[str, Any]:
         "dictionary": column_table(pa.array([forms[0], forms[0]]).dictionary_encode()),
         "nulls": column_table(pa.nulls(5)),
         "null wkb": column_table(pa.array([None, None], pa.binary())),
-        "crs not json": column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": "{"}),
-        "crs a list": column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": "[1]"}),
-        "crs of nothing": column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": '{"crs": {}}'}),
-        "crs not utf-8": column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": b"\xff"}),
-        "crs deep": column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": "[" * 5000}),
-        "text as polygon": column_table(pa.array(["a"]), metadata=polygon),
+        "crs not json": column_table(forms, metadata=named("{")),
+        "crs a list": column_table(forms, metadata=named("[1]")),
+        "crs of nothing": column_table(forms, metadata=named('{"crs": {}}')),
+        "crs not utf-8": column_table(forms, metadata=named(b"\xff")),
+        "crs deep": column_table(forms, metadata=named("[" * 5000)),
+        "text as polygon": column_table(pa.array(["a"]), metadata=named("{}", "polygon")),
         "lists of null": column_table(pa.array([[[None]], None], pa.list_(pa.list_(pa.list_(pa.float64(), 2))))),
     }
-    found: dict[str, Any] = {name: ipc(table) for name, table in good.items()}
+    found: dict[str, Any] = {name: arrow_bytes(table) for name, table in good.items()}
     for kind in (pa.binary(), pa.large_binary(), pa.string()):
         found.update(spoilt_streams("geometry", kind))
     found.update(spoilt_rings())
-    found["deep crs"] = partial(
-        lambda: ipc(column_table(pa.array(forms), metadata={**crs, "ARROW:extension:metadata": "[" * 400_000}))
-    )
+    found["deep crs"] = lambda: arrow_bytes(column_table(forms, metadata=named("[" * 400_000)))
     return found

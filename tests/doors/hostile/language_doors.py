@@ -8,9 +8,9 @@ from functools import cache, partial
 from typing import Any
 
 import contrada as ct
-from hostile.awkward import LYING
+from hostile.awkward import LYING, deep
 from hostile.files import AREA, ROW
-from hostile.geometries import FORMS, below_limit, wkt
+from hostile.geometries import large, wkt
 from hostile.registry import Door
 from hostile.use import use_asked
 
@@ -66,35 +66,32 @@ def text_corpus() -> dict[str, Any]:
         "json text": json.dumps({"op": "in", "args": [{"property": "kind"}, ["a", "b"]]}),
         "json text, key twice": '{"op": "not", "op": "and", "args": []}',
         "nothing": "",
-        "nested deep": partial(lambda: "NOT (" * DEEP + "a = 1" + ")" * DEEP),
-        "brackets": partial(lambda: "(" * 900_000),
-        "nots deep": partial(lambda: "NOT " * 200_000 + "a = 1"),
-        "nested geometry": partial(lambda: "overlaps(a, " + "GEOMETRYCOLLECTION(" * 40_000),
-        "many attributes": partial(lambda: " AND ".join(f"a{k} = {k}" for k in range(60_000))),
-        "many alternatives": partial(lambda: " OR ".join(f"a{k} = {k}" for k in range(60_000))),
-        "one attribute": partial(lambda: " AND ".join(f"a <> {k}" for k in range(60_000))),
-        "alternatives of one": partial(lambda: " OR ".join(f"a = {k}" for k in range(60_000))),
-        "products": partial(lambda: " AND ".join(f"(a{k} = 1 OR b{k} = 2)" for k in range(20_000))),
+        "nested deep": lambda: "NOT (" * DEEP + "a = 1" + ")" * DEEP,
+        "brackets": lambda: "(" * 900_000,
+        "nots deep": lambda: "NOT " * 200_000 + "a = 1",
+        "nested geometry": lambda: "overlaps(a, " + "GEOMETRYCOLLECTION(" * 40_000,
+        "many attributes": lambda: " AND ".join(f"a{k} = {k}" for k in range(60_000)),
+        "many alternatives": lambda: " OR ".join(f"a{k} = {k}" for k in range(60_000)),
+        "one attribute": lambda: " AND ".join(f"a <> {k}" for k in range(60_000)),
+        "alternatives of one": lambda: " OR ".join(f"a = {k}" for k in range(60_000)),
+        "products": lambda: " AND ".join(f"(a{k} = 1 OR b{k} = 2)" for k in range(20_000)),
         **{f"{name}, as many as are taken": partial(" AND ".join, map(form, range(9_990)))
            for name, form in MANY_OF_ONE.items()},
         "alternatives, as many as are taken": partial(" OR ".join, map("a = {}".format, range(9_990))),
-        "two long filters": partial(
-            lambda: " OR ".join("(" + " AND ".join(f"a LIKE '%{k}{n}%'" for k in range(4_900)) + ")" for n in "xy")
+        "two long filters": lambda: " OR ".join(
+            "(" + " AND ".join(f"a LIKE '%{k}{n}%'" for k in range(4_900)) + ")" for n in "xy"
         ),
-        "in": partial(lambda: f"a IN ({', '.join(str(k) for k in range(100_000))})"),
-        "not in": partial(lambda: f"a NOT IN ({', '.join(str(k) for k in range(100_000))})"),
-        "nots of in": partial(_nots_of_in),
-        "regions": partial(lambda: " OR ".join(f"overlaps(a, BBOX({k}, 0, {k + 1}, 1))" for k in range(20_000))),
-        "likes": partial(lambda: " AND ".join(f"a LIKE '%{k}%'" for k in range(40_000))),
-        "long like": partial(lambda: "a LIKE '" + "%a_" * 200_000 + "b'"),
-        "long text": partial(lambda: "a = '" + "x" * 900_000 + "'"),
-        "long name": partial(lambda: "a" * 900_000 + " = 1"),
-        "digits": partial(lambda: "a = " + "9" * 900_000),
-        "key twice among many": partial(
-            lambda: "{" + ", ".join(f'"a{k % 20_000}": 1' for k in range(40_000)) + "}"
-        ),
-        **{f"{form.__name__} of 1 MB": partial(below_limit, form, lambda parts: f"overlaps(a, {wkt(parts)})", len)
-           for form in FORMS[:6]},
+        "in": lambda: f"a IN ({', '.join(str(k) for k in range(100_000))})",
+        "not in": lambda: f"a NOT IN ({', '.join(str(k) for k in range(100_000))})",
+        "nots of in": _nots_of_in,
+        "regions": lambda: " OR ".join(f"overlaps(a, BBOX({k}, 0, {k + 1}, 1))" for k in range(20_000)),
+        "likes": lambda: " AND ".join(f"a LIKE '%{k}%'" for k in range(40_000)),
+        "long like": lambda: "a LIKE '" + "%a_" * 200_000 + "b'",
+        "long text": lambda: "a = '" + "x" * 900_000 + "'",
+        "long name": lambda: "a" * 900_000 + " = 1",
+        "digits": lambda: "a = " + "9" * 900_000,
+        "key twice among many": lambda: "{" + ", ".join(f'"a{k % 20_000}": 1' for k in range(40_000)) + "}",
+        **large(lambda shape: f"overlaps(a, {wkt(shape)})", 6),
     }  # fmt: skip
 
 
@@ -125,26 +122,18 @@ def json_corpus() -> dict[str, Any]:
         "digits in coordinates": {"op": "s_within", "args": [prop, {"type": "Point", "coordinates": [10**400, 0]}]},
         "list as op": {"op": [], "args": []},
         "nothing": {},
-        "deep": partial(_deep, lambda inner: {"op": "not", "args": [inner]}, 20_000),
-        "deep coordinates": partial(
-            lambda: {"op": "s_within", "args": [prop, {"type": "Polygon", "coordinates": _deep(lambda x: [x], 20_000)}]}
-        ),
-        "in below nots": partial(_in_below_nots),
+        "deep": partial(deep, lambda inner: {"op": "not", "args": [inner]}, 20_000, prop),
+        "deep coordinates": lambda: {
+            "op": "s_within",
+            "args": [prop, {"type": "Polygon", "coordinates": deep(lambda x: [x], 20_000)}],
+        },
+        "in below nots": _in_below_nots,
     }
 
 
-def _deep(wrap: Any, depth: int) -> Any:
-    value: Any = {"property": "a"}
-    for _ in range(depth):
-        value = wrap(value)
-    return value
-
-
 def _in_below_nots() -> Any:
-    values = list(range(10_000))
-    asked: Any = {"op": "in", "args": [{"property": "a"}, values]}
-    for _ in range(61):
-        asked = {"op": "not", "args": [asked]}
+    inner = {"op": "in", "args": [{"property": "a"}, list(range(10_000))]}
+    asked = deep(lambda inner: {"op": "not", "args": [inner]}, 61, inner)
     return {"op": "and", "args": [asked] * 10}
 
 
@@ -194,6 +183,15 @@ def _lying_value(value: Any) -> Any:
     return LYING[value]() if isinstance(value, str) and value in LYING else value
 
 
+LONG_LIKES = {  # the pattern, and how long the text is
+    "long like": ("%a" * 10_000 + "b", 200_000),
+    "long like of one": ("%_a" * 7_000 + "b", 200_000),
+    "long like of runs": (f"%{'a' * 20_000}b%", 400_000),
+    "like of runs, as long as is taken": (f"%{'a' * 4_080}b%", 900_000),
+    "like, as long as is taken": ("%_a" * 1_360 + "b", 900_000),
+}
+
+
 @cache
 def match_corpus() -> dict[str, Any]:
     """Filters with messages."""
@@ -217,29 +215,14 @@ def match_corpus() -> dict[str, Any]:
         "list": {"filter": "a = 1", "message": [1]},
         "none": {"filter": "a = 1", "message": None},
         "text": {"filter": "a = 1", "message": "a"},
-        "long like": partial(lambda: {"filter": "a LIKE '" + "%a" * 10_000 + "b'", "message": {"a": "a" * 200_000}}),
-        "long like of one": partial(
-            lambda: {"filter": "a LIKE '" + "%_a" * 7_000 + "b'", "message": {"a": "a" * 200_000}}
-        ),
-        "long like of runs": partial(
-            lambda: {"filter": f"a LIKE '%{'a' * 20_000}b%'", "message": {"a": "a" * 400_000}}
-        ),
-        "like of runs, as long as is taken": partial(
-            lambda: {"filter": f"a LIKE '%{'a' * 4_080}b%'", "message": {"a": "a" * 900_000}}
-        ),
-        "like, as long as is taken": partial(
-            lambda: {"filter": "a LIKE '" + "%_a" * 1_360 + "b'", "message": {"a": "a" * 900_000}}
-        ),
-        "many attributes": partial(
-            lambda: {"filter": " AND ".join(f"a{k} = {k}" for k in range(20_000)),
-                     "message": {f"a{k}": k for k in range(20_000)}}
-        ),
-        "many alternatives": partial(
-            lambda: {"filter": " OR ".join(f"a{k} = {k}" for k in range(16_000)),
-                     "message": {f"a{k}": k for k in range(16_000)}}
-        ),
-        "deep message": partial(lambda: {"filter": "a = 1", "message": _deep(lambda value: {"a": value}, 50_000)}),
-        "deep list": partial(lambda: {"filter": "a = 1", "message": {"a": _deep(lambda value: [value], 50_000)}}),
+        **{name: partial(lambda pattern, size: {"filter": f"a LIKE '{pattern}'", "message": {"a": "a" * size}}, *case)
+           for name, case in LONG_LIKES.items()},
+        "many attributes": lambda: {"filter": " AND ".join(f"a{k} = {k}" for k in range(20_000)),
+                     "message": {f"a{k}": k for k in range(20_000)}},
+        "many alternatives": lambda: {"filter": " OR ".join(f"a{k} = {k}" for k in range(16_000)),
+                     "message": {f"a{k}": k for k in range(16_000)}},
+        "deep message": lambda: {"filter": "a = 1", "message": deep(lambda value: {"a": value}, 50_000)},
+        "deep list": lambda: {"filter": "a = 1", "message": {"a": deep(lambda value: [value], 50_000)}},
     }  # fmt: skip
 
 

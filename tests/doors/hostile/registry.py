@@ -30,9 +30,9 @@ class Door:
         found = _corpus(self)[name]
         return found() if callable(found) else found
 
-    def names(self, small: bool = True, large: bool = True) -> list[str]:
-        """The names of the inputs of the corpus, in order."""
-        return [name for name, case in _corpus(self).items() if (large if callable(case) else small)]
+    def names(self, large: bool = True) -> list[str]:
+        """The names of the inputs of the corpus, in order, with large ones or without."""
+        return [name for name, case in _corpus(self).items() if large or not callable(case)]
 
     def mutation(self, seed: int, number: int) -> Case:
         """Mutation `number` of the corpus; the same for the same seed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 
 from contrada.errors import FormatError
 from hostile.registry import Door
@@ -15,8 +14,6 @@ def _misbehave(what: str) -> object:
     if what == "spin":
         while True:
             pass
-    if what == "sleep":
-        time.sleep(3600)
     if what == "memory":
         return len(bytearray(1100 << 20))
     if what == "exhaust":

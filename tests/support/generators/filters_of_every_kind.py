@@ -12,22 +12,9 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
-from contrada.formats.rows import attributes_of
+from contrada.formats.tables.rows import attributes_of
 
-SCHEMA = pa.schema(
-    [
-        ("message_id", pa.string()),
-        ("size", pa.float64()),
-        ("name", pa.string()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("area", pa.binary()),
-        ("flag", pa.bool_()),
-        ("wind", pa.struct({"speed": pa.int64(), "from": pa.string()})),
-        ("cost", pa.decimal128(20, 3)),
-        ("day", pa.date32()),
-        ("note", pa.string()),
-    ]
-)
+WIND = pa.struct({"speed": pa.int64(), "from": pa.string()})
 FILTERS = [
     *("size = 1", "size <> 1", "size < 1", "size <= 1", "size > 1", "size >= 1", "size BETWEEN 0 AND 1"),
     *("size NOT BETWEEN 0 AND 1", "size IN (0, 2)", "size NOT IN (0, 2)", "size IS NULL", "size IS NOT NULL"),
@@ -49,8 +36,8 @@ def random_messages(count: int, seed: int = 7, bad: bool = True) -> pa.Table:
     """Messages with values that subscriptions ask about, many nulls, and geometries of every kind."""
     rng = np.random.default_rng(seed)
 
-    def some(choices: list[Any]) -> list[Any]:
-        return [choices[k] for k in rng.integers(0, len(choices), count)]
+    def some(choices: list[Any], kind: Any) -> Any:
+        return pa.array([choices[k] for k in rng.integers(0, len(choices), count)], kind)
 
     areas = [
         *(shapely.to_wkb(shapely.box(x, y, x + w, y + w)) for x in range(4) for y in range(3) for w in (1, 2)),
@@ -61,20 +48,20 @@ def random_messages(count: int, seed: int = 7, bad: bool = True) -> pa.Table:
     ]
     zone = dt.UTC
     instants = [dt.datetime(2000, 1, 1, tzinfo=zone), dt.datetime(1999, 12, 31, 23, 59, 59, 999_999, zone), None]
+    winds = [{"speed": 7, "from": "NW"}, {"speed": None, "from": "S"}, {"speed": 2, "from": None}, None]
     return pa.table(
         {
             "message_id": [f"m{k}" for k in range(count)],
-            "size": some([0.0, 1.0, 2.0, 0.5, float("nan"), float("inf"), None]),
-            "name": some(["a", "ab", "AB", "é", "e", "b", "", None]),
-            "at": some(instants),
-            "area": some(areas),
-            "flag": some([True, False, None]),
-            "wind": some([{"speed": 7, "from": "NW"}, {"speed": None, "from": "S"}, {"speed": 2, "from": None}, None]),
-            "cost": some([Decimal("0.1"), Decimal("0.099"), Decimal("2"), None]),
-            "day": some([dt.date(2000, 1, 1), dt.date(2001, 1, 1), None]),
-            "note": some(["never sent", None]),
-        },
-        schema=SCHEMA,
+            "size": some([0.0, 1.0, 2.0, 0.5, float("nan"), float("inf"), None], pa.float64()),
+            "name": some(["a", "ab", "AB", "é", "e", "b", "", None], pa.string()),
+            "at": some(instants, pa.timestamp("us", "UTC")),
+            "area": some(areas, pa.binary()),
+            "flag": some([True, False, None], pa.bool_()),
+            "wind": some(winds, WIND),
+            "cost": some([Decimal("0.1"), Decimal("0.099"), Decimal("2"), None], pa.decimal128(20, 3)),
+            "day": some([dt.date(2000, 1, 1), dt.date(2001, 1, 1), None], pa.date32()),
+            "note": some(["never sent", None], pa.string()),
+        }
     )
 
 
@@ -118,6 +105,13 @@ def expected(
     names = [table.subscribers_of(found.rows, by)] + ([table.keys_of(found.rows)] if by == "subscription" else [])
     matches = [(ids[owner], *rest) for owner, *rest in zip(owners, *names, strict=True)]
     return sorted(matches, key=repr), sorted(((ids[item.row], item.reason) for item in found.rejected), key=repr)
+
+
+def rows_of(matched: Any) -> tuple[list[Any], list[Any]]:
+    """The rows of matches and of rejections that Spark gives, sorted; what it keeps for them is freed."""
+    matches, rejected = (sorted(map(tuple, part.collect()), key=repr) for part in (matched.matches, matched.rejected))
+    matched.unpersist()
+    return matches, rejected
 
 
 def plain_text(predicate: ct.Predicate) -> bool:

@@ -54,10 +54,8 @@ def small_ring(rng: np.random.Generator, size: int) -> list[tuple[float, float]]
 def shell_with_holes(rng: np.random.Generator) -> Any:
     """Return a square with holes anywhere: outside, across, at the edge, touching, nested, in chains."""
     size = int(rng.integers(3, 6))
-    return shapely.Polygon(
-        [(0, 0), (size, 0), (size, size), (0, size)],
-        [small_ring(rng, size) for _ in range(int(rng.integers(1, 5)))],
-    )
+    holes = [small_ring(rng, size) for _ in range(int(rng.integers(1, 5)))]
+    return shapely.Polygon([(0, 0), (size, 0), (size, size), (0, size)], holes)
 
 
 def ring_with_holes(rng: np.random.Generator) -> Any:
@@ -99,11 +97,5 @@ def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
 
 
 KINDS: tuple[Maker, ...] = (
-    any_ring,
-    orderly_ring,
-    shell_with_holes,
-    ring_with_holes,
-    several_parts,
-    part_in_hole,
-    mixed_parts,
-)
+    any_ring, orderly_ring, shell_with_holes, ring_with_holes, several_parts, part_in_hole, mixed_parts,
+)  # fmt: skip

@@ -77,14 +77,9 @@ def relations() -> st.SearchStrategy[Relation]:
     return st.sampled_from(Relation)
 
 
-def masks() -> st.SearchStrategy[int]:
-    """Any set of relations as its bits."""
-    return st.integers(0, 255)
-
-
 def relation_sets() -> st.SearchStrategy[RelationSet]:
     """Any set of relations."""
-    return masks().map(RelationSet.from_mask)
+    return st.integers(0, 255).map(RelationSet.from_mask)
 
 
 @st.composite
@@ -102,3 +97,13 @@ def any_polygons(draw: st.DrawFn) -> Any:
     part = st.builds(shapely.Polygon, shell, st.lists(rings(), max_size=2))
     parts = draw(st.lists(part, min_size=1, max_size=3))
     return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+
+
+coarse_coordinates: st.SearchStrategy[float] = st.integers(0, 4).map(float) | st.sampled_from(
+    [-np.inf, np.inf, 0.5, -1e300, 1e300]
+)
+
+
+def coarse_points(dimensions: int) -> st.SearchStrategy[list[float]]:
+    """Points of any dimension with many ties, and with ends that are infinite or huge."""
+    return st.lists(coarse_coordinates, min_size=dimensions, max_size=dimensions)

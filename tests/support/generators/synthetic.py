@@ -28,12 +28,7 @@ SIDES = ((0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0))  # axis and value: left, right,
 
 
 def paper_regions(
-    rng: np.random.Generator,
-    count: int,
-    *,
-    points: int = 20,
-    universe: Box = UNIVERSE,
-    least_area: float = 0.1,
+    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
 ) -> RegionArray:
     """`count` regions of section 5: `points` vertices each, area at least `least_area` of the universe.
 
@@ -45,12 +40,7 @@ def paper_regions(
 
 
 def paper_polygons(
-    rng: np.random.Generator,
-    count: int,
-    *,
-    points: int = 20,
-    universe: Box = UNIVERSE,
-    least_area: float = 0.1,
+    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
 ) -> tuple[FloatArray, FloatArray]:
     """The vertices (count, points, 2) and frames R (count, 4) of such regions.
 
@@ -200,11 +190,7 @@ def as_regions(rings: list[FloatArray]) -> RegionArray:
 
 
 def coastline(
-    rng: np.random.Generator,
-    vertices: int,
-    *,
-    centre: tuple[float, float] = (0.0, 0.0),
-    radius: float = 1000.0,
+    rng: np.random.Generator, vertices: int, *, centre: tuple[float, float] = (0.0, 0.0), radius: float = 1000.0
 ) -> Region:
     """An island whose distance from the centre wanders, on all scales, between 0.6 and 1.4 of `radius`."""
     angle = 2 * np.pi * np.arange(vertices) / vertices

@@ -9,20 +9,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import shapely
 
+from contrada.geometry import PointArray, relate
 from contrada.geometry.reading import read_regions
 from generators.rings import Floats, Geometries, Ints, redescribe
-from oracles.relations import (
-    INVERSE,
-    NAMES,
-    UNKNOWN,
-    Codes,
-    judge,
-    judge_point,
-    judge_validity,
-    shapely_codes,
-    shapely_point_codes,
-    wkt,
-)
+from oracles import relations
+from oracles.relations import INVERSE, NAMES, UNKNOWN, Codes, wkt
 
 MANY = 100  # regions that one is related to at once
 ONE_TO_MANY = 200  # pairs of a chunk for each time that is done
@@ -50,14 +41,11 @@ class Product:
 
     def read(self, regions: Geometries) -> tuple[Any, dict[int, str]]:
         """Return a column of the regions it accepts, and the reason for each row that it rejects."""
-
         sifted = read_regions(regions)
         return sifted.regions, {rejection.row: rejection.reason for rejection in sifted.rejected}
 
     def relate(self, a: Any, b: Any) -> Codes:
         """Return the relation codes of two columns, row by row."""
-        from contrada.geometry import relate
-
         return np.asarray(relate(a, b, threads=1), dtype=np.uint8)
 
     def relate_one(self, a: Any, row: int, b: Any, rows: Ints) -> tuple[Codes, Codes]:
@@ -66,8 +54,6 @@ class Product:
 
     def relate_points(self, points: Floats, regions: Any) -> Codes:
         """Return the relation codes of points against a column, row by row."""
-        from contrada.geometry import PointArray, relate
-
         return np.asarray(relate(PointArray(points), regions, threads=1), dtype=np.uint8)
 
 
@@ -94,11 +80,8 @@ class Tally:
 
     def add(self, other: Tally, keep: int = 5) -> None:
         """Take in another tally, with no more than keep failures in all."""
-        self.counts = self.counts + other.counts
-        self.judged += other.judged
-        self.shapely_wrong += other.shapely_wrong
-        self.shapely_wrong_validity += other.shapely_wrong_validity
-        self.wrong += other.wrong
+        for name in ("counts", "judged", "shapely_wrong", "shapely_wrong_validity", "wrong"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failures = (self.failures + other.failures)[:keep]
 
     def fail(self, *failure: str) -> None:
@@ -117,7 +100,7 @@ def check_pairs(engine: Engine, rng: np.random.Generator, a: Geometries, b: Geom
     if not len(a):
         return tally
     ours = engine.relate(column_a, column_b)
-    truth = settle(tally, rng, ours, shapely_codes(a, b), sample, Question("relate", a, b))
+    truth = settle(tally, rng, ours, relations.shapely_codes(a, b), sample, Question("relate", a, b))
     tally.counts += np.bincount(truth, minlength=len(NAMES))[: len(NAMES)]
     back = engine.relate(column_b, column_a)
     expect(tally, "relate(b, a)", INVERSE[truth], back, a, b)
@@ -153,7 +136,7 @@ class Question(NamedTuple):
 
     def verdict(self, row: int) -> int:
         """Return the right answer for a row."""
-        ask = judge if self.a.dtype == object else judge_point
+        ask = relations.judge if self.a.dtype == object else relations.judge_point
         return ask(self.a[row], self.b[row])
 
     def vertices(self) -> Ints:
@@ -172,7 +155,7 @@ def accepted(engine: Engine, a: Geometries, b: Geometries, tally: Tally) -> tupl
         for row, reason in rejected.items():
             good[row] = False
             tally.judged += 1
-            if judge_validity(regions[row]) is None:
+            if relations.judge_validity(regions[row]) is None:
                 tally.fail("validate", wkt(regions[row]), "", "valid", reason)
             else:
                 tally.shapely_wrong_validity += 1
@@ -224,23 +207,17 @@ def check_one_to_many(
         ones = np.repeat(a[row : row + 1], len(rows))
         ours, back = engine.relate_one(columns[0], int(row), columns[1], rows)
         question = Question("relate one to many", ones, b[rows])
-        truth = settle(tally, rng, ours, shapely_codes(ones, b[rows]), sample / 4, question)
+        truth = settle(tally, rng, ours, relations.shapely_codes(ones, b[rows]), sample / 4, question)
         expect(tally, "relate many to one", INVERSE[truth], back, ones, b[rows])
 
 
 def check_points(
-    engine: Engine,
-    rng: np.random.Generator,
-    a: Geometries,
-    b: Geometries,
-    column_a: Any,
-    tally: Tally,
-    sample: float,
+    engine: Engine, rng: np.random.Generator, a: Geometries, b: Geometries, column_a: Any, tally: Tally, sample: float
 ) -> None:
     """Relate to each region of a a vertex of b, one of its own, and the middles of an edge of each."""
     for points in contact_points(rng, a, b):
         ours = engine.relate_points(points, column_a)
-        settle(tally, rng, ours, shapely_point_codes(points, a), sample, Question("relate point", points, a))
+        settle(tally, rng, ours, relations.shapely_point_codes(points, a), sample, Question("relate point", points, a))
 
 
 def contact_points(rng: np.random.Generator, *columns: Geometries) -> Iterator[Floats]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,31 +45,37 @@ def check_family(chosen: Family, rng: np.random.Generator, items: int, messages:
             for message in [*asked, *asked_points]:
                 check_message(tree, column, masks, rows, message)
                 compared += len(rows)
-            check_batch(tree, RegionArray.from_regions(asked))
-            check_batch(tree, vertices[:messages])
+            check_batch(tree, column, masks, rows, RegionArray.from_regions(asked))
+            check_batch(tree, column, masks, rows, vertices[:messages])
     return compared
+
+
+def scan(
+    column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], message: Region | Point
+) -> NDArray[np.int32]:
+    """The rows of the constraints that a message satisfies, by its relation to each."""
+    codes = np.asarray(relate(message, column, threads=1))
+    return np.sort(rows[(masks >> codes) & 1 == 1])
 
 
 def check_message(
     tree: PackedTree, column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], message: Region | Point
 ) -> None:
     """One message: the rows of the tree are those of the scan."""
-    codes = np.asarray(relate(message.column, column, threads=1))
-    right = np.sort(rows[(masks >> codes) & 1 == 1])
-    found = tree.match(message)
+    right, found = scan(column, masks, rows, message), tree.match(message)
     if not np.array_equal(found, right):
-        row = int(np.setxor1d(found, right)[0]) if len(np.setxor1d(found, right)) else None
-        raise AssertionError(f"{message}: rows {found.tolist()} in place of {right.tolist()}, as row {row}")
+        wrong = np.setxor1d(found, right).tolist()
+        raise AssertionError(f"{message}: rows {found.tolist()} in place of {right.tolist()}, as row {wrong[:1]}")
 
 
-def check_batch(tree: PackedTree, column: RegionArray | PointArray) -> None:
-    """Messages together get the same rows as one by one."""
-    counts, rows = tree.match_many(column, np.arange(len(column)))
-    ends = np.cumsum(counts)
-    for k in range(len(column)):
-        found = rows[ends[k] - counts[k] : ends[k]]
-        in_order = found if len(tree.disjoint_map) else np.sort(found)
-        assert np.array_equal(in_order, tree.match(column[k])), f"message {k}"
+def check_batch(
+    tree: PackedTree, column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], asked: Any
+) -> None:
+    """Messages together: the rows of each are those of the scan."""
+    counts, found = tree.match_many(asked, np.arange(len(asked)))
+    for message, of_one in zip(asked, np.split(found, np.cumsum(counts)[:-1]), strict=True):
+        in_order = of_one if len(tree.disjoint_map) else np.sort(of_one)
+        assert np.array_equal(in_order, scan(column, masks, rows, message)), message
 
 
 def main() -> None:

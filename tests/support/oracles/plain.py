@@ -31,17 +31,8 @@ EPOCH = datetime(1970, 1, 1)
 CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
 SECOND = 10**9
 NANOSECONDS: dict[str, int | Fraction] = {
-    "W": 7 * 86_400 * SECOND,
-    "D": 86_400 * SECOND,
-    "h": 3_600 * SECOND,
-    "m": 60 * SECOND,
-    "s": SECOND,
-    "ms": 10**6,
-    "us": 10**3,
-    "ns": 1,
-    "ps": Fraction(1, 10**3),
-    "fs": Fraction(1, 10**6),
-    "as": Fraction(1, 10**9),
+    **{unit: seconds * SECOND for unit, seconds in (("W", 604_800), ("D", 86_400), ("h", 3_600), ("m", 60), ("s", 1))},
+    **{unit: Fraction(SECOND, 1000**k) for k, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), start=1)},
 }
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

@@ -9,19 +9,8 @@ import shapely
 from numpy.typing import NDArray
 
 from generators.rings import Floats, Geometries, polygons
-from oracles.rational import (
-    CONTAINS,
-    COVERED_BY,
-    COVERS,
-    DISJOINT,
-    EQUALS,
-    INSIDE,
-    MEETS,
-    OVERLAPS,
-    point_rational,
-    relate_rational,
-    valid_rational,
-)
+from oracles import rational
+from oracles.rational import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
 
 Codes: TypeAlias = NDArray[np.uint8]
 
@@ -73,19 +62,31 @@ def shapely_point_codes(points: Floats, regions: Geometries) -> Codes:
     return np.where(within, INSIDE, np.where(common, MEETS, DISJOINT)).astype(np.uint8)
 
 
+def check_codes(ours: Codes, a: Geometries, b: Geometries) -> None:
+    """Raise AssertionError unless every code is the one of Shapely or, where the two differ, of the rationals.
+
+    `a` holds regions or, as an array of coordinates, points.
+    """
+    are_regions = a.dtype == object
+    theirs = shapely_codes(a, b) if are_regions else shapely_point_codes(a, b)
+    for row in np.flatnonzero(np.asarray(ours) != theirs):
+        right = judge(a[row], b[row]) if are_regions else judge_point(a[row], b[row])
+        assert ours[row] == right, f"{wkt(a[row]) if are_regions else a[row]} {wkt(b[row])}"
+
+
 def judge(a: Any, b: Any) -> int:
     """Return the relation of two valid Shapely regions, decided in rationals."""
-    return relate_rational(polygons(a), polygons(b))
+    return rational.relate_rational(polygons(a), polygons(b))
 
 
 def judge_point(point: Floats, region: Any) -> int:
     """Return the relation of a point and a valid Shapely region, decided in rationals."""
-    return point_rational(point.tolist(), polygons(region))
+    return rational.point_rational(point.tolist(), polygons(region))
 
 
 def judge_validity(region: Any) -> str | None:
     """Return what is wrong with a Shapely polygon or multipolygon, in rationals; None if it is valid."""
-    return valid_rational(polygons(region))
+    return rational.valid_rational(polygons(region))
 
 
 def wkt(geometry: Any) -> str:

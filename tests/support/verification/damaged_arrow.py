@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import contrada as ct
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Read, Rejected
+from generators.columnar import arrow_bytes, parquet_bytes
 from generators.filters_of_every_kind import FILTERS, random_messages
 from verification.damage import damaged
 
@@ -38,20 +41,13 @@ def good_files() -> dict[str, bytes]:
     """Good files of every kind, by a name that tells their format."""
     made = {}
     for name, table in (("kinds", kinds_table()), ("encoded", encoded_table()), ("shapes", shapes_table())):
-        for codec in ("uncompressed", "lz4", "zstd"):
-            target = io.BytesIO()
-            feather.write_feather(table, target, compression=codec, chunksize=16)
-            made[f"{name}.{codec}.arrow"] = target.getvalue()
-        target = io.BytesIO()
-        with pa.ipc.new_stream(target, table.schema) as writer:
-            writer.write_table(table, max_chunksize=16)
-        made[f"{name}.arrows"] = target.getvalue()
+        for codec in (None, "lz4", "zstd"):
+            made[f"{name}.{codec or 'uncompressed'}.arrow"] = arrow_bytes(table, codec, pa.ipc.new_file, 16)
+        made[f"{name}.arrows"] = arrow_bytes(table, rows=16)
         if name == "encoded":
             table = table.drop_columns(["runs"])
         for codec in ("none", "snappy", "zstd"):
-            target = io.BytesIO()
-            pq.write_table(table, target, compression=codec, row_group_size=16)
-            made[f"{name}.{codec}.parquet"] = target.getvalue()
+            made[f"{name}.{codec}.parquet"] = parquet_bytes(table, compression=codec, row_group_size=16)
     return made
 
 
@@ -122,14 +118,11 @@ def _named(data: bytes, name: str) -> io.BytesIO:
 
 
 def _subscriptions(data: bytes, name: str) -> None:
-    import tempfile
-
     from contrada.formats.subscriptions import read_subscription_table
 
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/{name}"
-        with open(path, "wb") as file:
-            file.write(data)
+        path = Path(folder) / name
+        path.write_bytes(data)
         for asked in _TEMPLATES:
             template = ct.parse(asked)
             found = read_subscription_table(path, template)
@@ -154,24 +147,16 @@ def _tables(data: bytes, name: str) -> Any:
 def _match(data: bytes, name: str) -> None:
     table = _tables(data, name)
     if table is not None:
-        for asked in (_every_filter(), _plain_filter()):
+        for asked in (_filters(("",)), _filters(("S_INTER", "meets", "equals"))):
             repr(asked.match_many(table, by="subscription").rejected)
 
 
 @cache
-def _every_filter() -> Any:
-    return _table_of(FILTERS)
-
-
-@cache
-def _plain_filter() -> Any:
-    return _table_of([text for text in FILTERS if text.startswith(("S_INTER", "meets", "equals"))])
-
-
-def _table_of(filters: list[str]) -> Any:
+def _filters(beginnings: tuple[str, ...]) -> Any:
     table = ct.ForwardingTable()
-    for key, text in enumerate(filters):
-        table.subscribe(key, text, key)
+    for key, text in enumerate(FILTERS):
+        if text.startswith(beginnings):
+            table.subscribe(key, text, key)
     return table
 
 
@@ -179,17 +164,13 @@ def _bind(data: bytes, name: str) -> None:
     table = _tables(data, name)
     if table is not None:
         for asked in _TEMPLATES:
-            try:
+            with suppress(ct.ContradaError):
                 ct.ForwardingTable().subscribe_many(table, ct.parse(asked))
-            except ct.ContradaError:
-                continue
 
 
 def _columns(data: bytes, name: str) -> None:
     table = _tables(data, name)
     for column in () if table is None else table.columns:
         for read in (ct.read_regions, ct.read_points, ct.RegionArray.from_wkb):
-            try:
+            with suppress(ct.ContradaError):
                 repr(read(column))
-            except ct.ContradaError:
-                continue

@@ -10,7 +10,6 @@ family says it cannot produce.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -138,44 +137,15 @@ def workers(jobs: int, engine: Engine) -> Iterator[Run]:
         yield lambda tasks: (done.result() for done in as_completed([pool.submit(check, t) for t in tasks]))
 
 
-def as_json(states: list[State], seconds: float) -> dict[str, Any]:
-    """Return everything that was counted."""
-    return {
-        "pairs": sum(state.pairs for state in states),
-        "wrong": sum(state.tally.wrong for state in states),
-        "seconds": round(seconds, 1),
-        "families": {
-            state.family.name: {
-                "pairs": state.pairs,
-                "relations": dict(zip(NAMES, state.tally.counts.tolist(), strict=True)),
-                "impossible": {NAMES[k]: why for k, why in state.family.impossible.items()},
-                "judged": state.tally.judged,
-                "shapely_wrong": state.tally.shapely_wrong,
-                "shapely_wrong_validity": state.tally.shapely_wrong_validity,
-                "wrong": state.tally.wrong,
-                "too_rare": [NAMES[k] for k in state.rare()],
-                "unexpected": [NAMES[k] for k in state.surprising()],
-                "failures": [failure._asdict() for failure in state.tally.failures],
-            }
-            for state in states
-        },
-    }
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = parse(arguments)
     families = [family(name) for name in options.families] if options.families else list(FAMILIES)
-    from verification.report import print_report, shown_progress
+    from verification.report import lines_of_progress, print_report
 
     start = time.perf_counter()
-    with shown_progress(quiet=options.json) as progress:
-        states = verify(families, options.pairs, options.seed, options.sample, options.jobs, progress)
-    seconds = time.perf_counter() - start
-    if options.json:
-        print(json.dumps(as_json(states, seconds), indent=1))
-    else:
-        print_report(states, seconds)
+    states = verify(families, options.pairs, options.seed, options.sample, options.jobs, lines_of_progress())
+    print_report(states, time.perf_counter() - start)
     bad = any(state.tally.wrong or state.rare() or state.surprising() for state in states)
     return 1 if bad else 0
 
@@ -189,7 +159,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=cores(), help="processes (default: one per core)")
     names = [chosen.name for chosen in FAMILIES]
     parser.add_argument("--families", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return parser.parse_args(arguments)
 
 

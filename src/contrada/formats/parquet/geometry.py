@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from contrada.errors import ContradaError, CrsError
-from contrada.formats.rows import EXTENSION, EXTENSION_METADATA, geo_columns
+from contrada.formats.tables.rows import EXTENSION, EXTENSION_METADATA, geo_columns
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs
 
 
@@ -23,7 +23,7 @@ def parquet_schema(file: Any) -> Any:
         if kind.get("Type") not in ("Geometry", "Geography") or column.path not in schema.names:
             continue
         if kind["Type"] == "Geography":
-            raise CrsError(f"column {column.name!r} is GEOGRAPHY, with geodesic edges; relations here are planar")
+            raise CrsError(f"column {column.name!r} is GEOGRAPHY, with geodesic edges; only planar edges are supported")
         if column.name in described:
             continue
         about = json.dumps({"crs": _system(column.name, kind.get("crs"), schema.metadata or {})})

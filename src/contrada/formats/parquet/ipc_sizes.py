@@ -53,7 +53,7 @@ class Table:
         at += self._number("<I", at)
         count, size = self._number("<I", at), struct.calcsize(kind)
         if at + 4 + count * size > len(self._data):
-            raise FormatError("the Arrow metadata are damaged: a vector is longer than they are")
+            raise FormatError("the Arrow metadata is damaged: a vector is longer than the metadata")
         yield from struct.iter_unpack(kind, self._data[at + 4 : at + 4 + count * size])
 
     def _place(self, field: int) -> int:
@@ -64,10 +64,10 @@ class Table:
     def _number(self, kind: str, at: int) -> int:
         try:
             if at < 0:
-                raise FormatError("the Arrow metadata are damaged: a place lies before their begin")
+                raise FormatError("the Arrow metadata is damaged: an offset is negative")
             return int(struct.unpack_from(kind, self._data, at)[0])
         except struct.error as error:
-            raise FormatError(f"the Arrow metadata are damaged: {error}") from None
+            raise FormatError(f"the Arrow metadata is damaged: {error}") from None
 
 
 def ipc_stream_bytes(stream: BinaryIO) -> int:
@@ -114,21 +114,20 @@ def ipc_file_bytes(stream: BinaryIO) -> int:
     read = _reading_from(stream)
     length = int.from_bytes(read(max(0, size - _TAIL_BYTES), 4), "little", signed=True)
     if not 0 < length <= size - _TAIL_BYTES:
-        raise FormatError(f"the Arrow file is damaged: its footer has {length} bytes")
+        raise FormatError(f"the Arrow file is damaged: a footer of {length} bytes")
     footer = Table.root(read(size - _TAIL_BYTES - length, length))
-    blocks = [
-        block for field in (2, 3) for block in footer.structs(field, _BLOCK_FORMAT)
-    ]  # dictionaries and record batches
+    # Dictionaries and record batches.
+    blocks = [block for field in (2, 3) for block in footer.structs(field, _BLOCK_FORMAT)]
     listed = sum(metadata for _, metadata, _ in blocks)
     if listed > size:  # a message that is listed many times could take hours
-        raise FormatError(f"the Arrow file is damaged: its footer lists {listed:,} bytes of metadata in {size:,} bytes")
+        raise FormatError(f"the Arrow file is damaged: {listed:,} bytes of metadata in a file of {size:,} bytes")
     return sum(_block_bytes(read, *block) for block in blocks)
 
 
 def _reading_from(stream: BinaryIO) -> ReadAt:
     def read(at: int, length: int) -> bytes:
         if at < 0 or length < 0:
-            raise FormatError(f"the Arrow file is damaged: {length} bytes from byte {at} on")
+            raise FormatError(f"the Arrow file is damaged: a block of {length} bytes at byte {at}")
         stream.seek(at)
         return stream.read(length)
 

@@ -45,13 +45,13 @@ def row_groups(stream: BinaryIO, size: int, span: tuple[int, int] | None = None)
     stream.seek(max(0, size - _TAIL_BYTES))
     length = int.from_bytes(stream.read(4), "little")
     if length > size - _TAIL_BYTES:
-        raise FormatError(f"the Parquet footer has {length} bytes, in a file of {size}")
+        raise FormatError(f"the Parquet footer is damaged: {length} bytes in a file of {size} bytes")
     stream.seek(size - _TAIL_BYTES - length)
     footer: Fields = {}
     try:
         read_struct(stream.read(length), 0, footer)
     except IndexError:
-        raise FormatError("the Parquet footer has no end") from None
+        raise FormatError("the Parquet footer is damaged: it is truncated") from None
     first = 0
     for group in footer.get((4, LIST), []):
         rows = max(0, _number(group, 3, INT64))
@@ -63,17 +63,13 @@ def row_groups(stream: BinaryIO, size: int, span: tuple[int, int] | None = None)
 def _chunk(place: int, fields: Any) -> Chunk:
     about = fields.get((3, STRUCT), {}) if isinstance(fields, dict) else {}
     start, dictionary = _number(about, 9, INT64), _number(about, 11, INT64)
-    return Chunk(
-        place,
-        max(0, _number(about, 5, INT64)),
-        dictionary if 0 < dictionary < start else start,
-        max(0, _number(about, 7, INT64)),
-    )
+    values, size = (max(0, _number(about, field, INT64)) for field in (5, 7))
+    return Chunk(place, values, dictionary if 0 < dictionary < start else start, size)
 
 
 def _number(fields: Any, field: int, kind: int) -> int:
     if not isinstance(fields, dict):
-        raise FormatError("the Parquet footer is damaged: it lists something that is no struct")
+        raise FormatError("the Parquet footer is damaged: a list item is not a struct")
     return int(fields.get((field, kind), 0))
 
 
@@ -99,7 +95,7 @@ def column_pages(stream: BinaryIO, chunk: Chunk, check: Callable[[int], None]) -
             break
         packed, whole = _number(header, 3, INT32), _number(header, 2, INT32)
         if packed < 0 or whole < 0:
-            raise FormatError(f"the Parquet page at byte {at} has {min(packed, whole)} bytes")
+            raise FormatError(f"the Parquet page at byte {at} is damaged: a size of {min(packed, whole)} bytes")
         if (described := _DATA_PAGES.get(_number(header, 1, INT32))) is not None:
             seen += _values(header.get((described, STRUCT), {}))
         size = _note(found, header, max(packed, whole))
@@ -141,5 +137,5 @@ def _header_at(stream: BinaryIO, at: int, most: int) -> tuple[Fields, int]:
             return fields, read_struct(data, 0, fields)
         except IndexError:
             if window > min(most, _MAX_HEADER_BYTES) or len(data) < min(window, most):
-                raise FormatError(f"the header of the Parquet page at byte {at} has no end") from None
+                raise FormatError(f"the header of the Parquet page at byte {at} is truncated") from None
             window *= 8

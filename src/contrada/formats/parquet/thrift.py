@@ -25,7 +25,7 @@ def read_struct(data: bytes, at: int, fields: Fields, depth: int = MAX_DEPTH) ->
     (7, {(1, 5): 3, (2, 12): {(2, 5): -1}})
     """
     if depth <= 0:
-        raise FormatError("Parquet metadata are nested too deeply")
+        raise FormatError("Parquet metadata is nested too deeply")
     number = 0
     while byte := data[at]:
         step, kind = byte >> 4, byte & 15
@@ -63,13 +63,13 @@ def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == MAP:
         count, at = _varint(data, at)
         return _read_all(data, at + 1, count, (data[at] >> 4, data[at] & 15), depth) if count else (None, at)
-    raise FormatError(f"Parquet metadata have a value of unknown type {kind}")
+    raise FormatError(f"Parquet metadata has a value of unknown type {kind}")
 
 
 def _read_all(data: bytes, at: int, count: int, kinds: tuple[int, ...], depth: int) -> tuple[list[Any], int]:
     """Return the elements of a list, or the keys and values of a map, and their end."""
     if depth <= 0:
-        raise FormatError("Parquet metadata are nested too deeply")
+        raise FormatError("Parquet metadata is nested too deeply")
     if count > len(data):  # an element takes at least one byte
         raise IndexError(count)
     found = []
@@ -98,7 +98,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise FormatError("Parquet metadata have a number of more than 64 bits")
+            raise FormatError("Parquet metadata has a number of more than 64 bits")
 
 
 def _signed(data: bytes, at: int, kind: int) -> tuple[int, int]:

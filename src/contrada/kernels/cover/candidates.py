@@ -6,35 +6,16 @@ since a query descends on only one side of them. Points that no dimension distin
 result is a superset: the caller checks the exact relations.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from contrada.jit import entry, kernel
+from contrada.kernels.cover.arrays import CandidateArrays
 from contrada.kernels.relate.boxes import box_relation
 
 NODES, LEAVES, FREE, EQUAL_DIMENSIONS, LIVE = 0, 1, 2, 3, 4  # places in state
 LEAF = -1  # dimension of a node that has a leaf
 NONE = -1
 VISITED, COMPARED = 0, 1  # places in counters
-
-
-class CandidateArrays(NamedTuple):
-    """Nodes: dimension, discriminator, children or leaf, depth, bounds. Leaves: size, next leaf of a chain, rows."""
-
-    dimensions: Any
-    splits: Any
-    children: Any
-    depths: Any
-    tops: Any
-    bottoms: Any
-    counts: Any
-    nexts: Any
-    points: Any
-    ids: Any
-    masks: Any
-    boxes: Any
-    state: Any
 
 
 @kernel
@@ -160,75 +141,60 @@ def leaf_node(t, point):
     return node
 
 
-TREE = "i4[1]! f8[1]! i4[2]! i4[1]! f8[2]! f8[2]! i4[1]! i4[1]! f8[3]! i8[2]! u1[2]! f8[3]! i8[1]!"
-
-
-@entry(f"{TREE} f8[1]! i8 u1 f8[1]! f8[1]!", checked=False)
-def add_candidate(
-    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
-    point, number, mask, box, scratch,
-):  # fmt: skip
+@entry(CandidateArrays, "f8[1]! i8 u1 f8[1]! f8[1]!", checked=False)
+def add_candidate(t, point, number, mask, box, scratch):
     """Add a row; return False, with nothing changed, if there may not be enough room."""
-    t = CandidateArrays(
-        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
-    )
-    if state[NODES] == 0:
+    if t.state[NODES] == 0:
         new_node(t, 0)
     node = leaf_node(t, point)
-    leaf = np.int64(children[node, 0])
-    if counts[leaf] == ids.shape[1]:
+    leaf = np.int64(t.children[node, 0])
+    if t.counts[leaf] == t.ids.shape[1]:
         chained, after = 0, leaf
         while after != NONE:
-            after = np.int64(nexts[after])
+            after = np.int64(t.nexts[after])
             chained += 1
-        if state[NODES] + 2 > len(dimensions) or state[LEAVES] + chained + 3 > len(counts):
+        if t.state[NODES] + 2 > len(t.dimensions) or t.state[LEAVES] + chained + 3 > len(t.counts):
             return False
         dimension, value = discriminator(t, node, scratch)
         if dimension != LEAF:
             split_node(t, node, dimension, value)
             node = leaf_node(t, point)
-    leaf = np.int64(children[node, 0])
-    if counts[leaf] == ids.shape[1]:
+    leaf = np.int64(t.children[node, 0])
+    if t.counts[leaf] == t.ids.shape[1]:
         leaf = new_leaf(t, leaf)
-        children[node, 0] = leaf
-    slot = counts[leaf]
+        t.children[node, 0] = leaf
+    slot = t.counts[leaf]
     for i in range(len(point)):
-        points[leaf, slot, i] = point[i]
-    for i in range(boxes.shape[2]):
-        boxes[leaf, slot, i] = box[i]
-    ids[leaf, slot] = number
-    masks[leaf, slot] = mask
-    counts[leaf] = slot + 1
-    state[LIVE] += 1
+        t.points[leaf, slot, i] = point[i]
+    for i in range(t.boxes.shape[2]):
+        t.boxes[leaf, slot, i] = box[i]
+    t.ids[leaf, slot] = number
+    t.masks[leaf, slot] = mask
+    t.counts[leaf] = slot + 1
+    t.state[LIVE] += 1
     node = np.int64(0)
     widen(t, node, leaf, slot)
-    while dimensions[node] != LEAF:
-        node = np.int64(children[node, 0 if point[dimensions[node]] <= splits[node] else 1])
+    while t.dimensions[node] != LEAF:
+        node = np.int64(t.children[node, 0 if point[t.dimensions[node]] <= t.splits[node] else 1])
         widen(t, node, leaf, slot)
     return True
 
 
-@entry(f"{TREE} f8[1]! i8", checked=False)
-def drop_candidate(
-    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
-    point, number,
-):  # fmt: skip
+@entry(CandidateArrays, "f8[1]! i8", checked=False)
+def drop_candidate(t, point, number):
     """Remove row `number` with this point; return False if there is none. Bounds are not narrowed."""
-    t = CandidateArrays(
-        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
-    )
-    if state[NODES] == 0:
+    if t.state[NODES] == 0:
         return False
-    leaf = np.int64(children[leaf_node(t, point), 0])
+    leaf = np.int64(t.children[leaf_node(t, point), 0])
     while leaf != NONE:
-        for slot in range(counts[leaf]):
-            if ids[leaf, slot] == number:
-                last = counts[leaf] - 1
+        for slot in range(t.counts[leaf]):
+            if t.ids[leaf, slot] == number:
+                last = t.counts[leaf] - 1
                 copy_row(t, leaf, last, leaf, slot)
-                counts[leaf] = last
-                state[LIVE] -= 1
+                t.counts[leaf] = last
+                t.state[LIVE] -= 1
                 return True
-        leaf = np.int64(nexts[leaf])
+        leaf = np.int64(t.nexts[leaf])
     return False
 
 
@@ -298,36 +264,30 @@ def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relat
     return count
 
 
-@entry(f"{TREE} f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
-def find_candidates(
-    dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state,
-    query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters,
-):  # fmt: skip
+@entry(CandidateArrays, "f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
+def find_candidates(t, query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters):
     """Write rows that dominate the query (`reverse`: are dominated) and whose regions may have an admitted relation.
 
     admitted_of[mask of a row] gives the admitted relations of the covered region to the covering one; box_relations
     gives for these the relations that boxes may have. Returns the number of rows, at most as many as fit into `out`.
     """
-    t = CandidateArrays(
-        dimensions, splits, children, depths, tops, bottoms, counts, nexts, points, ids, masks, boxes, state
-    )
     count, height = 0, 0
-    if state[NODES] > 0:
+    if t.state[NODES] > 0:
         stack[0] = 0
         height = 1
     while height > 0 and count < len(out):
         height -= 1
         node = np.int64(stack[height])
         counters[VISITED] += 1
-        if not (may_be_dominated(bottoms, node, query) if reverse else may_dominate(tops, node, query)):
+        if not (may_be_dominated(t.bottoms, node, query) if reverse else may_dominate(t.tops, node, query)):
             continue
-        if dimensions[node] == LEAF:
-            leaf = np.int64(children[node, 0])
+        if t.dimensions[node] == LEAF:
+            leaf = np.int64(t.children[node, 0])
             count = search_leaf(
                 t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters
             )
         else:  # larger values first, where covering points are more likely
-            stack[height] = children[node, 0]
-            stack[height + 1] = children[node, 1]
+            stack[height] = t.children[node, 0]
+            stack[height + 1] = t.children[node, 1]
             height += 2
     return count

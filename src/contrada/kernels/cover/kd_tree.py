@@ -8,63 +8,39 @@ once, a vector instruction more. Only points that ranks do not rule out are comp
 counts are as in the paper.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from contrada.codes import (
+    KD_ADDED,
+    KD_BLOCKS_FREE,
+    KD_BLOCKS_USED,
+    KD_LIVE,
+    KD_NODES_FREE,
+    KD_NODES_USED,
+    KD_OVERFLOW,
+    KD_ROOM,
+    KD_ROOT,
+    KD_UNDERFLOW,
+    MIN_RANKED_POINTS,
+)
 from contrada.jit import kernel
 from contrada.kernels.cover.dominance import NONE
 from contrada.kernels.cover.point_ranks import choose_thresholds, rank_point, write_rank
 
-ROOT, NODES_USED, NODES_FREE, BLOCKS_USED, BLOCKS_FREE = 0, 1, 2, 3, 4  # places in state
-OVERFLOW, UNDERFLOW = 5, 6  # places of the size limits of a bucket
-LIVE, ROOM = 7, 8  # points, and points that may still be added before ranks are recomputed
-ADDED_SINCE_BUILD = 9  # points added since the tree was rebuilt
 MAX_SHALLOW_DEPTH = 16  # up to this depth a tree is not rebuilt
-MIN_RANKED_POINTS = 64  # below, ranks do not pay off
 LEAF = -1  # dimension of a node that has a bucket
 FIRST, LAST = 0, 1  # children of an inner node; a leaf has its first block at FIRST
-
-
-class KdTreeArrays(NamedTuple):
-    """Nodes: dimension, discriminator, children, parent, depth, size. Blocks: ranks, rows, size, next, leaf."""
-
-    points: Any
-    arrivals: Any
-    dimensions: Any
-    splits: Any
-    children: Any
-    parents: Any
-    depths: Any
-    sizes: Any
-    signatures: Any
-    rows: Any
-    counts: Any
-    nexts: Any
-    leaves: Any
-    blocks: Any  # block of each row
-    places: Any  # position of each row in its block
-    state: Any
-    stack: Any  # nodes still to be searched, and their `insides`
-    insides: Any
-    alive: Any  # points of a bucket that are not ruled out yet
-    thresholds: Any
-    ranks: Any  # by row
-    query_ranks: Any
-    order: Any  # dimensions of a query in the order of comparison
-    moving: Any  # room for rows to move, and for coordinates to find a median of
-    values: Any
 
 
 @kernel
 def new_leaf(t, parent, depth):
     """Return a leaf with an empty bucket."""
-    node = t.state[NODES_FREE]
+    node = t.state[KD_NODES_FREE]
     if node == NONE:
-        node = t.state[NODES_USED]
-        t.state[NODES_USED] = node + 1
+        node = t.state[KD_NODES_USED]
+        t.state[KD_NODES_USED] = node + 1
     else:
-        t.state[NODES_FREE] = t.parents[node]
+        t.state[KD_NODES_FREE] = t.parents[node]
     t.dimensions[node] = LEAF
     t.parents[node] = parent
     t.depths[node] = depth
@@ -76,29 +52,29 @@ def new_leaf(t, parent, depth):
 @kernel
 def free_node(t, node):
     """Free a node; free nodes are linked by their parents."""
-    t.parents[node] = t.state[NODES_FREE]
-    t.state[NODES_FREE] = node
+    t.parents[node] = t.state[KD_NODES_FREE]
+    t.state[KD_NODES_FREE] = node
 
 
 @kernel
 def free_block(t, block):
     """Free a block; free blocks are linked by `nexts`."""
-    t.nexts[block] = t.state[BLOCKS_FREE]
-    t.state[BLOCKS_FREE] = block
+    t.nexts[block] = t.state[KD_BLOCKS_FREE]
+    t.state[KD_BLOCKS_FREE] = block
 
 
 @kernel
 def open_block(t, leaf):
     """Return the block for a leaf's next point: its first block, or a new one in front if that is full."""
     first = np.int64(t.children[leaf, FIRST])
-    if first != NONE and t.counts[first] < t.state[OVERFLOW]:
+    if first != NONE and t.counts[first] < t.state[KD_OVERFLOW]:
         return first
-    block = t.state[BLOCKS_FREE]
+    block = t.state[KD_BLOCKS_FREE]
     if block == NONE:
-        block = t.state[BLOCKS_USED]
-        t.state[BLOCKS_USED] = block + 1
+        block = t.state[KD_BLOCKS_USED]
+        t.state[KD_BLOCKS_USED] = block + 1
     else:
-        t.state[BLOCKS_FREE] = t.nexts[block]
+        t.state[KD_BLOCKS_FREE] = t.nexts[block]
     t.counts[block] = 0
     t.nexts[block] = first
     t.leaves[block] = leaf
@@ -251,7 +227,7 @@ def equals_first(t, leaf, row):
 @kernel
 def kd_has_room(t):
     """Return True if there is room to add a row: for two more nodes, and a block for each of them."""
-    return t.state[NODES_USED] + 3 <= len(t.dimensions) and t.state[BLOCKS_USED] + 3 <= len(t.counts)
+    return t.state[KD_NODES_USED] + 3 <= len(t.dimensions) and t.state[KD_BLOCKS_USED] + 3 <= len(t.counts)
 
 
 @kernel
@@ -268,18 +244,18 @@ def rank_anew(t):
         rank_point(t.thresholds, t.points, row, t.ranks, row)
         for i in range(t.points.shape[1]):
             write_rank(t.signatures, t.blocks[row], i, t.places[row], t.ranks[row, i])
-    t.state[ROOM] = max(MIN_RANKED_POINTS, count)
+    t.state[KD_ROOM] = max(MIN_RANKED_POINTS, count)
 
 
 @kernel
 def is_deep(t, depth):
     """Return True if a leaf is much deeper than in a balanced tree, and enough points were added to rebuild."""
     limit = MAX_SHALLOW_DEPTH
-    size = t.state[LIVE] // t.state[OVERFLOW]
+    size = t.state[KD_LIVE] // t.state[KD_OVERFLOW]
     while size > 0:
         limit += 2
         size >>= 1
-    return depth > limit and 4 * t.state[ADDED_SINCE_BUILD] > t.state[LIVE]
+    return depth > limit and 4 * t.state[KD_ADDED] > t.state[KD_LIVE]
 
 
 @kernel
@@ -290,18 +266,18 @@ def build_anew(t):
         if t.blocks[row] != NONE:
             t.moving[count] = row
             count += 1
-    t.state[NODES_USED], t.state[NODES_FREE] = 0, NONE
-    t.state[BLOCKS_USED], t.state[BLOCKS_FREE] = 0, NONE
-    t.state[ADDED_SINCE_BUILD] = 0
-    t.state[ROOT] = new_leaf(t, NONE, 0)
+    t.state[KD_NODES_USED], t.state[KD_NODES_FREE] = 0, NONE
+    t.state[KD_BLOCKS_USED], t.state[KD_BLOCKS_FREE] = 0, NONE
+    t.state[KD_ADDED] = 0
+    t.state[KD_ROOT] = new_leaf(t, NONE, 0)
     for at in range(count):
-        put(t, t.state[ROOT], t.moving[at])
-    t.stack[0] = t.state[ROOT]
+        put(t, t.state[KD_ROOT], t.moving[at])
+    t.stack[0] = t.state[KD_ROOT]
     height = 1
     while height > 0 and kd_has_room(t):
         height -= 1
         leaf = np.int64(t.stack[height])
-        if t.sizes[leaf] > t.state[OVERFLOW]:
+        if t.sizes[leaf] > t.state[KD_OVERFLOW]:
             split_leaf(t, leaf)
             if t.dimensions[leaf] != LEAF:
                 t.stack[height], t.stack[height + 1] = t.children[leaf, FIRST], t.children[leaf, LAST]
@@ -314,23 +290,23 @@ def add_to_kd(t, row):
 
     A bucket of equal points cannot be split; splitting is tried again only after a different point is added.
     """
-    if t.state[ROOT] == NONE:
-        t.state[ROOT] = new_leaf(t, NONE, 0)
+    if t.state[KD_ROOT] == NONE:
+        t.state[KD_ROOT] = new_leaf(t, NONE, 0)
     rank_point(t.thresholds, t.points, row, t.ranks, row)
-    node = t.state[ROOT]
+    node = t.state[KD_ROOT]
     while t.dimensions[node] != LEAF:
         node = np.int64(t.children[node, FIRST if t.points[row, t.dimensions[node]] <= t.splits[node] else LAST])
     size = t.sizes[node]
     is_new = size == 0 or not equals_first(t, node, row)
     put(t, node, row)
-    if size >= t.state[OVERFLOW] and (is_new or size == t.state[OVERFLOW]):
+    if size >= t.state[KD_OVERFLOW] and (is_new or size == t.state[KD_OVERFLOW]):
         split_leaf(t, node)
-    t.state[LIVE] += 1
-    t.state[ADDED_SINCE_BUILD] += 1
+    t.state[KD_LIVE] += 1
+    t.state[KD_ADDED] += 1
     if t.depths[node] > MAX_SHALLOW_DEPTH and is_deep(t, t.depths[node]):
         build_anew(t)
-    t.state[ROOM] -= 1
-    if t.state[ROOM] <= 0:
+    t.state[KD_ROOM] -= 1
+    if t.state[KD_ROOM] <= 0:
         rank_anew(t)
 
 
@@ -338,13 +314,13 @@ def add_to_kd(t, row):
 def drop_from_kd(t, row):
     """Remove a row; a bucket below the underflow limit is merged with its sibling if that is a leaf and both fit."""
     leaf = take(t, row)
-    t.state[LIVE] -= 1
-    while t.sizes[leaf] < t.state[UNDERFLOW] and t.parents[leaf] != NONE:
+    t.state[KD_LIVE] -= 1
+    while t.sizes[leaf] < t.state[KD_UNDERFLOW] and t.parents[leaf] != NONE:
         parent = np.int64(t.parents[leaf])
         left, right = np.int64(t.children[parent, FIRST]), np.int64(t.children[parent, LAST])
         sibling = left + right - leaf
         size = t.sizes[leaf] + t.sizes[sibling]
-        if t.dimensions[sibling] != LEAF or size > t.state[OVERFLOW]:
+        if t.dimensions[sibling] != LEAF or size > t.state[KD_OVERFLOW]:
             return
         count = gather_rows(t, right, gather_rows(t, left, 0))
         empty_bucket(t, left)

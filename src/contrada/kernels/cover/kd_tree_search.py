@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from contrada.codes import KD_ROOT
 from contrada.jit import entry, kernel
+from contrada.kernels.cover.arrays import GraphArrays, KdTreeArrays
 from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE, ONE, covers
-from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, ROOT, KdTreeArrays, add_to_kd, drop_from_kd, kd_has_room
+from contrada.kernels.cover.kd_tree import FIRST, LAST, LEAF, add_to_kd, drop_from_kd, kd_has_room
 from contrada.kernels.cover.point_ranks import HIGH_BITS, LOW_BITS, rank_point
-from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
+from contrada.kernels.cover.relation_graph import replay
 
 
 @kernel
@@ -99,12 +101,12 @@ def search_kd(t, queries, at, before, wanted, out, counters):
 
     `inside` has a bit for every dimension in which all points below a node are larger than the query.
     """
-    if t.state[ROOT] == NONE:
+    if t.state[KD_ROOT] == NONE:
         return 0
     d = t.points.shape[1]
     whole = ~np.uint64(0) >> np.uint64(64 - d)
     rank_query(t, queries, at)
-    t.stack[0] = t.state[ROOT]
+    t.stack[0] = t.state[KD_ROOT]
     t.insides[0] = 0
     height = 1
     found = 0
@@ -128,74 +130,25 @@ def search_kd(t, queries, at, before, wanted, out, counters):
     return found
 
 
-TREE = (
-    "f8[2]! i8[1]! i4[1]! f8[1]! i4[2]! i4[1]! i4[1]! i4[1]! "
-    "u8[3]! i4[2]! i4[1]! i4[1]! i4[1]! i4[1]! i4[1]! i8[1]! i4[1]! u8[1]! u8[1]! "
-    "f8[2]! u1[2]! u1[2]! i8[1]! i8[1]! f8[1]! "
-)
-
-
-@entry(TREE + "i8", checked=False)
-def kd_add(
-    points, arrivals, dimensions, splits, children, parents, depths, sizes,
-    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-    thresholds, ranks, query_ranks, order, moving, values,
-    row,
-):  # fmt: skip
+@entry(KdTreeArrays, "i8", checked=False)
+def kd_add(t, row):
     """Add a row whose point and arrival are already written."""
-    t = KdTreeArrays(
-        points, arrivals, dimensions, splits, children, parents, depths, sizes,
-        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-        thresholds, ranks, query_ranks, order, moving, values,
-    )  # fmt: skip
     add_to_kd(t, row)
 
 
-@entry(TREE + "i8", checked=False)
-def kd_drop(
-    points, arrivals, dimensions, splits, children, parents, depths, sizes,
-    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-    thresholds, ranks, query_ranks, order, moving, values,
-    row,
-):  # fmt: skip
+@entry(KdTreeArrays, "i8", checked=False)
+def kd_drop(t, row):
     """Drop a row."""
-    t = KdTreeArrays(
-        points, arrivals, dimensions, splits, children, parents, depths, sizes,
-        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-        thresholds, ranks, query_ranks, order, moving, values,
-    )  # fmt: skip
     drop_from_kd(t, row)
 
 
-@entry(TREE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
-def kd_search(
-    points, arrivals, dimensions, splits, children, parents, depths, sizes,
-    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-    thresholds, ranks, query_ranks, order, moving, values,
-    query, before, out, counters,
-):  # fmt: skip
+@entry(KdTreeArrays, "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def kd_search(t, query, before, out, counters):
     """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
-    t = KdTreeArrays(
-        points, arrivals, dimensions, splits, children, parents, depths, sizes,
-        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-        thresholds, ranks, query_ranks, order, moving, values,
-    )  # fmt: skip
     return search_kd(t, query, 0, before, len(out), out, counters)
 
 
-@entry(TREE + GRAPH)
-def kd_replay(
-    points, arrivals, dimensions, splits, children, parents, depths, sizes,
-    signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-    thresholds, ranks, query_ranks, order, moving, values,
-    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
-    commands, log, tally,
-):  # fmt: skip
+@entry(KdTreeArrays, GraphArrays, "i8[1] i8[1]! i8[1]!")
+def kd_replay(t, graph, commands, log, tally):
     """Run commands; see `replay`."""
-    t = KdTreeArrays(
-        points, arrivals, dimensions, splits, children, parents, depths, sizes,
-        signatures, rows, counts, nexts, leaves, blocks, places, state, stack, insides, alive,
-        thresholds, ranks, query_ranks, order, moving, values,
-    )  # fmt: skip
-    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(t, search_kd, add_to_kd, drop_from_kd, kd_has_room, graph, commands, log, tally)

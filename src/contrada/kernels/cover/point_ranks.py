@@ -7,9 +7,9 @@ exactly in the bytes that are smaller, and no byte borrows from the next.
 
 import numpy as np
 
+from contrada.codes import RANK_LEVELS
 from contrada.jit import allocating_kernel, kernel
 
-RANK_LEVELS = 64  # number of ranks; there is one threshold less
 MAX_SAMPLED_POINTS = 1024  # sample size for thresholds
 HIGH_BITS = np.uint64(0x8080808080808080)
 LOW_BITS = np.uint64(0x0101010101010101)

@@ -5,34 +5,23 @@ list from `heads[row]`, linked by `nexts` and `prevs`, whose members are numbere
 bits, rows 32.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from contrada.codes import (
+    COMPARISONS_S,
+    COMPARISONS_U,
+    DONE,
+    FORWARDED_S,
+    FORWARDED_U,
+    NODES_S,
+    NODES_U,
+    QUERIES_S,
+    QUERIES_U,
+    SENT,
+    WITHDRAWN,
+)
 from contrada.jit import kernel
 from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE
-
-# Places in tally: queries, nodes visited and comparisons, each for subscribing and for unsubscribing, and the numbers
-# of rows forwarded and withdrawn.
-QUERIES_S, QUERIES_U, NODES_S, NODES_U, COMPARISONS_S, COMPARISONS_U = 0, 1, 2, 3, 4, 5
-FORWARDED_S, FORWARDED_U, WITHDRAWN = 6, 7, 8
-SENT, DONE = 9, 10  # rows in the log, commands run
-
-
-GRAPH = "i4[2]! i8[2]! i8[2]! i8[1]! u1[1]! i8[1]! i8[1]! i8[1]! i8[1] i8[1]! i8[1]!"
-
-
-class GraphArrays(NamedTuple):
-    """Edges between rows, and the rows that were forwarded."""
-
-    parents: Any
-    nexts: Any
-    prevs: Any
-    heads: Any
-    forwarded: Any
-    orphans: Any  # room for rows that lost all parents
-    covers: Any  # room for k rows
-    counters: Any
 
 
 @kernel

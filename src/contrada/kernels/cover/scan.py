@@ -4,28 +4,15 @@ A block holds its points column by column. Comparing row by row with an exit at 
 times as long: the branch that ends a row cannot be predicted.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from contrada.jit import entry, kernel
+from contrada.kernels.cover.arrays import GraphArrays, ScanArrays
 from contrada.kernels.cover.dominance import COMPARISONS, NODES, NONE, came_first
-from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
+from contrada.kernels.cover.relation_graph import replay
 
 COUNT = 0  # place in state: points in the scan
 LANES = 8  # points compared at a time
-
-
-class ScanArrays(NamedTuple):
-    """Live points, packed: place p is at p % width of block p // width."""
-
-    points: Any
-    arrivals: Any
-    coordinates: Any
-    rows: Any
-    places: Any
-    alive: Any
-    state: Any
 
 
 @kernel
@@ -107,35 +94,25 @@ def search_scan(s, queries, at, before, wanted, out, counters):
     return found
 
 
-SCAN = "f8[2]! i8[1]! f8[3]! i4[2]! i4[1]! i8[1]! i8[1]! "
-
-
-@entry(SCAN + "i8", checked=False)
-def scan_add(points, arrivals, coordinates, rows, places, alive, state, row):
+@entry(ScanArrays, "i8", checked=False)
+def scan_add(s, row):
     """Add a row whose point and arrival are already written."""
-    add_to_scan(ScanArrays(points, arrivals, coordinates, rows, places, alive, state), row)
+    add_to_scan(s, row)
 
 
-@entry(SCAN + "i8", checked=False)
-def scan_drop(points, arrivals, coordinates, rows, places, alive, state, row):
+@entry(ScanArrays, "i8", checked=False)
+def scan_drop(s, row):
     """Drop a row."""
-    drop_from_scan(ScanArrays(points, arrivals, coordinates, rows, places, alive, state), row)
+    drop_from_scan(s, row)
 
 
-@entry(SCAN + "f8[2] i8 i8[1]! i8[1]!", checked=False)
-def scan_search(points, arrivals, coordinates, rows, places, alive, state, query, before, out, counters):
+@entry(ScanArrays, "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def scan_search(s, query, before, out, counters):
     """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
-    s = ScanArrays(points, arrivals, coordinates, rows, places, alive, state)
     return search_scan(s, query, 0, before, len(out), out, counters)
 
 
-@entry(SCAN + GRAPH)
-def scan_replay(
-    points, arrivals, coordinates, rows, places, alive, state,
-    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
-    commands, log, tally,
-):  # fmt: skip
+@entry(ScanArrays, GraphArrays, "i8[1] i8[1]! i8[1]!")
+def scan_replay(s, graph, commands, log, tally):
     """Run commands; see `replay`."""
-    s = ScanArrays(points, arrivals, coordinates, rows, places, alive, state)
-    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(s, search_scan, add_to_scan, drop_from_scan, scan_has_room, graph, commands, log, tally)

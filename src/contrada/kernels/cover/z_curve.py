@@ -6,68 +6,45 @@ gaps, but ascend. The points of a cell are adjacent; a binary search for the fir
 where a cell halves.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from contrada.codes import MIN_UNIVERSE_POINTS, Z_BLOCKS_FREE, Z_BLOCKS_LISTED, Z_BLOCKS_USED, Z_LEVELS, Z_LIVE, Z_ROOM
 from contrada.jit import kernel
 from contrada.kernels.cover.dominance import NONE
 from contrada.kernels.cover.z_keys import is_before, write_key
 
-BLOCKS_LISTED, BLOCKS_USED, BLOCKS_FREE, LIVE, ROOM, LEVELS, SMALL = 0, 1, 2, 3, 4, 5, 6  # places in state
-MIN_UNIVERSE_POINTS = 64  # below, the universe is not refitted
 MIN_HALF_EXTENT = 1e-290  # minimum half extent of a universe that is divided: below, scales would overflow
-
-
-class ZCurveArrays(NamedTuple):
-    """Blocks: keys, rows, sizes, and the turn of each; directory: the blocks in order."""
-
-    points: Any
-    arrivals: Any
-    lows: Any
-    scales: Any
-    directory: Any
-    keys: Any
-    rows: Any
-    counts: Any  # by block; free blocks are linked by -2 - next
-    turns: Any
-    blocks: Any  # block of each row
-    query: Any  # (1, 1, words): the key of a query
-    wholes: Any  # (d,): the cell of the query
-    cells: Any  # (n, 3): ring buffer of cells to visit: begin, end and depth
-    insides: Any  # bits of dimensions in which a cell is larger than the query
-    state: Any
 
 
 @kernel
 def new_block(z, turn):
     """Return an empty block at `turn` of the directory."""
-    block = z.state[BLOCKS_FREE]
+    block = z.state[Z_BLOCKS_FREE]
     if block == NONE:
-        block = z.state[BLOCKS_USED]
-        z.state[BLOCKS_USED] = block + 1
+        block = z.state[Z_BLOCKS_USED]
+        z.state[Z_BLOCKS_USED] = block + 1
     else:
-        z.state[BLOCKS_FREE] = -2 - z.counts[block]
+        z.state[Z_BLOCKS_FREE] = -2 - z.counts[block]
     z.counts[block] = 0
-    for later in range(z.state[BLOCKS_LISTED], turn, -1):
+    for later in range(z.state[Z_BLOCKS_LISTED], turn, -1):
         z.directory[later] = z.directory[later - 1]
         z.turns[z.directory[later]] = later
     z.directory[turn] = block
     z.turns[block] = turn
-    z.state[BLOCKS_LISTED] += 1
+    z.state[Z_BLOCKS_LISTED] += 1
     return block
 
 
 @kernel
 def free_block(z, block):
     """Remove an empty block from the directory."""
-    listed = z.state[BLOCKS_LISTED] - 1
+    listed = z.state[Z_BLOCKS_LISTED] - 1
     for turn in range(z.turns[block], listed):
         z.directory[turn] = z.directory[turn + 1]
         z.turns[z.directory[turn]] = turn
-    z.state[BLOCKS_LISTED] = listed
-    z.counts[block] = -2 - z.state[BLOCKS_FREE]
-    z.state[BLOCKS_FREE] = block
+    z.state[Z_BLOCKS_LISTED] = listed
+    z.counts[block] = -2 - z.state[Z_BLOCKS_FREE]
+    z.state[Z_BLOCKS_FREE] = block
 
 
 @kernel
@@ -83,7 +60,7 @@ def copy_entry(z, block, place, to_block, to_place):
 @kernel
 def block_for(z):
     """Return the last block whose first key is not larger than the key in `query`, or the first block."""
-    low, high = np.int64(0), z.state[BLOCKS_LISTED]
+    low, high = np.int64(0), z.state[Z_BLOCKS_LISTED]
     while high - low > 1:
         middle = (low + high) // 2
         if is_before(z.query, 0, 0, z.keys, z.directory[middle], 0):
@@ -109,9 +86,9 @@ def place_for(z, block):
 @kernel
 def insert_row(z, row):
     """Insert a row at its place; a full block is halved first."""
-    write_key(z.lows, z.scales, z.state[LEVELS], z.points, row, z.wholes, z.query)
+    write_key(z.lows, z.scales, z.state[Z_LEVELS], z.points, row, z.wholes, z.query)
     width = z.rows.shape[1]
-    block = block_for(z) if z.state[BLOCKS_LISTED] > 0 else new_block(z, np.int64(0))
+    block = block_for(z) if z.state[Z_BLOCKS_LISTED] > 0 else new_block(z, np.int64(0))
     place = place_for(z, block)
     if z.counts[block] == width:
         half = width // 2
@@ -143,28 +120,28 @@ def choose_universe(z):
                 high = max(high, z.points[row, i])
         z.lows[i] = low if low < np.inf else 0.0
         half = 0.5 * high - 0.5 * low if low < high else 0.0
-        z.scales[i] = (1 << z.state[LEVELS]) / half if half > MIN_HALF_EXTENT else 0.0
-    z.state[BLOCKS_LISTED], z.state[BLOCKS_USED], z.state[BLOCKS_FREE] = 0, 0, NONE
+        z.scales[i] = (1 << z.state[Z_LEVELS]) / half if half > MIN_HALF_EXTENT else 0.0
+    z.state[Z_BLOCKS_LISTED], z.state[Z_BLOCKS_USED], z.state[Z_BLOCKS_FREE] = 0, 0, NONE
     for row in range(len(z.blocks)):
         if z.blocks[row] != NONE:
             insert_row(z, row)
-    z.state[ROOM] = max(MIN_UNIVERSE_POINTS, z.state[LIVE])
+    z.state[Z_ROOM] = max(MIN_UNIVERSE_POINTS, z.state[Z_LIVE])
 
 
 @kernel
 def z_has_room(z):
     """Return True if there is room to add a row, and then to insert all rows again into blocks at least half full."""
     half = z.rows.shape[1] // 2
-    return z.state[BLOCKS_USED] + 2 <= len(z.counts) and z.state[LIVE] // half + 3 <= len(z.counts)
+    return z.state[Z_BLOCKS_USED] + 2 <= len(z.counts) and z.state[Z_LIVE] // half + 3 <= len(z.counts)
 
 
 @kernel
 def add_to_z(z, row):
     """Add a row; after as many additions as there were points, refit the universe."""
     insert_row(z, row)
-    z.state[LIVE] += 1
-    z.state[ROOM] -= 1
-    if z.state[ROOM] <= 0:
+    z.state[Z_LIVE] += 1
+    z.state[Z_ROOM] -= 1
+    if z.state[Z_ROOM] <= 0:
         choose_universe(z)
 
 
@@ -180,6 +157,6 @@ def drop_from_z(z, row):
         copy_entry(z, block, at + 1, block, at)
     z.counts[block] = count
     z.blocks[row] = NONE
-    z.state[LIVE] -= 1
+    z.state[Z_LIVE] -= 1
     if count == 0:
         free_block(z, block)

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from contrada.codes import Z_BLOCKS_LISTED, Z_LEVELS, Z_SMALL
 from contrada.jit import entry, kernel
+from contrada.kernels.cover.arrays import GraphArrays, ZCurveArrays
 from contrada.kernels.cover.dominance import COMPARISONS, NODES, ONE, covers
-from contrada.kernels.cover.relation_graph import GRAPH, GraphArrays, replay
-from contrada.kernels.cover.z_curve import BLOCKS_LISTED, LEVELS, SMALL, ZCurveArrays, add_to_z, drop_from_z, z_has_room
+from contrada.kernels.cover.relation_graph import replay
+from contrada.kernels.cover.z_curve import add_to_z, drop_from_z, z_has_room
 from contrada.kernels.cover.z_keys import key_bit, may_dominate, write_key
 
 
@@ -66,7 +68,7 @@ def compare_stretch(z, begin, end, level, larger, queries, at, before, wanted, o
         stop = min(end - turn * width, np.int64(z.counts[block]))
         for k in range(place - turn * width, stop):
             counters[COMPARISONS] += 1
-            if may_dominate(z.keys, block, k, z.query, d, level, z.state[LEVELS], larger):
+            if may_dominate(z.keys, block, k, z.query, d, level, z.state[Z_LEVELS], larger):
                 row = np.int64(z.rows[block, k])
                 if covers(z.points, z.arrivals, row, queries, at, before):
                     out[found] = row
@@ -107,7 +109,7 @@ def push_halves(z, tail, begin, end, depth, inside):
     """Append the halves of a cell that meet the query to the ring buffer; if there is only one, its halves instead."""
     width = z.rows.shape[1]
     d = z.points.shape[1]
-    depths = d * z.state[LEVELS]
+    depths = d * z.state[Z_LEVELS]
     first_block, last_block = np.int64(z.directory[begin // width]), np.int64(z.directory[(end - 1) // width])
     first, last = begin % width, (end - 1) % width
     while depth < depths:
@@ -136,14 +138,14 @@ def search_z(z, queries, at, before, wanted, out, counters):
     The last point of a cell is the most likely to dominate, so it is compared at once and removed from the cell.
     Halvings that leave all points of a cell on one side make no cells.
     """
-    listed = z.state[BLOCKS_LISTED]
+    listed = z.state[Z_BLOCKS_LISTED]
     if listed == 0:
         return 0
     d = z.points.shape[1]
     width = z.rows.shape[1]
-    depths = d * z.state[LEVELS]
+    depths = d * z.state[Z_LEVELS]
     whole = ~np.uint64(0) >> np.uint64(64 - d)
-    write_key(z.lows, z.scales, z.state[LEVELS], queries, at, z.wholes, z.query)
+    write_key(z.lows, z.scales, z.state[Z_LEVELS], queries, at, z.wholes, z.query)
     head = np.int64(0)
     tail = push(z, head, np.int64(0), end_before(z, listed * width), np.int64(0), np.uint64(0))
     found = 0
@@ -155,7 +157,7 @@ def search_z(z, queries, at, before, wanted, out, counters):
         if inside == whole:
             found = report_stretch(z, begin, end, wanted, out, found)
             continue
-        if depth == depths or size_of(z, begin, end) <= z.state[SMALL]:
+        if depth == depths or size_of(z, begin, end) <= z.state[Z_SMALL]:
             found = compare_stretch(
                 z, begin, end, depth // d, inside, queries, at, before, wanted, out, found, counters
             )  # fmt: skip
@@ -168,58 +170,25 @@ def search_z(z, queries, at, before, wanted, out, counters):
     return found
 
 
-CURVE = "f8[2]! i8[1]! f8[1]! f8[1]! i4[1]! u8[3]! i4[2]! i4[1]! i4[1]! i4[1]! u8[3]! u8[1]! i8[2]! u8[1]! i8[1]! "
-
-
-@entry(CURVE + "i8", checked=False)
-def z_add(
-    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
-    row,
-):  # fmt: skip
+@entry(ZCurveArrays, "i8", checked=False)
+def z_add(z, row):
     """Add a row whose point and arrival are already written."""
-    z = ZCurveArrays(
-        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
-        key, wholes, cells, insides, state,
-    )  # fmt: skip
     add_to_z(z, row)
 
 
-@entry(CURVE + "i8", checked=False)
-def z_drop(
-    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
-    row,
-):  # fmt: skip
+@entry(ZCurveArrays, "i8", checked=False)
+def z_drop(z, row):
     """Drop a row."""
-    z = ZCurveArrays(
-        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
-        key, wholes, cells, insides, state,
-    )  # fmt: skip
     drop_from_z(z, row)
 
 
-@entry(CURVE + "f8[2] i8 i8[1]! i8[1]!", checked=False)
-def z_search(
-    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
-    query, before, out, counters,
-):  # fmt: skip
+@entry(ZCurveArrays, "f8[2] i8 i8[1]! i8[1]!", checked=False)
+def z_search(z, query, before, out, counters):
     """Write rows that cover the only point of `query` to `out`, as many as fit; return their number."""
-    z = ZCurveArrays(
-        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
-        key, wholes, cells, insides, state,
-    )  # fmt: skip
     return search_z(z, query, 0, before, len(out), out, counters)
 
 
-@entry(CURVE + GRAPH)
-def z_replay(
-    points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks, key, wholes, cells, insides, state,
-    edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters,
-    commands, log, tally,
-):  # fmt: skip
+@entry(ZCurveArrays, GraphArrays, "i8[1] i8[1]! i8[1]!")
+def z_replay(z, graph, commands, log, tally):
     """Run commands; see `replay`."""
-    z = ZCurveArrays(
-        points, arrivals, lows, scales, directory, keys, rows, counts, turns, blocks,
-        key, wholes, cells, insides, state,
-    )  # fmt: skip
-    graph = GraphArrays(edge_parents, edge_nexts, edge_prevs, heads, forwarded, orphans, covers, counters)
     replay(z, search_z, add_to_z, drop_from_z, z_has_room, graph, commands, log, tally)

@@ -7,47 +7,21 @@ Counters are one byte each where that suffices, since memory access dominates th
 unsigned in the counting loops: a third of their time went into testing whether a position counts from the end.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from contrada.codes import BLOCK, BLOCK_SHIFT
 from contrada.jit import entry, inlined_kernel, kernel
 from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.match.tables import COUNTED
 from contrada.kernels.runtime.gil_gate import wait_at
-from contrada.kernels.runtime.pointers import blocks_at, ints_at, longs_at
+from contrada.kernels.runtime.pointers import reader
 
-BLOCK_SHIFT = 4
-BLOCK = 1 << BLOCK_SHIFT
 PARTS_PER_SLOT = 8  # numbers per slot in `parts`
 RESET_SINGLY_BELOW_ONE_IN = 32  # below 1/32 of the filters counted, resetting these beats copying all counters
 CHECK_DECIDED_FROM_ONE_IN = 2  # from 1/2 of the subscribers decided on, checking `decided` before counting pays off
 
 
-class Index(NamedTuple):
-    """Distinct constraints of a table, as arrays (papers/spatial/counted.py describes each array)."""
-
-    base: Any
-    true_offsets: Any
-    true: Any
-    false_offsets: Any
-    false: Any
-    parts: Any
-    spans: Any
-    blocks: Any
-    unlike: Any
-    offsets: Any
-    filters: Any
-    subscribers: Any
-
-
-@inlined_kernel
-def index_at(t):
-    """Return the index at the addresses and lengths in the table `t`."""
-    return Index(
-        longs_at(t[0], t[1]), ints_at(t[2], t[3]), ints_at(t[4], t[5]), ints_at(t[6], t[7]), ints_at(t[8], t[9]),
-        longs_at(t[10], t[11]), ints_at(t[12], t[13]), blocks_at(t[14], t[15]), ints_at(t[16], t[17]),
-        ints_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]),
-    )  # fmt: skip
+index_at = reader(COUNTED, "CountedLeaves")
 
 
 @inlined_kernel

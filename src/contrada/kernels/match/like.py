@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from contrada.codes import ANY_ONE_BYTE, ANY_RUN_BYTE
 from contrada.jit import allocating_kernel, kernel
 
 # Neither byte occurs in UTF-8. model/text.py defines the same two; importing them from there would invert the layers.
-ANY_RUN = np.uint8(0xFF)
-ANY_ONE = np.uint8(0xFE)
 MAX_STEPS_BACK_PER_BYTE = 16  # steps back per byte of pattern and text
 
 
@@ -24,7 +23,7 @@ def follow_states(pattern, p0, p1, text, t0, t1):
     """Return what `like_matches` returns, in at most (t1 - t0) * (p1 - p0) / 64 steps, for patterns that make it slow.
 
     Bit n of the state says whether the first n pattern bytes, not counting runs, can have matched the text so far. A
-    state before a run stays; a state after ANY_ONE stays while the bytes of that code point continue.
+    state before a run stays; a state after ANY_ONE_BYTE stays while the bytes of that code point continue.
     """
     words = (p1 - p0) // 64 + 1
     accepts = np.zeros((256, words), np.uint64)
@@ -36,11 +35,11 @@ def follow_states(pattern, p0, p1, text, t0, t1):
     for p in range(p0, p1):
         word = size >> 6
         bit = np.uint64(1) << np.uint64(size & 63)
-        if pattern[p] == ANY_RUN:
+        if pattern[p] == ANY_RUN_BYTE:
             loops[word] |= bit
             continue
         size += 1
-        if pattern[p] == ANY_ONE:
+        if pattern[p] == ANY_ONE_BYTE:
             ones[word] |= bit
             after_one[size >> 6] |= np.uint64(1) << np.uint64(size & 63)
         else:
@@ -83,13 +82,13 @@ def like_matches(pattern, p0, p1, text, t0, t1):
     run_end = t
     left = MAX_STEPS_BACK_PER_BYTE * ((p1 - p0) + (t1 - t0))
     while t < t1:
-        if p < p1 and pattern[p] == ANY_RUN:
+        if p < p1 and pattern[p] == ANY_RUN_BYTE:
             p += 1
             if p == p1:
                 return True
             after_run = p
             run_end = t
-        elif p < p1 and pattern[p] == ANY_ONE:
+        elif p < p1 and pattern[p] == ANY_ONE_BYTE:
             p += 1
             t = after_code_point(text, t, t1)
         elif p < p1 and pattern[p] == text[t]:
@@ -99,13 +98,13 @@ def like_matches(pattern, p0, p1, text, t0, t1):
             left -= t - run_end
             if left < 0:
                 return follow_states(pattern, after_run - 1, p1, text, run_end, t1)
-            # Advance by whole code points, or ANY_ONE could match a part of one; a literal cannot begin in the middle
-            # anyway.
+            # Advance by whole code points, or ANY_ONE_BYTE could match a part of one; a literal cannot begin in the
+            # middle anyway.
             run_end = after_code_point(text, run_end, t1)
             p = after_run
             t = run_end
         else:
             return False
-    while p < p1 and pattern[p] == ANY_RUN:
+    while p < p1 and pattern[p] == ANY_RUN_BYTE:
         p += 1
     return p == p1

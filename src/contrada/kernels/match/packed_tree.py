@@ -6,12 +6,10 @@ levels are stored one after another in one array. Node i of level m covers the i
 
 import numpy as np
 
+from contrada.codes import FAN, FAN_SHIFT
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 
-FAN_SHIFT = 4
-FAN = 1 << FAN_SHIFT
 HILBERT_BITS = 16
-MAX_LEVELS = 16
 
 
 @kernel

@@ -9,57 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import ABSENT, BACKWARDS, MAX_GRAM_BYTES, PATTERN, TEXT
 from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.match.like import like_matches
-from contrada.kernels.runtime.pointers import blocks_at, boxes_at, bytes_at, entries_at, ints_at, longs_at, records_at
+from contrada.kernels.match.tables import SCALARS
+from contrada.kernels.runtime.pointers import reader
 
-ABSENT = np.int32(-1)
-PRESENT, TEXT, BACKWARDS, PATTERN = 3, 8, 16, 24  # forms, as in model/forms.py
-MAX_GRAM_BYTES = 4  # longest gram
 TRIED = np.uint8(2)  # mark of a pattern that was tried and does not match
 
 
-class ScalarLevel(NamedTuple):
-    """Scalar constraints of a level, as arrays (index/scalars.py describes each array)."""
-
-    slot_of: Any
-    forms: Any
-    const_base: Any
-    keys: Any
-    rests: Any
-    text_base: Any
-    text_offsets: Any
-    blob: Any
-    offsets: Any
-    records: Any
-    set_offsets: Any
-    set_ranks: Any
-    entries: Any
-    equal_base: Any
-    equal_offsets: Any
-    others: Any
-    spans: Any
-    blocks: Any
-    gram_base: Any
-    gram_codes: Any
-    gram_offsets: Any
-    gram_patterns: Any
-    boxes: Any
-    numbers: Any
-    local_of: Any
-
-
-@inlined_kernel
-def level_at(t):
-    """Return the level at the addresses and lengths in the table `t`."""
-    return ScalarLevel(
-        ints_at(t[0], t[1]), bytes_at(t[2], t[3]), longs_at(t[4], t[5]), longs_at(t[6], t[7]), longs_at(t[8], t[9]),
-        longs_at(t[10], t[11]), longs_at(t[12], t[13]), bytes_at(t[14], t[15]), ints_at(t[16], t[17]),
-        records_at(t[18], t[19]), ints_at(t[20], t[21]), ints_at(t[22], t[23]), entries_at(t[24], t[25]),
-        longs_at(t[26], t[27]), ints_at(t[28], t[29]), longs_at(t[30], t[31]), ints_at(t[32], t[33]),
-        blocks_at(t[34], t[35]), longs_at(t[36], t[37]), longs_at(t[38], t[39]), ints_at(t[40], t[41]),
-        ints_at(t[42], t[43]), boxes_at(t[44], t[45]), ints_at(t[46], t[47]), ints_at(t[48], t[49]),
-    )  # fmt: skip
+level_at = reader(SCALARS, "ScalarLevel")
 
 
 class MessageArrays(NamedTuple):

@@ -2,15 +2,27 @@
 
 import numpy as np
 
+from contrada.codes import (
+    ASKED,
+    BACKWARDS,
+    FILTER,
+    HIGH,
+    HIGH_REST,
+    HIGH_SHIFT,
+    LIKE,
+    LOW,
+    LOW_REST,
+    LOW_SHIFT,
+    OPEN,
+    PLACE,
+    SET,
+    TEXT,
+    UNBOUNDED,
+)
 from contrada.jit import entry, kernel
 from contrada.kernels.match.like import like_matches
-from contrada.kernels.match.ranks import BACKWARDS, TEXT, compare_text
+from contrada.kernels.match.ranks import compare_text
 from contrada.kernels.runtime.gil_gate import wait_at
-
-FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)
-UNBOUNDED, CLOSED, OPEN = range(3)
-SET, LIKE = 2, 4
-LOW_SHIFT, HIGH_SHIFT = 8, 16
 
 
 @kernel

@@ -7,25 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import DISJOINT, INSIDE, MEETS
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.match.search import items_of
-from contrada.kernels.match.spatial import (
-    DISJOINT,
-    INSIDE,
-    MEETS,
-    SMALL_GRID,
-    SMALL_GRID_CANDIDATES,
-    are_large,
-    base_of,
-    candidate_bits,
-)
+from contrada.kernels.match.search import ITEMS_SOURCE
+from contrada.kernels.match.spatial import SMALL_GRID, SMALL_GRID_CANDIDATES, are_large, base_of, candidate_bits
+from contrada.kernels.match.tables import RESIDUAL
 from contrada.kernels.relate.chains import fill_chain
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree
 from contrada.kernels.relate.regions import RELATION, box_bits
 from contrada.kernels.relate.rings import IN, ON, locate
 from contrada.kernels.relate.small import MAX_SMALL_VERTICES
 from contrada.kernels.relate.touch_nodes import STOPS
-from contrada.kernels.runtime.pointers import boxes_at, bytes_at, ints_at
+from contrada.kernels.runtime.pointers import reader
 from contrada.kernels.runtime.prefetch import prefetch
 
 # A grid of GRID_SIZES[k] cells per side pays off from MIN_REGIONS[k] regions on, unless the regions are larger than its
@@ -35,7 +28,7 @@ MIN_REGIONS = np.array([SMALL_GRID_CANDIDATES, 40, 200, 4000])
 
 
 class ResidualArrays(NamedTuple):
-    """Spatial constraints by filter, as arrays (matching/residual.py describes each array)."""
+    """Spatial constraints by filter, as arrays (tables.py describes each array)."""
 
     items: Any
     bounds: Any
@@ -44,12 +37,7 @@ class ResidualArrays(NamedTuple):
     first: Any
 
 
-@inlined_kernel
-def checks_at(t):
-    """Return the constraints at the addresses and lengths in the table `t`, which ends with two numbers."""
-    return ResidualArrays(
-        items_of(t, t[20], False), boxes_at(t[8], t[9]), bytes_at(t[16], t[17]), ints_at(t[18], t[19]), t[21]
-    )
+checks_at = reader(RESIDUAL, ResidualArrays, {"items": ITEMS_SOURCE})
 
 
 @inlined_kernel

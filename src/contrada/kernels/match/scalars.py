@@ -6,26 +6,41 @@ that four entries fit into a cache line: most reached filters are ruled out with
 
 import numpy as np
 
+from contrada.codes import (
+    A_POINT,
+    ABSENT,
+    ASKS_SHIFT,
+    BLOCK,
+    BLOCK_SHIFT,
+    BY_INTERVAL_FROM,
+    BY_PRESENCE_FROM,
+    BY_PRESENCE_TO,
+    FILTER_MASK,
+    FIRST_BLOCK,
+    FIRST_SPAN,
+    INTERVAL,
+    MAX_LANE,
+    OTHERS_PER_SLOT,
+    SET,
+    SHIFTED_RANK_LIMIT,
+    SLOT_MASK,
+    SLOT_SHIFTS,
+)
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.match.ranks import ABSENT, MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
+from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
+from contrada.kernels.match.tables import RESIDUAL
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.regions import most_rings
 from contrada.kernels.runtime.gil_gate import enter, leave
 from contrada.kernels.runtime.prefetch import PREFETCH_STEPS, prefetch
 
-ASKS_SHIFT, SLOT_MASK = 24, (1 << 24) - 1
-INTERVAL, SET = 0, 2  # kinds of records, as in model/forms.py; odd ones are negated
-BLOCK_SHIFT = 4
-BLOCK = 1 << BLOCK_SHIFT
 ENTRIES_PER_CACHE_LINE = 4
-# Shifted ranks are less than the first, lanes of entries at most the second; as in index/entries.py.
-SHIFTED_RANK_LIMIT, MAX_LANE = 0x7FFE, 0x7FFF
 FREE_BITS = np.uint64(0x8000800080008000)  # top bit of every lane
-SLOT_0, SLOT_1, BYTE, HALF = np.uint64(32), np.uint64(40), np.uint64(255), np.uint64(32)
-FILTER_MASK = np.uint64(0xFFFFFFFF)
-A_POINT = -2  # instead of a region number
+SLOT_0, SLOT_1 = SLOT_SHIFTS
+BYTE, HALF = np.uint64(255), np.uint64(32)
+AT_RING_COUNT = RESIDUAL.at("ring_count")
 MAX_EXAMINED_REGIONS = 4096  # regions examined to choose a grid size for all
 
 
@@ -201,10 +216,11 @@ def is_outside(blocks, b, rank):
 @kernel
 def reach_intervals(level, slot, rank, words, out, count):
     """List filters that are reached through an interval that contains `rank`, block by block."""
-    first = level.others[5 * slot]
-    last = level.others[5 * slot + 1]
-    first_block = level.others[5 * slot + 3]
-    span = 2 * level.others[5 * slot + 4]
+    at = OTHERS_PER_SLOT * slot
+    first = level.others[at + BY_INTERVAL_FROM]
+    last = level.others[at + BY_PRESENCE_FROM]
+    first_block = level.others[at + FIRST_BLOCK]
+    span = 2 * level.others[at + FIRST_SPAN]
     blocks = (last - first + BLOCK - 1) >> BLOCK_SHIFT
     tops = (blocks + BLOCK - 1) >> BLOCK_SHIFT
     for top in range(tops):
@@ -226,7 +242,8 @@ def reach_slot(level, slot, rank, messages, i, words, out, count):
     """List filters that are reached through a slot whose value has the rank `rank`."""
     if rank & 1:
         count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, words, out, count)
-    if level.others[5 * slot + 1] > level.others[5 * slot]:
+    at = OTHERS_PER_SLOT * slot
+    if level.others[at + BY_PRESENCE_FROM] > level.others[at + BY_INTERVAL_FROM]:
         count = reach_intervals(level, slot, rank, words, out, count)
     return count
 
@@ -251,7 +268,8 @@ def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out,
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
         if slot >= 0:
-            for e in range(level.others[5 * slot + 1], level.others[5 * slot + 2]):
+            at = OTHERS_PER_SLOT * slot
+            for e in range(level.others[at + BY_PRESENCE_FROM], level.others[at + BY_PRESENCE_TO]):
                 count = reach(level, e, words, out, count)
     nearby = level.others[len(level.others) - 1]
     count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, words, out, count)
@@ -285,7 +303,7 @@ def match_scalars(
     level = level_at(table)
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
     m = RegionColumn(r_xy, r_rings, r_flags, r_boxes)
-    work = make_work(most_rings(r_regions), further[20] if len(further) > 0 else np.int64(1))
+    work = make_work(most_rings(r_regions), further[AT_RING_COUNT] if len(further) > 0 else np.int64(1))
     listed = np.empty(MAX_EXAMINED_REGIONS if len(further) > 0 else 1, np.int32)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
     count = np.int64(0)

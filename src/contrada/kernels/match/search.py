@@ -9,69 +9,51 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import CONTAINS, CONTAINS_BIT, DISJOINT_BIT, FAN, FAN_SHIFT
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.match.packed_tree import FAN, FAN_SHIFT, fill_starts
+from contrada.kernels.match.packed_tree import fill_starts
+from contrada.kernels.match.tables import TREE
 from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.grid import cell_of
 from contrada.kernels.relate.touch_nodes import B_LEAVES
-from contrada.kernels.runtime.pointers import boxes_at, bytes_at, chains_at, ints_at, longs_at, vertices_at
+from contrada.kernels.runtime.pointers import reader
 
-DISJOINT_BIT, CONTAINS_BIT = np.uint8(1), np.uint8(32)
-CONTAINS = np.int64(5)
 BY_BOXES = np.uint8(0)  # the boxes of two regions limit the possible relations
 NOT_WITHIN = np.uint8(0b01100111)  # relations that are possible if the other box does not contain this one
 UNKNOWN, APART, WITHIN = 0, 1, 2
 
 
 class ConstraintTree(NamedTuple):
-    """Packed tree of constraints: boxes of items and nodes, masks of both, entries, and the two lists."""
+    """Packed tree of constraints (tables.py describes each array)."""
 
     bounds: Any
     nodes: Any
     node_masks: Any
+    union: Any
+    offsets: Any
     masks: Any
-    entry_offsets: Any
-    entry_masks: Any
-    entry_rows: Any
+    rows: Any
     disjoint_before: Any
     disjoint_rows: Any
     contains_before: Any
     contains_rows: Any
+    disjoint_map: Any
 
 
 class TreeItems(NamedTuple):
-    """Regions, or points, of the items: `large` lists the items with an edge index, `bases` where each index begins."""
+    """Regions, or points, of the items (tables.py describes each array)."""
 
     column: Any
     regions: Any
     large: Any
     bases: Any
-    ring_count: Any  # maximum over all items
-    is_points: Any
+    ring_count: Any
 
 
-@inlined_kernel
-def items_of(t, ring_count, is_points):
-    """Return the items whose arrays come first in a table of addresses (`item_arrays` in index/packed.py)."""
-    column = RegionColumn(vertices_at(t[0], t[1]), longs_at(t[2], t[3]), bytes_at(t[6], t[7]), chains_at(t[10], t[11]))
-    return TreeItems(column, ints_at(t[4], t[5]), ints_at(t[12], t[13]), longs_at(t[14], t[15]), ring_count, is_points)
-
-
-@inlined_kernel
-def items_at(table):
-    """Return the items of a tree, given its table of addresses, lengths and two numbers (index/packed.py makes it)."""
-    return items_of(table, table[36], table[37] != 0)
-
-
-@inlined_kernel
-def tree_at(table):
-    """Return the tree of a table of addresses and lengths."""
-    t = table
-    return ConstraintTree(
-        boxes_at(t[8], t[9]), boxes_at(t[16], t[17]), bytes_at(t[18], t[19]), bytes_at(t[20], t[21]),
-        ints_at(t[22], t[23]), bytes_at(t[24], t[25]), ints_at(t[26], t[27]),
-        ints_at(t[28], t[29]), ints_at(t[30], t[31]), ints_at(t[32], t[33]), ints_at(t[34], t[35]),
-    )  # fmt: skip
+COLUMN_SOURCE = RegionColumn, {"rings": "ring_offsets", "flags": "ring_flags"}
+ITEMS_SOURCE = TreeItems, {"column": COLUMN_SOURCE, "regions": "region_offsets"}
+items_at = reader(TREE, *ITEMS_SOURCE)
+tree_at = reader(TREE, ConstraintTree)
 
 
 class MatchSink(NamedTuple):
@@ -122,12 +104,12 @@ def report_within(tree, first, last, sink, count):
 @inlined_kernel
 def report(tree, item, relation, sink, count):
     """Report the relation of the message to one item: entries that ask for it match."""
-    for e in range(tree.entry_offsets[item], tree.entry_offsets[item + 1]):
-        is_match = (np.int64(tree.entry_masks[e]) >> relation) & 1
+    for e in range(tree.offsets[item], tree.offsets[item + 1]):
+        is_match = (np.int64(tree.masks[e]) >> relation) & 1
         if len(sink.bitmap) > 0:
-            count += mark(sink, tree.entry_rows[e], is_match)
+            count += mark(sink, tree.rows[e], is_match)
         else:
-            sink.out[count] = tree.entry_rows[e]
+            sink.out[count] = tree.rows[e]
             count += is_match
     return count
 
@@ -212,7 +194,7 @@ def admitted(boxes, k, box):
 def list_candidates(tree, box, first, last, candidates, found, room):
     """List the candidates among items first..last, if boxes decide nothing else; stop if there are more than `room`."""
     for c in range(first, last):
-        is_candidate = tree.masks[c] & admitted(tree.bounds, c, box) != 0
+        is_candidate = tree.union[c] & admitted(tree.bounds, c, box) != 0
         if found == room:
             if is_candidate:
                 return found + 1
@@ -228,12 +210,12 @@ def visit_items(tree, box, possible, grid, first, last, candidates, found, room,
     for c in range(first, last):
         state = box_state(tree.bounds, c, box, grid)
         if state == APART:
-            if lists_apart and tree.masks[c] & DISJOINT_BIT:
+            if lists_apart and tree.union[c] & DISJOINT_BIT:
                 count = report(tree, c, np.int64(0), sink, count)
         elif state == WITHIN:
-            if tree.masks[c] & (CONTAINS_BIT | DISJOINT_BIT):
+            if tree.union[c] & (CONTAINS_BIT | DISJOINT_BIT):
                 count = report(tree, c, CONTAINS, sink, count)
-        elif tree.masks[c] & (admitted(tree.bounds, c, box) if possible == BY_BOXES else possible) != 0:
+        elif tree.union[c] & (admitted(tree.bounds, c, box) if possible == BY_BOXES else possible) != 0:
             if found == room:
                 return found + 1, count
             candidates[found] = c

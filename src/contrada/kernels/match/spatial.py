@@ -6,22 +6,17 @@ computed only as far as its constraints need; the number of candidates decides h
 
 import numpy as np
 
+from contrada.codes import CONTAINS, DISJOINT, EQUALS, INSIDE, MAX_LEVELS, MAX_SCANNED_VERTICES, MEETS, NO_INDEX
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.match.packed_tree import MAX_LEVELS, list_bits
+from contrada.kernels.match.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
+from contrada.kernels.match.packed_tree import list_bits
 from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    FOUND_ROWS,
-    MAX_SCANNED_VERTICES,
-    NO_INDEX,
-    STACK_ROWS,
-    fill_chain,
-)
+from contrada.kernels.match.tables import TREE
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS, fill_chain
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
-from contrada.kernels.relate.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
 from contrada.kernels.relate.regions import (
     RELATION,
     box_bits,
@@ -48,7 +43,7 @@ LARGE_GRID, LARGE_GRID_MIN_CANDIDATES = np.int64(64), 2000
 SMALL_GRID_CANDIDATES = 6
 NO_LIMIT = np.int64(1) << 62
 PREFETCH_AHEAD, PREFETCH_VERTICES = 4, 16
-DISJOINT, MEETS, EQUALS, INSIDE, CONTAINS = (np.int64(k) for k in (0, 1, 3, 4, 5))
+AT_IS_POINTS = TREE.at("is_points")
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
 
@@ -89,10 +84,10 @@ def are_large(bounds, candidates, count, box, cells):
 @inlined_kernel
 def stops_of(tree, item):
     """Return the states of bits that decide every entry of `item`."""
-    first = tree.entry_offsets[item]
-    stops = STOPS[tree.entry_masks[first]]
-    for e in range(first + 1, tree.entry_offsets[item + 1]):
-        stops &= STOPS[tree.entry_masks[e]]
+    first = tree.offsets[item]
+    stops = STOPS[tree.masks[first]]
+    for e in range(first + 1, tree.offsets[item + 1]):
+        stops &= STOPS[tree.masks[e]]
     return stops
 
 
@@ -228,12 +223,12 @@ def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found
 
 
 @inlined_kernel
-def begin_turn(tree, bitmap, disjoint_map, used):
+def begin_turn(tree, bitmap, used):
     """Return the number of rows before the next message: `used`, or with a bit map all that ask for `disjoint`."""
     if len(bitmap) == 0:
         return used
     for k in range(len(bitmap)):
-        bitmap[k] = disjoint_map[k]
+        bitmap[k] = tree.disjoint_map[k]
     return np.int64(len(tree.disjoint_rows))
 
 
@@ -241,8 +236,8 @@ def begin_turn(tree, bitmap, disjoint_map, used):
 def has_room(tree, out, bitmap, marked, used):
     """Return True if there is room even if every entry matches the next message."""
     if len(bitmap) == 0:
-        return len(out) - used >= len(tree.entry_rows)
-    return len(marked) == 0 or len(marked) - used >= len(tree.entry_rows) + 8
+        return len(out) - used >= len(tree.rows)
+    return len(marked) == 0 or len(marked) - used >= len(tree.rows) + 8
 
 
 @inlined_kernel
@@ -255,20 +250,20 @@ def end_turn(bitmap, words, first_row, marked, used, count):
 
 @entry(
     "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]",
+    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] i8 i8[1]! i8[1]! i8[1]",
     checked=False,
 )
 def match_regions(
     m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate,
+    table, order, start, stack, candidates, out, bitmap, words, first_row, marked, ends, gate,
 ):  # fmt: skip
     """Write the rows of the entries whose constraints messages satisfy, one message after another.
 
     The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
     rows of message order[k]. Returns the first k that was not matched: a message is tried only while there is room for
-    every entry, and while no large item waits for a tree (kernels/relate/item_trees.py).
+    every entry, and while no large item waits for a tree (item_trees.py).
 
-    If `bitmap` is empty, rows go to `out` in no order. Otherwise the bit map starts as `disjoint_map`, rows that match
+    If `bitmap` is empty, rows go to `out` in no order. Otherwise it starts as the tree's `disjoint_map`, matching rows
     are marked in it (`words` are its bytes, eight at a time) and listed in `marked`. If `marked` is empty, there is one
     message, and its end is the number of marks. `candidates` and `stack` have room for every item and level.
     """
@@ -281,9 +276,10 @@ def match_regions(
     work = make_work(most_rings(m_regions), items.ring_count)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, candidates, candidates, candidates, starts)
     item_count = np.int64(len(tree.bounds))
-    possible = OF_REGION_TO_POINT if items.is_points else BY_BOXES
+    is_points = table[AT_IS_POINTS] != 0
+    possible = OF_REGION_TO_POINT if is_points else BY_BOXES
     used = np.int64(0)
-    trees = item_trees_at(table, items)
+    trees = item_trees_at(table)
     for turn in range(start, len(order)):
         if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
             leave(gate)
@@ -294,7 +290,7 @@ def match_regions(
         m_base = m_chains[i]
         box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
         grid = no_grid
-        count = first = begin_turn(tree, bitmap, disjoint_map, used)
+        count = first = begin_turn(tree, bitmap, used)
         found = np.int64(0)
         are_asked_for = False
         for k in range(len(GRID_SIZES)):
@@ -321,7 +317,7 @@ def match_regions(
         left = build_after(m, m0, m1, m_base)
         seen = np.int64(0)
         while seen < found:
-            if items.is_points:
+            if is_points:
                 count, seen = locate_items(
                     m, m0, m1, m_base, items.column, tree, edge_tree, candidates, seen, found, left, sink, count, work
                 )
@@ -353,10 +349,8 @@ def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
     return side
 
 
-@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] u1[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
-def match_points(
-    points, table, order, start, stack, candidates, out, bitmap, words, disjoint_map, first_row, marked, ends, gate
-):
+@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
+def match_points(points, table, order, start, stack, candidates, out, bitmap, words, first_row, marked, ends, gate):
     """Match messages that are points."""
     items = items_at(table)
     c = items.column
@@ -365,9 +359,10 @@ def match_points(
     starts = np.empty(MAX_LEVELS, np.int64)
     chain_stack = np.empty((STACK_ROWS if len(items.large) > 0 else 0, 4), np.int64)
     chain_found = np.empty((FOUND_ROWS if len(items.large) > 0 else 0, 2), np.int64)
-    trees = item_trees_at(table, items)
+    trees = item_trees_at(table)
     no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bitmap, candidates, candidates, candidates, starts)
-    possible = OF_POINTS if items.is_points else OF_POINT_TO_REGION
+    is_points = table[AT_IS_POINTS] != 0
+    possible = OF_POINTS if is_points else OF_POINT_TO_REGION
     used = np.int64(0)
     for turn in range(start, len(order)):
         if not has_room(tree, out, bitmap, marked, used) or (turn > start and are_wanted(trees)):
@@ -376,11 +371,11 @@ def match_points(
         x = points[i, 0]
         y = points[i, 1]
         room = np.int64(len(candidates))
-        count = begin_turn(tree, bitmap, disjoint_map, used)
+        count = begin_turn(tree, bitmap, used)
         count, found = search(tree, (x, y, x, y), possible, no_grid, stack, starts, candidates, room, sink, count)
         for k in range(found):
             item = np.int64(candidates[k])
-            if items.is_points:
+            if is_points:
                 relation = EQUALS if c.xy[item, 0] == x and c.xy[item, 1] == y else DISJOINT
             else:
                 c0 = np.int64(items.regions[item])

@@ -2,31 +2,25 @@
 
 import numpy as np
 
-from contrada.jit import kernel
-from contrada.kernels.read.faults import (
+from contrada.codes import (
+    FANOUT,
+    FANOUT_SHIFT,
     FEW_VERTICES,
     GOOD,
     MAGNITUDE,
+    MAX_MAGNITUDE,
+    MAX_SCANNED_VERTICES,
+    MIN_MAGNITUDE,
     NOT_FINITE,
     SELF_INTERSECTION,
     ZERO_AREA,
 )
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    EDGE_PAIR_COST,
-    FANOUT,
-    FANOUT_SHIFT,
-    MAX_SCANNED_VERTICES,
-    begin_count,
-    chain_levels,
-    is_spent,
-    join_chains,
-)
+from contrada.jit import kernel
+from contrada.kernels.relate.chains import COUNTER_ROW, EDGE_PAIR_COST, begin_count, chain_levels, is_spent, join_chains
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.touch_nodes import same_direction
 
 EDGE_PAIRS_PER_BLOCK_PAIR = 4  # edge pairs with meeting boxes that a pair of blocks of one ring counts as
-MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-120, 1e120  # beyond, the orientation test would overflow or lose bits
 
 
 @kernel

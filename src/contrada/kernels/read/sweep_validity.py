@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import TOUCHING
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.sweep import (
     ABOVE,
@@ -30,7 +31,6 @@ from contrada.kernels.relate.sweep import (
     turn_from,
     visit_end,
 )
-from contrada.kernels.relate.touch_nodes import TOUCHING
 
 # Results: no fault; two edges cross, or edges of one ring touch; two edges run along each other; a ring is misplaced
 # inside or outside another; rings touch in a cycle, so that the interior is not connected.

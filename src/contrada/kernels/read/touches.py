@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from contrada.codes import TOUCHING
 from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.read.sweep_validity import root
 from contrada.kernels.relate.chains import COUNTER_ROW, is_spent
 from contrada.kernels.relate.rings import ON, locate
-from contrada.kernels.relate.touch_nodes import TOUCHING
 
 LOCATE_COST = 4  # comparisons that locating a vertex costs at least
 

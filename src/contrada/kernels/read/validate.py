@@ -6,19 +6,23 @@ interior lies left of every edge. Rings and parts are compared by the code that 
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, kernel
-from contrada.kernels.read.clean import clean_ring, is_star, meeting_point, reverse_ring, ring_fault, small_ring_fault
-from contrada.kernels.read.faults import (
+from contrada.codes import (
     DISCONNECTED,
     EMPTY,
     GOOD,
+    HOLE,
     HOLE_CROSSES,
     HOLE_OUTSIDE,
     HOLES_OVERLAP,
+    MAX_SCANNED_VERTICES,
+    NO_INDEX,
     PARTS_OVERLAP,
     SELF_INTERSECTION,
     SHARED_EDGE,
+    TOUCHING,
 )
+from contrada.jit import allocating_kernel, entry, kernel
+from contrada.kernels.read.clean import clean_ring, is_star, meeting_point, reverse_ring, ring_fault, small_ring_fault
 from contrada.kernels.read.sweep_validity import ALONG, CROSS, CYCLE, FINE, sweep_parts
 from contrada.kernels.read.touches import is_disconnected
 from contrada.kernels.read.wkb import POLYGON, read_bits, read_header, read_u4
@@ -26,8 +30,6 @@ from contrada.kernels.relate.chains import (
     COUNTER_ROW,
     FOUND_ROWS,
     MAX_COMPARISONS_PER_VERTEX,
-    MAX_SCANNED_VERTICES,
-    NO_INDEX,
     STACK_ROWS,
     begin_count,
     chain_size,
@@ -38,9 +40,8 @@ from contrada.kernels.relate.chains import (
 from contrada.kernels.relate.contacts import CROSSING, RegionColumn, edge_contact, half, make_work
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.regions import box_bits, compare_bits
-from contrada.kernels.relate.touch_nodes import A_LEAVES, MEET, SHARED, TOUCH, TOUCHING, UNTIL_SETTLED
+from contrada.kernels.relate.touch_nodes import A_LEAVES, MEET, SHARED, TOUCH, UNTIL_SETTLED
 
-HOLE = 1  # ring flag
 MAX_PLACE_EDGE_PAIRS = 4_000_000  # edge pairs tested at most to find the place of a fault
 TOO_MANY_COMPARISONS = np.int64(-1)  # limit exceeded (is_spent): sweep_validity.py decides
 RING_PAIR_COST = 8  # comparisons that a pair of rings costs at least

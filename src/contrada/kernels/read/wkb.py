@@ -6,13 +6,12 @@ outside the buffer make a row malformed, and counts are checked against the rema
 
 import numpy as np
 
+from contrada.codes import EWKB_SRID, GOOD, HOLE, MALFORMED, MISSING, NESTED, WRONG_TYPE
 from contrada.jit import entry, inlined_kernel, kernel
-from contrada.kernels.read.faults import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTIPOLYGON, COLLECTION = 1, 2, 3, 4, 6, 7
-EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
+EWKB_Z, EWKB_M = 0x80000000, 0x40000000
 LITTLE_ENDIAN = 1
-HOLE = 1  # ring flag, as in kernels/read/validate.py
 
 
 @kernel

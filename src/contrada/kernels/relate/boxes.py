@@ -1,8 +1,7 @@
 """Relations between two boxes (xmin, ymin, xmax, ymax) of positive area."""
 
+from contrada.codes import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
 from contrada.jit import entry, kernel
-
-DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
 
 
 @kernel

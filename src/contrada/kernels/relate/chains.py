@@ -8,12 +8,9 @@ needs no sorting, because consecutive edges of a boundary are already neighbours
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT, MAX_SCANNED_VERTICES
 from contrada.jit import entry, kernel
 
-FANOUT_SHIFT = 3
-FANOUT = 1 << FANOUT_SHIFT
-MAX_SCANNED_VERTICES = np.int64(64)  # regions with more vertices get an index that is kept; smaller ones are scanned
-NO_INDEX = np.int64(-1)
 # The scratch arrays `stack` and `found` have two parts: a join of two indexes (or an outer search) uses the rows below
 # the floor, a search nested in it the rows from the floor on. A stack holds at most FANOUT entries per level and side.
 STACK_ROWS, STACK_FLOOR = 384, np.int64(256)
@@ -22,7 +19,7 @@ FOUND_ROWS, FOUND_FLOOR = 577, np.int64(512)
 # allowed. Beyond that number a sweep line is quicker (sweep.py).
 COUNTER_ROW = np.int64(FOUND_ROWS - 1)
 BLOCK_PAIR_COST, EDGE_PAIR_COST = 16, 16  # comparisons that a pair counts as if its boxes meet
-MAX_COMPARISONS_PER_VERTEX = np.int64(256)  # about as long as a sweep takes (benchmarks/growth.py)
+MAX_COMPARISONS_PER_VERTEX = np.int64(256)  # about as long as a sweep takes (benchmarks/relate/growth.py)
 
 
 @kernel

@@ -4,16 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.jit import allocating_kernel, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    FOUND_ROWS,
-    MAX_SCANNED_VERTICES,
-    STACK_ROWS,
-    chain_size,
-    is_spent,
-    ring_of,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS, chain_size, is_spent, ring_of
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.touch_nodes import SETTLED, TOUCH, gather_rays, node_bits
 
@@ -47,7 +40,7 @@ def make_work(a_rings, b_rings):
     return RelateScratch(
         np.empty((4 * rings, 2)),
         np.empty(2 * rings, np.uint8),
-        np.empty((2 * chain_size(MAX_SCANNED_VERTICES), 4)),
+        np.empty((2 * chain_size(np.int64(MAX_SCANNED_VERTICES)), 4)),
         np.empty((STACK_ROWS, 4), np.int64),
         np.empty((FOUND_ROWS, 2), np.int64),
     )

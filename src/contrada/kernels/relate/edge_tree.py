@@ -17,7 +17,7 @@ import numpy as np
 from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON, ON_EDGE, OUT, cross_edge
-from contrada.kernels.relate.sweep import count_edges
+from contrada.kernels.relate.sweep import LCG_FACTOR, LCG_MODULUS, count_edges
 
 MAX_LEAF_EDGES = 8  # edges
 X0, Y0, X1, Y1 = range(4)  # columns of nodes: a box, then two slabs
@@ -27,8 +27,7 @@ NODE_COLUMNS = 12
 ROUNDING = 4e-15  # error of a projection to a unit vector, relative to the coordinates; ten times the bound
 MIN_NORMAL_X = 1e-3  # slabs whose normal has a smaller x do not limit where a horizontal line meets them
 ZERO = np.int64(0)
-BUILD_AFTER = np.int64(128)  # comparisons per vertex; take about as long as building (benchmarks/growth.py)
-LCG_FACTOR, LCG_MODULUS = np.int64(48271), np.int64(2147483647)  # Park and Miller's generator
+BUILD_AFTER = np.int64(128)  # comparisons per vertex; take about as long as building (benchmarks/relate/growth.py)
 
 
 class EdgeTree(NamedTuple):

@@ -2,17 +2,9 @@
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT
 from contrada.jit import kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    EDGE_PAIR_COST,
-    FANOUT,
-    FANOUT_SHIFT,
-    chain_levels,
-    is_spent,
-    join_chains,
-    ring_of,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, EDGE_PAIR_COST, chain_levels, is_spent, join_chains, ring_of
 from contrada.kernels.relate.contacts import CROSSING, contact_bits, edge_contact
 from contrada.kernels.relate.touch_nodes import SETTLED, TOUCH, is_decided
 

@@ -2,18 +2,9 @@
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT, NO_INDEX
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    FANOUT,
-    FANOUT_SHIFT,
-    FOUND_FLOOR,
-    NO_INDEX,
-    begin_count,
-    is_spent,
-    query_chain,
-    start_query,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_FLOOR, begin_count, is_spent, query_chain, start_query
 from contrada.kernels.relate.contacts import clear_marks, half, pair_bits
 from contrada.kernels.relate.edges import scan_edges
 from contrada.kernels.relate.grid import cell_of

@@ -13,16 +13,20 @@ building would.
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
+from contrada.codes import (
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EQUALS,
+    INSIDE,
     MAX_SCANNED_VERTICES,
+    MEETS,
     NO_INDEX,
-    begin_count,
-    chain_size,
-    fill_chain,
-    is_spent,
+    OVERLAPS,
 )
+from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.kernels.relate.chains import COUNTER_ROW, begin_count, chain_size, fill_chain, is_spent
 from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half, make_work
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
 from contrada.kernels.relate.edges import join_edges, scan_edges
@@ -45,11 +49,11 @@ from contrada.kernels.relate.touch_nodes import (
 from contrada.kernels.relate.tree_edges import is_small, treed_edges_bits, treed_ring_bits, treed_vertex_bits
 
 # Relation codes by the bits TOUCH, B_LEAVES, A_LEAVES, MEET (touch_nodes.py).
-RELATION = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.uint8)
-RELATION[MEET], RELATION[MEET | TOUCH] = 3, 3
-RELATION[MEET | B_LEAVES], RELATION[MEET | B_LEAVES | TOUCH] = 4, 7
-RELATION[MEET | A_LEAVES], RELATION[MEET | A_LEAVES | TOUCH] = 5, 6
-RELATION[SETTLED], RELATION[SETTLED | TOUCH] = 2, 2
+RELATION = np.repeat(np.array([DISJOINT, MEETS], np.uint8), 8)
+RELATION[MEET], RELATION[MEET | TOUCH] = EQUALS, EQUALS
+RELATION[MEET | B_LEAVES], RELATION[MEET | B_LEAVES | TOUCH] = INSIDE, COVERED_BY
+RELATION[MEET | A_LEAVES], RELATION[MEET | A_LEAVES | TOUCH] = CONTAINS, COVERS
+RELATION[SETTLED], RELATION[SETTLED | TOUCH] = OVERLAPS, OVERLAPS
 
 
 @kernel
@@ -182,7 +186,7 @@ def compare_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j,
             a = RegionColumn(a.xy, a.rings, a.flags, work.boxes)
             fill_chain(a.xy, a.rings, a0, a1, work.boxes, a_base)
         if b_base < 0:
-            b_base = chain_size(MAX_SCANNED_VERTICES)
+            b_base = chain_size(np.int64(MAX_SCANNED_VERTICES))
             b = RegionColumn(b.xy, b.rings, b.flags, work.boxes)
             fill_chain(b.xy, b.rings, b0, b1, work.boxes, b_base)
         bits = join_edges(a, a0, a1, a_base, b, b0, b1, b_base, bits, stops, work)

@@ -2,17 +2,9 @@
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT
 from contrada.jit import entry, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    FANOUT,
-    FANOUT_SHIFT,
-    FOUND_FLOOR,
-    STACK_FLOOR,
-    query_chain,
-    ring_of,
-    start_query,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_FLOOR, STACK_FLOOR, query_chain, ring_of, start_query
 from contrada.kernels.relate.orientation import orient
 
 IN, ON, OUT = 1, 0, -1

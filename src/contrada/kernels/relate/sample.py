@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from contrada.codes import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
 from contrada.jit import entry, kernel
-from contrada.kernels.relate.boxes import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
 from contrada.kernels.relate.rings import CROSSED, ON_EDGE, cross_edge
 
 SEEN_IN, SEEN_MEET, SEEN_OUT = 1, 2, 4  # answers of POINTCHECK, combined as bits over a loop

@@ -5,8 +5,8 @@ If the boundaries merely touch, the answer is UNDECIDED and the caller uses the 
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import FANOUT, FANOUT_SHIFT
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON_EDGE, cross_edge, locate_scanned
 from contrada.kernels.relate.touch_nodes import (
@@ -19,7 +19,7 @@ from contrada.kernels.relate.touch_nodes import (
     TOUCH,
 )
 
-MAX_SMALL_VERTICES = 12  # up to here this beats a grid (benchmarks/relate.py)
+MAX_SMALL_VERTICES = 12  # up to here this beats a grid (benchmarks/relate)
 NO_CONTACT, CROSSED_OVER = np.int64(-1), np.int64(-2)
 UNDECIDED = np.int64(-1)
 

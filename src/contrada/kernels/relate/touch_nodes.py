@@ -15,17 +15,9 @@ cleared:
 
 import numpy as np
 
+from contrada.codes import FANOUT, FANOUT_SHIFT, TOUCHING
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    FANOUT,
-    FANOUT_SHIFT,
-    FOUND_FLOOR,
-    STACK_FLOOR,
-    query_chain,
-    ring_of,
-    start_query,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_FLOOR, STACK_FLOOR, query_chain, ring_of, start_query
 from contrada.kernels.relate.orientation import orient
 
 # NumPy integers, not Python's: Numba recompiles a function for every Python literal that is passed to it.
@@ -37,8 +29,6 @@ BOUNDARY_A_IN_B = MEET | B_LEAVES  # near a boundary point of A in B the interio
 BOUNDARY_B_IN_A = MEET | A_LEAVES
 SAME_SIDE = MEET | TOUCH | SHARED  # a shared piece of boundary with both interiors on one side
 OPPOSITE_SIDES = A_LEAVES | B_LEAVES | TOUCH | SHARED
-
-TOUCHING = 2  # ring flag: another ring of the same region passes through a point of this one
 
 
 def _stops():

@@ -2,15 +2,9 @@
 
 import numpy as np
 
+from contrada.codes import MAX_SCANNED_VERTICES, TOUCHING
 from contrada.jit import inlined_kernel, kernel
-from contrada.kernels.relate.chains import (
-    COUNTER_ROW,
-    EDGE_PAIR_COST,
-    MAX_SCANNED_VERTICES,
-    STACK_FLOOR,
-    is_spent,
-    ring_of,
-)
+from contrada.kernels.relate.chains import COUNTER_ROW, EDGE_PAIR_COST, STACK_FLOOR, is_spent, ring_of
 from contrada.kernels.relate.contacts import (
     A_ON_B,
     AT_STARTS,
@@ -32,6 +26,7 @@ from contrada.kernels.relate.edge_tree import (
     X1,
     Y0,
     Y1,
+    ZERO,
     leaf_limits,
     locate_in_tree,
     rounding_of,
@@ -46,7 +41,6 @@ from contrada.kernels.relate.touch_nodes import (
     BOUNDARY_B_IN_A,
     SETTLED,
     TOUCH,
-    TOUCHING,
     add_rays,
     gather_rays,
     is_decided,
@@ -71,34 +65,53 @@ def is_edge_beside(px, py, qx, qy, slack, nodes, row):
     return False
 
 
+@inlined_kernel
+def next_leaf(px, py, qx, qy, tree, work, floor, depth):
+    """Return the next leaf whose edges may come near the edge p-q, or the point p if q equals p, and the stack's depth.
+
+    The caller puts the root, node 1, on the stack at `floor`. Returns 0, which is no node, after the last leaf.
+    """
+    lx = min(px, qx)
+    hx = max(px, qx)
+    ly = min(py, qy)
+    hy = max(py, qy)
+    slack = ROUNDING * (max(abs(lx), abs(hx)) + max(abs(ly), abs(hy)))
+    nodes = tree.nodes
+    while depth > floor:
+        depth -= 1
+        k = work.stack[depth, 0]
+        work.found[COUNTER_ROW, 0] += 4
+        if is_apart(nodes, k, lx, ly, hx, hy):
+            continue
+        if is_edge_beside(px, py, qx, qy, slack, nodes, k) or is_beside(px, py, qx, qy, nodes, k):
+            continue
+        if k >= tree.leaves:
+            return k, depth
+        work.stack[depth, 0] = 2 * k
+        work.stack[depth + 1, 0] = 2 * k + 1
+        depth += 2
+    return ZERO, depth
+
+
 @kernel
 def gather_treed_rays(x, y, tree, a, a0, a1, r, i, work):
     """Write the rays of a at (x, y), a point on edge i of ring r, to work.rays; return their number."""
     count = np.int64(0)
     if a.flags[r] & TOUCHING == 0:
         return add_rays(x, y, a.xy, a.rings, r, i, work.rays, count)
-    slack = ROUNDING * (abs(x) + abs(y))
     work.stack[STACK_FLOOR, 0] = 1
     depth = STACK_FLOOR + 1
-    while depth > STACK_FLOOR:
-        depth -= 1
-        k = work.stack[depth, 0]
-        work.found[COUNTER_ROW, 0] += 4
-        if is_apart(tree.nodes, k, x, y, x, y) or is_edge_beside(x, y, x, y, slack, tree.nodes, k):
-            continue
-        if k < tree.leaves:
-            work.stack[depth, 0] = 2 * k
-            work.stack[depth + 1, 0] = 2 * k + 1
-            depth += 2
-            continue
-        start, stop = leaf_limits(tree, k)
+    while True:
+        leaf, depth = next_leaf(x, y, x, y, tree, work, STACK_FLOOR, depth)
+        if leaf == 0:
+            return count
+        start, stop = leaf_limits(tree, leaf)
         for e in range(start, stop):
             edge = tree.edges[e]
             ring = r
             if a.xy[edge, 0] == x and a.xy[edge, 1] == y:
                 ring = ring_of(a.rings, a0, a1, edge)
             count = add_rays(x, y, a.xy, a.rings, ring, edge, work.rays, count)
-    return count
 
 
 @kernel
@@ -132,27 +145,16 @@ def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
     hx = max(px, qx)
     ly = min(py, qy)
     hy = max(py, qy)
-    nodes = tree.nodes
-    slack = ROUNDING * (max(abs(lx), abs(hx)) + max(abs(ly), abs(hy)))
     is_start_known = False
     last_x = np.inf
     last_y = np.inf
     work.stack[0, 0] = 1
     depth = np.int64(1)
-    while depth > 0:
-        depth -= 1
-        k = work.stack[depth, 0]
-        work.found[COUNTER_ROW, 0] += 4
-        if is_apart(nodes, k, lx, ly, hx, hy):
-            continue
-        if is_edge_beside(px, py, qx, qy, slack, nodes, k) or is_beside(px, py, qx, qy, nodes, k):
-            continue
-        if k < tree.leaves:
-            work.stack[depth, 0] = 2 * k
-            work.stack[depth + 1, 0] = 2 * k + 1
-            depth += 2
-            continue
-        start, stop = leaf_limits(tree, k)
+    while True:
+        leaf, depth = next_leaf(px, py, qx, qy, tree, work, ZERO, depth)
+        if leaf == 0:
+            return bits
+        start, stop = leaf_limits(tree, leaf)
         for e in range(start, stop):
             i = tree.edges[e]
             if not touches_box(a.xy, i, lx, ly, hx, hy):
@@ -174,7 +176,6 @@ def treed_edge_bits(j, tree, a, a0, a1, b, b0, b1, b_base, bits, stops, work):
                 bits |= treed_node_bits(last_x, last_y, i, j, tree, a, a0, a1, b, b0, b1, b_base, work)
             if is_decided(bits, stops) or is_spent(work.found):
                 return bits
-    return bits
 
 
 @kernel

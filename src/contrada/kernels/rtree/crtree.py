@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import CR_FREE, CR_ROOT, CR_USED, DISJOINT, DISJOINT_BIT, MAX_CR_HEIGHT
 from contrada.jit import entry, kernel
-from contrada.kernels.relate.boxes import DISJOINT, box_relation
+from contrada.kernels.relate.boxes import box_relation
 from contrada.kernels.rtree.split import area_of, copy_box, enlarge_box, fill_split, joint_area, make_split_work
 
 NONE = -1
-DISJOINT_BIT = np.uint8(1)
-ROOT, USED, FREE = 0, 1, 2  # places in state: the root, number of nodes ever used, head of the list of free nodes
 FREE_LEVEL = -1
-MAX_HEIGHT = 32  # levels for 2**31 constraints, two per node
 
 
 class CRTreeItems(NamedTuple):
@@ -52,12 +50,12 @@ def children_of(t, node):
 @kernel
 def new_node(t, level):
     """Return a node without children or parent."""
-    node = t.state[FREE]
+    node = t.state[CR_FREE]
     if node == NONE:
-        node = t.state[USED]
-        t.state[USED] = node + 1
+        node = t.state[CR_USED]
+        t.state[CR_USED] = node + 1
     else:
-        t.state[FREE] = t.nodes.parents[node]
+        t.state[CR_FREE] = t.nodes.parents[node]
     t.levels[node] = level
     t.counts[node] = 0
     t.nodes.parents[node] = NONE
@@ -71,8 +69,8 @@ def free_node(t, node):
     """Free a node; free nodes are linked by their parents."""
     t.levels[node] = FREE_LEVEL
     t.counts[node] = 0
-    t.nodes.parents[node] = t.state[FREE]
-    t.state[FREE] = node
+    t.nodes.parents[node] = t.state[CR_FREE]
+    t.state[CR_FREE] = node
 
 
 @kernel
@@ -166,7 +164,7 @@ def tighten(t, node):
 @kernel
 def choose_node(t, items, child, level):
     """Return the node of a level that takes a child: descend by least enlargement, then smallest area (ChooseLeaf)."""
-    node = t.state[ROOT]
+    node = t.state[CR_ROOT]
     while t.levels[node] > level:
         best = t.children[node, 0]
         least_gain = np.inf
@@ -195,7 +193,7 @@ def split_node(t, node, minimum, method, boxes, work):
         parent = new_node(t, t.levels[node] + 1)
         copy_box(t.nodes.boxes, node, t.nodes.boxes, parent)
         attach(t, parent, node)
-        t.state[ROOT] = parent
+        t.state[CR_ROOT] = parent
     sibling = new_node(t, t.levels[node])
     attach(t, parent, sibling)
     for at in range(t.counts[node] - 1, -1, -1):
@@ -239,13 +237,13 @@ def condense(t, node, minimum, orphans):
 @kernel
 def lower_root(t):
     """Replace the root by its only child while it has a single node below it."""
-    root = np.int64(t.state[ROOT])
+    root = np.int64(t.state[CR_ROOT])
     while t.levels[root] > 0 and t.counts[root] == 1:
         child = np.int64(t.children[root, 0])
         t.nodes.parents[child] = NONE
         free_node(t, root)
         root = child
-    t.state[ROOT] = root
+    t.state[CR_ROOT] = root
 
 
 @entry("f8[2]! i4[1]! i4[1]! i4[1]! i4[2]! i4[1]! i4[1]! f8[2]! i4[1]! i4[1]! i4[1]! i4[1]! i8[1]! i8 i8 i8")
@@ -253,14 +251,14 @@ def insert_constraint(
     boxes, parents, heads, tails, children, counts, levels,
     entry_boxes, entry_parents, entry_heads, nexts, prevs, state, item, minimum, method,
 ):  # fmt: skip
-    """Insert a constraint whose box and head are already written; state[ROOT] < 0 makes the first root."""
+    """Insert a constraint whose box and head are already written; state[CR_ROOT] < 0 makes the first root."""
     t = CRNodes(
         CRTreeItems(boxes, parents, heads, tails), children, counts, levels,
         CRTreeItems(entry_boxes, entry_parents, entry_heads, entry_heads), nexts, prevs, state,
     )  # fmt: skip
-    if state[ROOT] == NONE:
-        state[ROOT] = new_node(t, 0)
-        tighten(t, state[ROOT])
+    if state[CR_ROOT] == NONE:
+        state[CR_ROOT] = new_node(t, 0)
+        tighten(t, state[CR_ROOT])
     overfull = np.empty((children.shape[1], 4))
     put(t, item, np.int64(0), minimum, method, overfull, make_split_work(children.shape[1], 2))
 
@@ -277,7 +275,7 @@ def delete_constraint(
     )  # fmt: skip
     leaf = np.int64(entry_parents[item])
     detach(t, leaf, place_of(t, leaf, item))
-    orphans = np.empty(MAX_HEIGHT, np.int64)
+    orphans = np.empty(MAX_CR_HEIGHT, np.int64)
     count = condense(t, leaf, minimum, orphans)
     overfull = np.empty((children.shape[1], 4))
     work = make_split_work(children.shape[1], 2)
@@ -316,7 +314,7 @@ def search_constraints(
 
     admitted[mask] has the bits of the relations of boxes for which some relation of the mask can hold.
     """
-    stack = np.empty(MAX_HEIGHT * children.shape[1], np.int64)
+    stack = np.empty(MAX_CR_HEIGHT * children.shape[1], np.int64)
     stack[0] = root
     depth = 1
     count = 0

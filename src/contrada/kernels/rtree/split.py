@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrada.codes import LINEAR, QUADRATIC, RSTAR
 from contrada.jit import allocating_kernel, entry, kernel
 
-QUADRATIC, LINEAR, RSTAR = 0, 1, 2
 UNASSIGNED = np.uint8(2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from contrada.overlay.boxes import bounds
 from contrada.overlay.peer import Peer
@@ -30,7 +30,7 @@ def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
 
 def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
     """Return the faults of the nodes of one peer."""
-    state, found = peer.state, []
+    state, found = peer.state, list(_link_faults(peer, peers))
     for level in range(1, state.top + 1):
         table = state.nodes[level]
         is_root = level == state.top and state.parent is None
@@ -45,49 +45,41 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
             found.append(f"the sketch of level {level} is not that of its children")
         for child, entry in table.items():
             other = peers.get(child)
-            if other is None:
-                found.append(f"child {child} at level {level} is gone")
-            elif child != state.id and (other.state.top != level - 1 or other.state.parent != state.id):
-                found.append(
-                    f"child {child} at level {level} has its top at {other.state.top} below {other.state.parent}"
-                )
-            elif entry != other.state.entry(level - 1):
+            if other is not None and other.state.top >= level - 1 and entry != other.state.entry(level - 1):
                 found.append(f"child {child} at level {level} is not known as it is")
-    if state.parent is not None and state.parent not in peers:
-        found.append(f"parent {state.parent} is gone")
-    elif state.parent is not None:
-        above = peers[state.parent].state
-        if above.top <= state.top or state.id not in above.nodes[state.top + 1]:
-            found.append(f"parent {state.parent} does not know it at level {state.top}")
     return found
+
+
+def _link_faults(peer: Peer, peers: Mapping[PeerId, Peer]) -> Iterator[str]:
+    """Yield where a peer and a neighbour disagree about who is whose parent."""
+    state = peer.state
+    for level in range(1, state.top + 1):
+        for child in state.nodes[level]:
+            other = peers.get(child)
+            if other is None:
+                yield f"child {child} at level {level} is gone"
+            elif child != state.id and (other.state.top != level - 1 or other.state.parent != state.id):
+                yield f"child {child} at level {level} has its top at {other.state.top} below {other.state.parent}"
+    if state.parent is None:
+        return
+    above = peers.get(state.parent)
+    if above is None:
+        yield f"parent {state.parent} is gone"
+    elif above.state.top <= state.top or state.id not in above.state.nodes[state.top + 1]:
+        yield f"parent {state.parent} does not know it at level {state.top}"
 
 
 def disagrees(peers: Mapping[PeerId, Peer], id: PeerId) -> bool:
     """Return True if a peer and a neighbour disagree about who is whose parent: a quick form of `faults`."""
-    if id not in peers:
-        return False
-    state = peers[id].state
-    for level in range(1, state.top + 1):
-        for child in state.nodes[level]:
-            if child != id:
-                other = peers.get(child)
-                if other is None or other.state.parent != id or len(other.state.nodes) != level:
-                    return True
-    if state.parent is None:
-        return False
-    above = peers.get(state.parent)
-    return above is None or above.state.top <= state.top or id not in above.state.nodes[state.top + 1]
+    return id in peers and any(True for _ in _link_faults(peers[id], peers))
 
 
 def _reachable(peers: Mapping[PeerId, Peer], roots: list[PeerId]) -> set[PeerId]:
     """Return the peers below `roots`."""
     reached = set(roots)
     waiting = list(roots)
-    while waiting:
-        state = peers[waiting.pop()].state
-        for table in state.nodes:
-            for child in table:
-                if child in peers and child not in reached:
-                    reached.add(child)
-                    waiting.append(child)
+    for id in waiting:  # which grows meanwhile
+        below = {child for table in peers[id].state.nodes for child in table if child in peers} - reached
+        reached |= below
+        waiting += below
     return reached

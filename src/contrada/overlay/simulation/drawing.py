@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.amounts import counted
 from contrada.overlay.protocol import PeerId
@@ -91,21 +91,14 @@ def _draw_tree(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -
         is_itself = above.peer == below.peer
         # A message went down a line if it reached the child; a peer passes it to its own node without sending.
         passed = spread is not None and below.peer in spread.reached and above.peer in spread.reached
-        axes.plot(
-            [above.x, below.x],
-            [above.level, below.level],
-            color=_colour(below.peer, spread) if passed else "#d5dae0",
-            linewidth=2.2 if is_itself else 1.2,
-            linestyle=":" if is_itself else "-",
-            zorder=1,
-        )
+        colour = _colour(below.peer, spread) if passed else "#d5dae0"
+        style: dict[str, Any] = {"linewidth": 2.2, "linestyle": ":"} if is_itself else {"linewidth": 1.2}
+        axes.plot([above.x, below.x], [above.level, below.level], color=colour, zorder=1, **style)
     for spot in spots:
         axes.scatter([spot.x], [spot.level], s=60 + 30 * spot.level, color=_colour(spot.peer, spread), zorder=2)
         if len(simulator.peers) <= 120:
             axes.annotate(str(spot.peer), (spot.x, spot.level), ha="center", va="center", fontsize=6, zorder=3)
-    axes.set_yticks(range(max((spot.level for spot in spots), default=0) + 1))
-    axes.set_xticks([])
-    axes.set_ylabel("level")
+    axes.set(xticks=[], yticks=range(max((spot.level for spot in spots), default=0) + 1), ylabel="level")
     title = f"{counted(len(simulator.peers), 'peer')}; dotted: a peer and its own node below"
     if spread is not None:
         title += f"\ngreen: wanted the message ({len(spread.wanted)}), red: got it in vain ({spread.bothered})"
@@ -128,8 +121,7 @@ def _draw_boxes(axes: Axes, simulator: Simulator, spread: MessageSpread | None) 
         xmin, ymin, xmax, ymax = spread.publication.where
         axes.plot([(xmin + xmax) / 2], [(ymin + ymax) / 2], "k*", markersize=14)
         axes.add_patch(Rectangle((xmin, ymin), xmax - xmin, ymax - ymin, fill=False, edgecolor="black"))
-    axes.set_xlim(frame[0], frame[2])
-    axes.set_ylim(frame[1], frame[3])
+    axes.set(xlim=(frame[0], frame[2]), ylim=(frame[1], frame[3]))
     axes.set_title("boxes of subscriptions (filled) and of nodes, by level", fontsize=9)
 
 

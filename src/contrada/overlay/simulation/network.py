@@ -27,10 +27,10 @@ class Network:
     def __post_init__(self) -> None:
         if min(self.latency, self.jitter, self.resend) < 0:
             raise OverlayError(
-                f"latency {self.latency}, jitter {self.jitter}, resend {self.resend}: none may be negative"
+                f"latency {self.latency}, jitter {self.jitter}, resend {self.resend}: need numbers of at least 0"
             )
         if not 0 <= self.loss < 1 or not 0 <= self.doubling <= 1:
-            raise OverlayError(f"loss {self.loss} and doubling {self.doubling} are shares of all notes")
+            raise OverlayError(f"loss {self.loss}, doubling {self.doubling}; need 0 <= loss < 1 and 0 <= doubling <= 1")
 
     def delays(self, rng: random.Random) -> list[float]:
         """Return the delay in seconds of each copy of a note; empty if the note is lost."""

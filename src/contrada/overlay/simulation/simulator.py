@@ -129,7 +129,7 @@ class Simulator:
 
     def _peer(self, id: PeerId) -> Peer:
         if id not in self.peers:
-            raise UnknownKeyError(f"there is no peer {id!r}")
+            raise UnknownKeyError(f"unknown peer {id!r:.60}")
         return self.peers[id]
 
     def random_id(self) -> PeerId:
@@ -140,7 +140,7 @@ class Simulator:
     def root(self) -> PeerId:
         """The root of the highest tree (at rest the only one); without any root, the highest peer."""
         if not self.peers:
-            raise OverlayError("there are no peers")
+            raise OverlayError("the overlay has no peers")
         return max(self.peers.values(), key=lambda peer: (peer.state.parent is None, peer.state.top)).id
 
     # --- messages ---
@@ -170,7 +170,7 @@ class Simulator:
     def run(self, seconds: float) -> None:
         """Let time pass."""
         if self.network is None:
-            raise OverlayError("time passes only with a network")
+            raise OverlayError("run needs a network")
         end = self.now + seconds
         while self._heap and self._heap[0][0] <= end:
             self._step()
@@ -217,7 +217,7 @@ class Simulator:
                 self._drain()
             if self._is_at_one(self.peers):
                 return
-        raise OverlayError("the peers do not come to agree")
+        raise OverlayError(f"the peers still disagree after {MAX_HEARTBEATS_PER_CALL} heartbeats")
 
     def _is_at_one(self, ids: Iterable[PeerId]) -> bool:
         """Return True if these peers agree with their neighbours, and at most one of them is a root."""
@@ -237,7 +237,7 @@ class Simulator:
             if peer is not None:
                 self._arrive(peer, sender, note, depth)
                 if self.notes - before > MAX_NOTES_PER_CALL:
-                    raise OverlayError("the peers do not come to rest")
+                    raise OverlayError(f"the peers still send notes after {MAX_NOTES_PER_CALL:,} notes")
 
     def _arrive(self, peer: Peer, sender: PeerId, note: AnyNote, depth: int) -> None:
         self.notes += 1

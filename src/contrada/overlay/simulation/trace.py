@@ -36,38 +36,38 @@ class TracedSimulator:
 
     def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
         """Add a peer."""
-        self._write({"do": ["add", boxes]})
-        return self.simulator.add(boxes)
+        id: PeerId = self._do("add", boxes)
+        return id
 
     def remove(self, id: PeerId) -> None:
         """Let a peer leave."""
-        self._write({"do": ["remove", id]})
-        self.simulator.remove(id)
+        self._do("remove", id)
 
     def crash(self, id: PeerId) -> None:
         """Let a peer vanish."""
-        self._write({"do": ["crash", id]})
-        self.simulator.crash(id)
+        self._do("crash", id)
 
     def corrupt(self, id: PeerId) -> None:
         """Corrupt the tables of a peer."""
-        self._write({"do": ["corrupt", id]})
-        self.simulator.corrupt(id)
+        self._do("corrupt", id)
 
     def publish(self, where: Sequence[float], at: PeerId | None = None) -> MessageSpread:
         """Publish a message."""
-        self._write({"do": ["publish", where, at]})
-        return self.simulator.publish(where, at)
+        spread: MessageSpread = self._do("publish", where, at)
+        return spread
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
-        self._write({"do": ["run", seconds]})
-        self.simulator.run(seconds)
+        self._do("run", seconds)
 
     def change_network(self, network: Network) -> None:
         """Replace the network."""
         self._write({"do": ["network", _network(network)]})
         self.simulator.network = network
+
+    def _do(self, what: str, *arguments: Any) -> Any:
+        self._write({"do": [what, *arguments]})
+        return getattr(self.simulator, what)(*arguments)
 
     def _write(self, record: dict[str, Any]) -> None:
         self._target.write(json.dumps(record) + "\n")
@@ -80,7 +80,9 @@ def replay(path: Path) -> Simulator:
     except OverlayError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise OverlayError(f"{path} is no trace of an overlay: {type(error).__name__}: {str(error)[:200]}") from error
+        raise OverlayError(
+            f"{path} is not a trace of an overlay: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
 
 
 def _replay(path: Path) -> Simulator:
@@ -88,7 +90,7 @@ def _replay(path: Path) -> Simulator:
         records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
         first = next(records, (1, {}))[1].get("overlay")
         if first is None:
-            raise OverlayError(f"{path}: no trace of an overlay")
+            raise OverlayError(f"{path} is not a trace of an overlay: the first line has no member 'overlay'")
         network = first["network"]
         rules = Rules(**first["rules"])
         simulator = Simulator(rules, first["seed"], None if network is None else Network(**network))
@@ -102,28 +104,30 @@ def _follow(simulator: Simulator, records: Iterator[tuple[int, dict[str, Any]]],
     for number, record in records:
         if "note" in record:
             if not arrived or arrived.pop(0) != record["note"]:
-                raise OverlayError(f"line {number}: another note than this came: {record['note']}")
+                raise OverlayError(f"line {number}: the replay did not send this note: {str(record['note'])[:200]}")
             continue
         if arrived:
-            raise OverlayError(f"line {number}: before it came {arrived[0]}, which is not in the trace")
+            raise OverlayError(
+                f"line {number}: the replay sent a note that is not in the trace: {str(arrived[0])[:200]}"
+            )
         match record["do"]:
             case ["network", network]:
                 simulator.network = Network(**network)
             case [("add" | "remove" | "crash" | "corrupt" | "publish" | "run") as what, *arguments]:
                 getattr(simulator, what)(*arguments)
             case other:
-                raise OverlayError(f"line {number}: nobody can do {other}")
+                raise OverlayError(f"line {number}: unknown action {str(other)[:200]}")
     if arrived:
-        raise OverlayError(f"after the trace came {arrived[0]}")
+        raise OverlayError(f"the replay sent a note after the end of the trace: {str(arrived[0])[:200]}")
 
 
 def _read(number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise OverlayError(f"line {number} of the trace is no JSON: {error}") from error
+        raise OverlayError(f"line {number} of the trace is not valid JSON: {error}") from error
     if not isinstance(record, dict):
-        raise OverlayError(f"line {number} of the trace is no object")
+        raise OverlayError(f"line {number} of the trace is not an object")
     return record
 
 

@@ -18,7 +18,7 @@ from contrada.papers.cover.replay import replay
 from contrada.papers.cover.tables import ATTRIBUTES, COMMANDS, LOADS, MODES
 
 NAME = "cover-figures"
-GROWTH_ATTRIBUTES = (3, 6, 8)  # figures 10, 11 and 12; points have twice as many dimensions
+GROWTH_FIGURES = {"10": 3, "11": 6, "12": 8}  # attributes of each figure; points have twice as many dimensions
 GROWTH_P = 0.15
 SIZE_STEPS = 10  # sizes from a tenth of all commands to all
 MAX_COMMANDS = 100_000
@@ -54,7 +54,7 @@ def _mode_plan(commands: int, seed: int) -> Iterator[tuple[dict[str, Any], Any, 
 
 def _growth_plan(largest: int, seed: int) -> Iterator[tuple[dict[str, Any], Any, Any]]:
     """Yield the runs of figures 10 to 12."""
-    for figure, attributes in zip(("10", "11", "12"), GROWTH_ATTRIBUTES, strict=True):
+    for figure, attributes in GROWTH_FIGURES.items():
         steps, points = rectangle_commands(largest, attributes, GROWTH_P, seed)
         for step in range(1, SIZE_STEPS + 1):
             commands = largest * step // SIZE_STEPS
@@ -95,17 +95,11 @@ def _draw_modes(rows: list[dict[str, Any]], directory: Path) -> Path:
             label = f"{name}, p = {p:.0%}"
             times.plot(ks, [row["seconds"] for row in line], style, marker="o", color=COLOURS[name], label=label)
         axes.plot(ks, [row["queries_u"] for row in line], style, marker="o", color="black", label=f"p = {p:.0%}")
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel(f"queries, p = {p:.0%}")
-    times.set_title("Figure 8: run time by reporting mode")
-    queries.set_title("Figure 9: queries due to unsubscribing")
-    times.set_ylabel("seconds")
-    times.set_ylim(bottom=0)
+        axes.set(ylim=(0, None), ylabel=f"queries, p = {p:.0%}")
+    times.set(title="Figure 8: run time by reporting mode", xlabel="k", ylabel="seconds", ylim=(0, None))
+    queries.set(title="Figure 9: queries due to unsubscribing", xlabel="k")
     times.legend(fontsize=8)
-    handles = [axes.get_lines()[0] for axes in (queries, other)]
-    queries.legend(handles=handles, fontsize=8)
-    for axes in (times, queries):
-        axes.set_xlabel("k")
+    queries.legend(handles=[axes.get_lines()[0] for axes in (queries, other)], fontsize=8)
     path = directory / "cover_modes.png"
     figure.savefig(path, dpi=110)
     return path
@@ -116,25 +110,16 @@ def _draw_growth(rows: list[dict[str, Any]], directory: Path) -> Path:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.6), layout="constrained")
-    for axes, number, attributes in zip(
-        figure.subplots(1, 3), ("10", "11", "12"), GROWTH_ATTRIBUTES, strict=True
-    ):  # fmt: skip
+    for axes, (number, attributes) in zip(figure.subplots(1, 3), GROWTH_FIGURES.items(), strict=True):
         last = {}
         for name, colour in COLOURS.items():
             line = [row for row in rows if row["figure"] == number and row["index"] == name]
-            axes.plot(
-                [row["commands"] / 1000 for row in line],
-                [row["seconds"] for row in line],
-                marker=".",
-                color=colour,
-                label=name,
-            )
-            last[name] = line[-1]["seconds"]
+            thousands, seconds = [row["commands"] / 1000 for row in line], [row["seconds"] for row in line]
+            axes.plot(thousands, seconds, marker=".", color=colour, label=name)
+            last[name] = seconds[-1]
         gain = last["scan"] / last["k-d tree"]
-        axes.set_title(f"Figure {number}: dimension {2 * attributes}\nk-d tree {gain:.1f} times as fast as the scan")
-        axes.set_xlabel("thousand commands")
-        axes.set_ylabel("seconds")
-        axes.set_ylim(bottom=0)
+        title = f"Figure {number}: dimension {2 * attributes}\nk-d tree {gain:.1f} times as fast as the scan"
+        axes.set(title=title, xlabel="thousand commands", ylabel="seconds", ylim=(0, None))
         axes.legend(fontsize=8)
     path = directory / "cover_dimensions.png"
     figure.savefig(path, dpi=110)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.codes import KD_BLOCKS_USED, KD_NODES_USED, MIN_RANKED_POINTS, RANK_LEVELS
 from contrada.errors import CoveringError
+from contrada.kernels.cover.arrays import KdTreeArrays
 from contrada.papers.cover.point_index import NOBODY, PointIndex, nobody, room_for_points
 
 OVERFLOW, UNDERFLOW = 128, 40
-RANK_LEVELS = 64  # of ranks, as in kernels/cover/point_ranks.py
-MIN_RANKED_POINTS = 64  # fewer points get no ranks
-NODES_USED, BLOCKS_USED = 1, 3  # positions in `state`, as in kernels/cover/kd_tree.py
 
 
 class KdTree(PointIndex):
@@ -41,37 +37,38 @@ class KdTree(PointIndex):
         self._parts = 8
         super().__init__(dimensions)
 
-    def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
+    def _empty(self, room: int) -> KdTreeArrays:
         # Buckets are usually half full; if not, `_has_room` asks for more parts.
         self._parts = parts = max(2 * self._parts, 4 * room // self.overflow)
         d, words = self.dimensions, (self.overflow + 7) // 8
-        return (
+        state = [NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, MIN_RANKED_POINTS, 0]
+        return KdTreeArrays(
             *room_for_points(room, d),
-            nobody(parts),
-            np.zeros(parts),
-            nobody(parts, 2),
-            nobody(parts),
-            nobody(parts),
-            nobody(parts),
-            np.zeros((parts, d, words), np.uint64),
-            nobody(parts, self.overflow),
-            nobody(parts),
-            nobody(parts),
-            nobody(parts),
-            nobody(room),
-            nobody(room),
-            np.array([NOBODY, 0, NOBODY, 0, NOBODY, self.overflow, self.underflow, 0, MIN_RANKED_POINTS, 0], np.int64),
-            nobody(parts),
-            np.zeros(parts, np.uint64),
-            np.zeros(words, np.uint64),
-            np.full((d, RANK_LEVELS - 1), np.inf),
-            np.zeros((room, d), np.uint8),
-            np.zeros((1, d), np.uint8),
-            np.zeros(d, np.int64),
-            np.zeros(room, np.int64),
-            np.zeros(room),
+            dimensions=nobody(parts),
+            splits=np.zeros(parts),
+            children=nobody(parts, 2),
+            parents=nobody(parts),
+            depths=nobody(parts),
+            sizes=nobody(parts),
+            signatures=np.zeros((parts, d, words), np.uint64),
+            rows=nobody(parts, self.overflow),
+            counts=nobody(parts),
+            nexts=nobody(parts),
+            leaves=nobody(parts),
+            blocks=nobody(room),
+            places=nobody(room),
+            state=np.array(state, np.int64),
+            stack=nobody(parts),
+            insides=np.zeros(parts, np.uint64),
+            alive=np.zeros(words, np.uint64),
+            thresholds=np.full((d, RANK_LEVELS - 1), np.inf),
+            ranks=np.zeros((room, d), np.uint8),
+            query_ranks=np.zeros((1, d), np.uint8),
+            order=np.zeros(d, np.int64),
+            moving=np.zeros(room, np.int64),
+            values=np.zeros(room),
         )
 
     def _has_room(self) -> bool:
-        state = self._arrays[15]
-        return bool(max(state[NODES_USED], state[BLOCKS_USED]) + 3 <= self._parts)
+        state = self._arrays.state
+        return bool(max(state[KD_NODES_USED], state[KD_BLOCKS_USED]) + 3 <= self._parts)

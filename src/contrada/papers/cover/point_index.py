@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from operator import index
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contrada import kernels
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
+from contrada.kernels.cover.arrays import GraphArrays
 
 MAX_DIMENSIONS = 64  # kernels keep one bit per dimension in a word
 MAX_ROW = 2**31 - 2
@@ -38,16 +38,16 @@ class PointIndex(ABC):
     def __init__(self, dimensions: int) -> None:
         """Make an empty index of points with 1 to 64 dimensions."""
         if not 1 <= index(dimensions) <= MAX_DIMENSIONS:
-            raise CoveringError(f"an index has from 1 to {MAX_DIMENSIONS} dimensions, not {dimensions}")
+            raise CoveringError(f"need 1 to {MAX_DIMENSIONS} dimensions, got {dimensions}")
         self.dimensions = index(dimensions)
         self._live = np.zeros(INITIAL_ROWS, bool)
         self._count = 0
         self._counters = np.zeros(2, np.int64)
-        self._arrays: tuple[NDArray[Any], ...] = self._empty(INITIAL_ROWS)
+        self._arrays = self._empty(INITIAL_ROWS)
 
     @abstractmethod
-    def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
-        """Return the arrays of an empty index with room for `room` rows; points and arrivals come first."""
+    def _empty(self, room: int) -> Any:
+        """Return the arrays of an empty index with room for `room` rows, as its kernels take them."""
 
     @abstractmethod
     def _has_room(self) -> bool:
@@ -70,13 +70,13 @@ class PointIndex(ABC):
         if not 0 <= row <= MAX_ROW:
             raise CoveringError(f"row {row} is not between 0 and {MAX_ROW}")
         if row in self:
-            raise KeyInUseError(f"row {row} is in the index already")
+            raise KeyInUseError(f"row {row} is already in the index")
         if row >= len(self._live):
             self.grow(max(row + 1, 2 * len(self._live)))
         while not self._has_room():
             self.grow(len(self._live))
-        self._arrays[0][row] = checked
-        self._arrays[1][row] = row if arrival is None else arrival
+        self._arrays.points[row] = checked
+        self._arrays.arrivals[row] = row if arrival is None else arrival
         self._call("add", row)
         self._live[row] = True
         self._count += 1
@@ -93,7 +93,7 @@ class PointIndex(ABC):
     def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = AFTER_ALL_ARRIVALS) -> NDArray[np.int64]:
         """Return at most `k` rows (None: all) whose points dominate `point`, or equal it and came before `before`."""
         if k is not None and k < 1:
-            raise CoveringError(f"k is 1 or more, not {k}")
+            raise CoveringError(f"k: need a number of at least 1, got {k}")
         query = self.checked(point)[None]
         query.setflags(write=False)
         out = np.empty(self._count if k is None else min(k, self._count), np.int64)
@@ -105,9 +105,9 @@ class PointIndex(ABC):
         try:
             coordinates = np.array(point, np.float64)
         except (TypeError, ValueError) as error:
-            raise CoveringError(f"a point is a sequence of numbers: {error}") from None
+            raise CoveringError(f"point: need a sequence of numbers: {error}") from None
         if coordinates.shape != (self.dimensions,):
-            raise CoveringError(f"a point of {self.dimensions} dimensions has not the shape {coordinates.shape}")
+            raise CoveringError(f"point: need {self.dimensions} numbers, got shape {coordinates.shape}")
         if np.isnan(coordinates).any():
             raise CoveringError(f"dimension {int(np.isnan(coordinates).argmax())} of a point is NaN")
         return coordinates
@@ -120,20 +120,26 @@ class PointIndex(ABC):
             array[: len(kept)] = kept
         self._live = np.concatenate([self._live, np.zeros(room - len(self._live), bool)])
 
-    def run(self, points: NDArray[np.float64], *rest: NDArray[Any]) -> None:
-        """Replay commands on this empty index, with the rows of `points`; `rest` are further kernel arguments."""
+    def run(
+        self,
+        points: NDArray[np.float64],
+        graph: GraphArrays,
+        commands: NDArray[np.int64],
+        log: NDArray[np.int64],
+        tally: NDArray[np.int64],
+    ) -> None:
+        """Replay commands on this empty index, with the rows of `points`; the kernel `replay` says what it writes."""
         if self._count:
-            raise CoveringError(f"commands are replayed on an empty index; this one has {self._count} points")
+            raise CoveringError(f"replay needs an empty index; this one has {self._count} points")
         self.grow(max(len(points), len(self._live)))
-        self._arrays[0][: len(points)] = points
-        commands, tally = rest[-3], rest[-1]
-        self._call("replay", *rest)
+        self._arrays.points[: len(points)] = points
+        self._call("replay", graph, commands, log, tally)
         while tally[-1] < len(commands):
             self.grow(len(self._live))
-            self._call("replay", *rest)
+            self._call("replay", graph, commands, log, tally)
 
     def _call(self, action: str, *arguments: Any) -> Any:
-        return getattr(kernels, f"{self._name}_{action}")(*self._arrays, *arguments)
+        return getattr(kernels, f"{self._name}_{action}")(self._arrays, *arguments)
 
 
 def nobody(*shape: int) -> NDArray[np.int32]:
@@ -141,6 +147,6 @@ def nobody(*shape: int) -> NDArray[np.int32]:
     return np.full(shape, NOBODY, np.int32)
 
 
-def room_for_points(room: int, dimensions: int) -> Sequence[NDArray[Any]]:
+def room_for_points(room: int, dimensions: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return empty arrays of points and arrivals for `room` rows."""
     return np.zeros((room, dimensions)), np.zeros(room, np.int64)

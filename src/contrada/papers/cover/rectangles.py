@@ -55,20 +55,20 @@ def _closed(name: str, given: Range) -> tuple[float, float]:
     if given.high_open:
         high = math.nextafter(high, -math.inf) if high > -math.inf else math.nan
     if not low <= high:
-        raise CoveringError(f"attribute {name!r}: {_shown(given)} holds no value")
+        raise CoveringError(f"attribute {name!r}: {_shown(given)} is empty")
     return low, high
 
 
 def _double(name: str, which: str, end: float) -> float:
     """Return an end as the double that equals it; raise CoveringError if none does."""
     if isinstance(end, bool) or not isinstance(end, (int, float, np.integer, np.floating)):
-        raise CoveringError(f"attribute {name!r}: the {which} end is a {type(end).__name__}, not a number")
+        raise CoveringError(f"attribute {name!r}: the {which} end: need a number, got {type(end).__name__}")
     try:
         double = float(end)
     except OverflowError:
         double = math.nan
     if double != end:  # NaN, or an integer between two doubles
-        raise CoveringError(f"attribute {name!r}: the {which} end {end} is not a double")
+        raise CoveringError(f"attribute {name!r}: the {which} end: need a number that fits a double exactly, got {end}")
     return double
 
 

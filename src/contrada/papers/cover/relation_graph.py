@@ -54,7 +54,7 @@ class RelationGraph(SubscriptionGraph):
     def __init__(self, index: CoverIndex, k: int = 1) -> None:
         """Make an empty graph on an empty index."""
         if k < 1:
-            raise CoveringError(f"k is 1 or more, not {k}")
+            raise CoveringError(f"k: need a number of at least 1, got {k}")
         self.k = k
         self._index = index
         super().__init__()

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from contrada.codes import TALLY_LENGTH
 from contrada.errors import CoveringError
+from contrada.kernels.cover.arrays import GraphArrays
 from contrada.papers.cover.point_index import PointIndex
 from contrada.papers.cover.relation_graph import GraphWork
-
-TALLY_LENGTH = 11  # as in kernels/cover/relation_graph.py
 
 
 class Replayed(NamedTuple):
@@ -35,7 +35,7 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
     [0, 1]
     """
     if k < 1:
-        raise CoveringError(f"k is 1 or more, not {k}")
+        raise CoveringError(f"k: need a number of at least 1, got {k}")
     rows = _checked_points(index, points)
     steps = np.ascontiguousarray(commands, np.int64)
     _check_commands(steps, len(rows))
@@ -43,20 +43,17 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
     tally = np.zeros(TALLY_LENGTH, np.int64)
     log = np.zeros(n, np.int64)
     steps.setflags(write=False)
-    index.run(
-        rows,
-        np.full((n, k), -1, np.int32),
-        np.full((n, k), -1, np.int64),
-        np.full((n, k), -1, np.int64),
-        np.full(n, -1, np.int64),
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.int64),
-        np.zeros(k, np.int64),
-        np.zeros(2, np.int64),
-        steps,
-        log,
-        tally,
+    graph = GraphArrays(
+        parents=np.full((n, k), -1, np.int32),
+        nexts=np.full((n, k), -1, np.int64),
+        prevs=np.full((n, k), -1, np.int64),
+        heads=np.full(n, -1, np.int64),
+        forwarded=np.zeros(n, np.uint8),
+        orphans=np.zeros(n, np.int64),
+        covers=np.zeros(k, np.int64),
+        counters=np.zeros(2, np.int64),
     )
+    index.run(rows, graph, steps, log, tally)
     queries_s, queries_u, nodes_s, nodes_u, comparisons_s, comparisons_u, *sent = tally.tolist()
     return Replayed(
         GraphWork(queries_s, nodes_s, comparisons_s),
@@ -70,7 +67,7 @@ def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]
     """Return points as doubles; raise CoveringError for a wrong shape or NaN."""
     rows = np.array(points, np.float64)
     if rows.ndim != 2 or rows.shape[1] != index.dimensions:
-        raise CoveringError(f"points of {index.dimensions} dimensions have not the shape {rows.shape}")
+        raise CoveringError(f"points: need {index.dimensions} columns, got shape {rows.shape}")
     if np.isnan(rows).any():
         raise CoveringError(f"point {int(np.isnan(rows).any(axis=1).argmax())} has a coordinate that is NaN")
     return rows
@@ -79,10 +76,12 @@ def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]
 def _check_commands(commands: NDArray[np.int64], rows: int) -> None:
     """Raise CoveringError unless every row subscribes once, and unsubscribes at most once, later."""
     if commands.ndim != 1:
-        raise CoveringError(f"commands are a sequence of whole numbers, not an array of shape {commands.shape}")
+        raise CoveringError(f"commands: need a sequence of whole numbers, got shape {commands.shape}")
     row = np.where(commands >= 0, commands, -1 - commands)
     if ((row < 0) | (row >= rows)).any():
-        raise CoveringError(f"command {int((row >= rows).argmax())} names row {int(row.max())} of {rows}")
+        raise CoveringError(
+            f"command {int((row >= rows).argmax())} refers to row {int(row.max())}, but there are {rows} rows"
+        )
     times = np.full((2, rows), len(commands))
     for which, is_chosen in enumerate((commands >= 0, commands < 0)):
         chosen = row[is_chosen]
@@ -91,4 +90,6 @@ def _check_commands(commands: NDArray[np.int64], rows: int) -> None:
         times[which, chosen] = np.flatnonzero(is_chosen)
     left = times[1] < len(commands)
     if (times[0] >= times[1])[left].any():
-        raise CoveringError(f"row {int(np.flatnonzero(left & (times[0] >= times[1]))[0])} unsubscribes first")
+        raise CoveringError(
+            f"row {int(np.flatnonzero(left & (times[0] >= times[1]))[0])} unsubscribes before it subscribes"
+        )

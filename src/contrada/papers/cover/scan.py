@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.kernels.cover.arrays import ScanArrays
 from contrada.papers.cover.point_index import PointIndex, nobody, room_for_points
 
 BLOCK_POINTS = 128
@@ -24,15 +22,15 @@ class Scan(PointIndex):
 
     _name = "scan"
 
-    def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
+    def _empty(self, room: int) -> ScanArrays:
         blocks = room // BLOCK_POINTS + 1
-        return (
+        return ScanArrays(
             *room_for_points(room, self.dimensions),
-            np.zeros((blocks, self.dimensions, BLOCK_POINTS)),
-            nobody(blocks, BLOCK_POINTS),
-            nobody(room),
-            np.zeros(BLOCK_POINTS, np.int64),
-            np.zeros(1, np.int64),
+            coordinates=np.zeros((blocks, self.dimensions, BLOCK_POINTS)),
+            rows=nobody(blocks, BLOCK_POINTS),
+            places=nobody(room),
+            alive=np.zeros(BLOCK_POINTS, np.int64),
+            state=np.zeros(1, np.int64),
         )
 
     def _has_room(self) -> bool:

@@ -88,17 +88,13 @@ def trends(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         groups.setdefault((row["p"], row["overflow"]), []).append(row)
     found = []
     for (p, overflow), group in groups.items():
-        group.sort(key=lambda row: int(row["k"]))
-        found.append(
-            {
-                "p": p,
-                "overflow": overflow,
-                "nv rises": all(one["nv"] < other["nv"] for one, other in pairwise(group)),
-                "pc rises": all(one["pc"] < other["pc"] for one, other in pairwise(group)),
-                "k = 1 is cheapest": all(
-                    group[0]["nv"] < row["nv"] and group[0]["pc"] < row["pc"] for row in group[1:]
-                ),
-                "queries_u falls": all(one["queries_u"] >= other["queries_u"] for one, other in pairwise(group)),
-            }
-        )
+        first, *others = sorted(group, key=lambda row: int(row["k"]))
+        steps = list(pairwise([first, *others]))
+        found.append({
+            "p": p,
+            "overflow": overflow,
+            **{f"{name} rises": all(one[name] < other[name] for one, other in steps) for name in ("nv", "pc")},
+            "k = 1 is cheapest": all(first["nv"] < row["nv"] and first["pc"] < row["pc"] for row in others),
+            "queries_u falls": all(one["queries_u"] >= other["queries_u"] for one, other in steps),
+        })  # fmt: skip
     return found

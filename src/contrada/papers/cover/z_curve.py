@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from contrada.codes import MIN_UNIVERSE_POINTS, Z_BLOCKS_USED, Z_LIVE
+from contrada.kernels.cover.arrays import ZCurveArrays
 from contrada.papers.cover.point_index import NOBODY, PointIndex, nobody, room_for_points
 
 BLOCK_POINTS = 64
 SMALL_CELL_POINTS = 64  # a cell with at most this many is compared, not divided
 WORD_DIMENSIONS = 4  # per 64-bit word of a key: 15 bits or more per dimension
 MAX_BITS_PER_DIMENSION = 52  # integers that a double and its successor hold
-MIN_UNIVERSE_POINTS = 64  # fewer points get no bounds (universe) of their own
-BLOCKS_USED, LIVE = 1, 3  # positions in `state`, as in kernels/cover/z_curve.py
 
 
 def cell_key(cell: Sequence[int], bits: int) -> int:
@@ -61,26 +59,26 @@ class ZCurve(PointIndex):
         """The number of bits per dimension in a key."""
         return min(MAX_BITS_PER_DIMENSION, (64 * self.words - 1) // self.dimensions)
 
-    def _empty(self, room: int) -> tuple[NDArray[Any], ...]:
+    def _empty(self, room: int) -> ZCurveArrays:
         self._parts = parts = max(2 * self._parts, 2 * room // BLOCK_POINTS)
         d = self.dimensions
-        return (
+        return ZCurveArrays(
             *room_for_points(room, d),
-            np.zeros(d),
-            np.zeros(d),
-            nobody(parts),
-            np.zeros((parts, BLOCK_POINTS, self.words), np.uint64),
-            nobody(parts, BLOCK_POINTS),
-            nobody(parts),
-            nobody(parts),
-            nobody(room),
-            np.zeros((1, 1, self.words), np.uint64),
-            np.zeros(d, np.uint64),
-            np.zeros((room + 2, 3), np.int64),
-            np.zeros(room + 2, np.uint64),
-            np.array([0, 0, NOBODY, 0, MIN_UNIVERSE_POINTS, self.bits, self.small], np.int64),
+            lows=np.zeros(d),
+            scales=np.zeros(d),
+            directory=nobody(parts),
+            keys=np.zeros((parts, BLOCK_POINTS, self.words), np.uint64),
+            rows=nobody(parts, BLOCK_POINTS),
+            counts=nobody(parts),
+            turns=nobody(parts),
+            blocks=nobody(room),
+            query=np.zeros((1, 1, self.words), np.uint64),
+            wholes=np.zeros(d, np.uint64),
+            cells=np.zeros((room + 2, 3), np.int64),
+            insides=np.zeros(room + 2, np.uint64),
+            state=np.array([0, 0, NOBODY, 0, MIN_UNIVERSE_POINTS, self.bits, self.small], np.int64),
         )
 
     def _has_room(self) -> bool:
-        state = self._arrays[-1]
-        return bool(max(state[BLOCKS_USED] + 2, state[LIVE] // (BLOCK_POINTS // 2) + 3) <= self._parts)
+        state = self._arrays.state
+        return bool(max(state[Z_BLOCKS_USED] + 2, state[Z_LIVE] // (BLOCK_POINTS // 2) + 3) <= self._parts)

@@ -31,7 +31,7 @@ def measure_churn(
     (0, True)
     """
     if peers < 1 or seconds < 0:
-        raise OverlayError(f"{peers} peers for {seconds} seconds: there must be one, and time must not be negative")
+        raise OverlayError(f"need at least 1 peer and at least 0 seconds, got {peers} peers and {seconds} seconds")
     rng = np.random.default_rng(seed)
     boxes = draw_subscriptions(peers + int(4 * churn.joins * seconds) + 100, 2, distribution, rng)
     points = draw_messages(1000, 2, rng)
@@ -40,7 +40,7 @@ def measure_churn(
         simulator.add([box])
         simulator.run(0.1)
     if simulator.run_until_sound(MAX_HEALING_SECONDS) is None:
-        raise OverlayError("the tree does not come to rest before any churn")
+        raise OverlayError("the tree is not stable before the churn")
     drawn = random.Random(seed)
     simulator.network = network
     losses = run_churn(simulator, churn, seconds, lambda: _some(boxes, drawn), lambda: _point(points, drawn))

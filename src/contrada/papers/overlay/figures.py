@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import fields, replace
@@ -20,6 +19,7 @@ from typing import Any
 from contrada.errors import FormatError, OverlayError
 from contrada.papers.overlay.run import Setting, measure
 from contrada.papers.overlay.workload import DISTRIBUTIONS
+from contrada.papers.result_file import commit
 
 METHODS: dict[str, dict[str, Any]] = {
     "quadratic": {"choose": "r", "split": "quadratic"},
@@ -27,9 +27,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "rstar": {"choose": "rstar", "split": "rstar"},
     "ours": {"choose": "rstar", "split": "rstar", "sketch": 10},
 }
-SIZES = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)
-DIMENSIONS = (2, 4, 6, 8, 10, 12)
 DEGREES = ((2, 5), (5, 10), (10, 20), (15, 30), (20, 40))
+# What the figures vary, by the name of the axis: fields of a setting, and how the axis shows them.
+AXES: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "subscriptions": [({"subscriptions": size}, f"{size:,}") for size in (1_000, 2_500, 5_000, 10_000, 25_000, 50_000)],
+    "distribution": [({"distribution": name}, name) for name in DISTRIBUTIONS],
+    "dimensions": [({"dimensions": count}, str(count)) for count in (2, 4, 6, 8, 10, 12)],
+    "m, M": [({"least": least, "most": most}, f"{least}, {most}") for least, most in DEGREES],
+}
 Row = dict[str, Any]
 
 
@@ -43,11 +48,7 @@ def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
     for seed in seeds:
         for method in METHODS:
             base = replace(Setting(seed=seed), **METHODS[method])
-            varied = [replace(base, subscriptions=size) for size in SIZES]
-            varied += [replace(base, distribution=name) for name in DISTRIBUTIONS]
-            varied += [replace(base, dimensions=d) for d in DIMENSIONS]
-            varied += [replace(base, least=least, most=most) for least, most in DEGREES]
-            found |= dict.fromkeys(varied)
+            found |= dict.fromkeys(replace(base, **varied) for ticks in AXES.values() for varied, _ in ticks)
     return [scaled(each, scale) for each in found]
 
 
@@ -75,14 +76,14 @@ def read_rows(path: Path) -> list[Row]:
             row = json.loads(line)
         except ValueError as error:
             if not line.startswith(b'{"'):
-                raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+                raise FormatError(f"{path}, line {number} is not a row of an evaluation: {error}") from None
             continue
         except RecursionError:
-            raise FormatError(f"{path}, line {number} is no row of an evaluation: it is nested too deeply") from None
+            raise FormatError(f"{path}, line {number} is not a row of an evaluation: nested too deeply") from None
         try:
             setting_of(row)
         except (AttributeError, TypeError, OverlayError) as error:
-            raise FormatError(f"{path}, line {number} is no row of an evaluation: {error}") from None
+            raise FormatError(f"{path}, line {number} is not a row of an evaluation: {error}") from None
         rows.append(row)
     return rows
 
@@ -124,11 +125,4 @@ def provenance() -> Row:
     """Return the origin of rows, for a result file."""
     from contrada import __version__
 
-    here = Path(__file__).parent
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = None
-    return {"version": __version__, "commit": commit, "python": platform.python_version(), "cores": os.cpu_count()}
+    return {"version": __version__, "commit": commit(), "python": platform.python_version(), "cores": os.cpu_count()}

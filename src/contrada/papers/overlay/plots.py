@@ -9,21 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from contrada.papers.overlay.figures import (
-    DEGREES,
-    DIMENSIONS,
-    METHODS,
-    SIZES,
-    Row,
-    scaled,
-    setting_of,
-)
+from contrada.papers.overlay.figures import AXES, METHODS, Row, scaled, setting_of
 from contrada.papers.overlay.run import Setting
-from contrada.papers.overlay.workload import DISTRIBUTIONS
 
 METHOD_NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
 Value = Callable[[Row], float]
-Tick = tuple[dict[str, Any], str]
 PERCENT = "false positives, % of peers"
 
 
@@ -33,7 +23,7 @@ def chosen(rows: list[Row], method: str, scale: float, **varied: Any) -> list[Ro
     return [row for row in rows if replace(setting_of(row), seed=wanted.seed) == wanted]
 
 
-def mean(rows: list[Row], value: Callable[[Row], float]) -> tuple[float, float]:
+def mean(rows: list[Row], value: Value) -> tuple[float, float]:
     """Return mean and standard deviation over seeds; NaN without rows."""
     if not rows:
         return float("nan"), float("nan")
@@ -46,61 +36,59 @@ def ratio(row: Row) -> float:
     return 100 * float(row["false_positive_ratio"])
 
 
+def hits(row: Row) -> float:
+    """Return the mean number of peers that want a message."""
+    return float(row["hits"])
+
+
+def control(row: Row) -> float:
+    """Return false positives in percent of all peers if peers are placed at random."""
+    return 100 * float(row["control_ratio"])
+
+
 def plot(rows: list[Row], directory: Path, suffix: str = "png", scale: float = 1.0) -> list[Path]:
     """Draw those of figures 7 to 12 for which there are rows; return the files."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     directory.mkdir(parents=True, exist_ok=True)
-    sizes = [({"subscriptions": size}, f"{size:,}") for size in SIZES]
-    laws = [({"distribution": name}, name) for name in DISTRIBUTIONS]
-    axes = [({"dimensions": count}, str(count)) for count in DIMENSIONS]
-    degrees = [({"least": least, "most": most}, f"{least}, {most}") for least, most in DEGREES]
 
-    def lines(name: str, label: str, ylabel: str, value: Value, ticks: list[Tick]) -> Path:
-        return _lines(rows, directory / f"{name}.{suffix}", scale, label, ylabel, value, ticks)
+    def lines(name: str, label: str, value: Value = ratio) -> Path:
+        return _lines(rows, directory / f"{name}.{suffix}", scale, label, value)
 
     return [
-        lines("figure_07_size", "subscriptions", PERCENT, ratio, sizes),
-        lines("figure_08_distribution", "distribution", PERCENT, ratio, laws),
-        lines("figure_09_dimensions", "dimensions", PERCENT, ratio, axes),
-        lines("figure_10_hits", "dimensions", "hits per message", _hits, axes),
+        lines("figure_07_size", "subscriptions"),
+        lines("figure_08_distribution", "distribution"),
+        lines("figure_09_dimensions", "dimensions"),
+        lines("figure_10_hits", "dimensions", hits),
         _against_hits(rows, directory / f"figure_11_equal_hits.{suffix}", scale),
-        lines("figure_12_degree", "m, M", PERCENT, ratio, degrees),
+        lines("figure_12_degree", "m, M"),
     ]
 
 
-def _hits(row: Row) -> float:
-    return float(row["hits"])
-
-
-def _lines(
-    rows: list[Row], target: Path, scale: float, label: str, ylabel: str, value: Value, ticks: list[Tick]
-) -> Path:
+def _lines(rows: list[Row], target: Path, scale: float, label: str, value: Value) -> Path:
     """Draw one figure: a line per method, with the spread over seeds."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    ticks = AXES[label]
+
+    def means(method: str, value: Value) -> Any:
+        return np.array([mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]).T
+
     shown = METHOD_NAMES if value is ratio else {"quadratic": "all methods"}  # hits do not depend on the tree
     for method, name in shown.items():
-        means = [mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]
-        axes.errorbar(
-            range(len(ticks)), [m for m, _ in means], yerr=[s for _, s in means], marker="o", capsize=3, label=name
-        )
+        averages, spreads = means(method, value)
+        axes.errorbar(range(len(ticks)), averages, yerr=spreads, marker="o", capsize=3, label=name)
     if value is ratio:
-        controls = [
-            mean(chosen(rows, "quadratic", scale, **varied), lambda row: 100 * float(row["control_ratio"]))
-            for varied, _ in ticks
-        ]
-        axes.plot(range(len(ticks)), [m for m, _ in controls], "k:", label="random placement")
+        axes.plot(range(len(ticks)), means("quadratic", control)[0], "k:", label="random placement")
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(range(len(ticks)), [text for _, text in ticks], rotation=20 if label == "distribution" else 0)
-    axes.set_xlabel(label)
-    axes.set_ylabel(ylabel)
+    axes.set(xlabel=label, ylabel=PERCENT if value is ratio else "hits per message")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside upper center", ncols=3)
     figure.savefig(target)
@@ -117,16 +105,10 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     )
     for axes, (method, name) in zip(panels, METHOD_NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
-            curves = [
-                row["by_hits"] for row in chosen(rows, method, scale, dimensions=dimensions) if row.get("by_hits")
-            ]
-            merged = merge_by_hits(curves)
-            axes.plot(
-                [low for low, _ in merged], [100 * share for _, share in merged], "o-", label=f"{dimensions} dimensions"
-            )
-        axes.set_title(name)
-        axes.set_xscale("symlog")
-        axes.set_xlabel("hits of a message, at least")
+            merged = hits_curve(rows, method, scale, dimensions)
+            shares = [100 * share for share in merged.values()]
+            axes.plot(list(merged), shares, "o-", label=f"{dimensions} dimensions")
+        axes.set(title=name, xscale="symlog", xlabel="hits of a message, at least")
         axes.grid(alpha=0.3)
         axes.legend(loc="upper left")
     panels[0].set_ylabel(PERCENT)
@@ -135,15 +117,21 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     return target
 
 
-def merge_by_hits(curves: list[list[list[float]]]) -> list[tuple[float, float]]:
+def hits_curve(rows: list[Row], method: str, scale: float, dimensions: int) -> dict[float, float]:
+    """Return the mean ratio of false positives by the least number of hits, for a method and some dimensions."""
+    found = chosen(rows, method, scale, dimensions=dimensions)
+    return merge_by_hits([row["by_hits"] for row in found if row.get("by_hits")])
+
+
+def merge_by_hits(curves: list[list[list[float]]]) -> dict[float, float]:
     """Merge the curves of several seeds, rows of (least hits, messages, mean ratio), weighted by messages.
 
     >>> merge_by_hits([[[0, 1, 0.1]], [[0, 3, 0.3], [1, 1, 0.5]]])
-    [(0, 0.25), (1, 0.5)]
+    {0: 0.25, 1: 0.5}
     """
     sums: dict[float, tuple[float, float]] = {}
     for curve in curves:
         for low, count, share in curve:
             weight, total = sums.get(low, (0.0, 0.0))
             sums[low] = weight + count, total + count * share
-    return [(low, round(total / weight, 12)) for low, (weight, total) in sorted(sums.items())]
+    return {low: round(total / weight, 12) for low, (weight, total) in sorted(sums.items())}

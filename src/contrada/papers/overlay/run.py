@@ -13,15 +13,9 @@ from contrada.errors import OverlayError
 from contrada.overlay.protocol import Publication
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
+from contrada.papers.overlay import workload
 from contrada.papers.overlay.tree import degree_of, false_share, shuffled_reach
-from contrada.papers.overlay.workload import (
-    Boxes,
-    count_uncontained,
-    distribution_of,
-    draw_messages,
-    draw_subscriptions,
-    holding,
-)
+from contrada.papers.overlay.workload import Boxes, holding
 
 MAX_COUNTED_SUBSCRIPTIONS = 10_000  # above this, uncontained subscriptions are not counted
 MESSAGES_PER_BATCH = 100  # hits are found batch by batch
@@ -46,8 +40,8 @@ class Setting:
     def __post_init__(self) -> None:
         for name, least in (("subscriptions", 1), ("messages", 1), ("dimensions", 1), ("seed", 0)):
             if getattr(self, name) < least:
-                raise OverlayError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        distribution_of(self.distribution)
+                raise OverlayError(f"{name}: need at least {least}, got {getattr(self, name)}")
+        workload.distribution_of(self.distribution)
         self.rules()
 
     def rules(self) -> Rules:
@@ -63,10 +57,10 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
     (0, True)
     """
     # Subscriptions and messages have seeds of their own, so that all splits see the same ones.
-    boxes = draw_subscriptions(
+    boxes = workload.draw_subscriptions(
         setting.subscriptions, setting.dimensions, setting.distribution, np.random.default_rng([setting.seed, 1])
     )
-    points = draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
+    points = workload.draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
     start = time.perf_counter()
     simulator = build(boxes, setting, tell)
     built = time.perf_counter()
@@ -81,16 +75,12 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
         "height": simulator.peers[simulator.root].state.top,
         "degree": degree_of(simulator)._asdict(),
         "degree_once": degree_of(simulator, is_once=True)._asdict(),
-        "uncontained": count_uncontained(boxes) if len(boxes) <= MAX_COUNTED_SUBSCRIPTIONS else None,
-        "notes_per_join": notes_of_joins(simulator, found["receipts"], setting),
+        "uncontained": workload.count_uncontained(boxes) if len(boxes) <= MAX_COUNTED_SUBSCRIPTIONS else None,
+        # Every receipt of a message, except the root's, was a note too.
+        "notes_per_join": (simulator.notes - found["receipts"] + setting.messages) / setting.subscriptions,
         "seconds": round(done - start, 3),
         "seconds_joining": round(built - start, 3),
     }
-
-
-def notes_of_joins(simulator: Simulator, receipts: int, setting: Setting) -> float:
-    """Return the average number of notes per join; every receipt of a message, except the root's, was a note too."""
-    return (simulator.notes - receipts + setting.messages) / setting.subscriptions
 
 
 def build(boxes: Boxes, setting: Setting, tell: Callable[[str, int, int], None]) -> Simulator:

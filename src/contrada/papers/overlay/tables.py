@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
 
-from contrada.papers.overlay.figures import DEGREES, DIMENSIONS, SIZES, Row
-from contrada.papers.overlay.plots import METHOD_NAMES, chosen, mean, merge_by_hits, ratio
-from contrada.papers.overlay.workload import DISTRIBUTIONS
+from contrada.papers.overlay.figures import AXES, DEGREES, Row
+from contrada.papers.overlay.plots import METHOD_NAMES, Value, chosen, control, hits, hits_curve, mean, ratio
 
 PAPER_METHODS = ("quadratic", "linear", "rstar")
 EQUAL_HITS = 16  # messages with at least 16 and fewer than 32 hits
@@ -33,66 +33,49 @@ TABLE_2 = {
 
 def tables(rows: list[Row], scale: float = 1.0) -> str:
     """Return all tables, each with its number of seeds."""
-    sizes = [({"subscriptions": size}, f"{size:,}") for size in SIZES]
-    laws = [({"distribution": name}, name) for name in DISTRIBUTIONS]
-    axes = [({"dimensions": count}, str(count)) for count in DIMENSIONS]
-    degrees = [({"least": least, "most": most}, f"{least}, {most}") for least, most in DEGREES]
     parts = [
-        [f"**Figure 7, size** ({seeds_of(rows, sizes, scale)}).", *lines(rows, "subscriptions", sizes, scale)],
-        [f"**Figure 8, distribution** ({seeds_of(rows, laws, scale)}).", *lines(rows, "distribution", laws, scale)],
+        [*lines("Figure 7, size", rows, "subscriptions", scale)],
+        [*lines("Figure 8, distribution", rows, "distribution", scale)],
         [
-            f"**Figures 9 and 10, dimensions** ({seeds_of(rows, axes, scale)}).",
-            *lines(rows, "dimensions", axes, scale),
-            _line("hits per message", (_mean(rows, "quadratic", scale, own, _hits) for own, _ in axes), ".1f"),
+            *lines("Figures 9 and 10, dimensions", rows, "dimensions", scale),
+            _line("hits per message", _means(rows, "quadratic", scale, "dimensions", hits), ".1f"),
         ],
         equal_hits(rows, scale),
-        [f"**Figure 12, degree** ({seeds_of(rows, degrees, scale)}).", *lines(rows, "m, M", degrees, scale)],
+        [*lines("Figure 12, degree", rows, "m, M", scale)],
         ["**Table 2, degree of inner peers** (quadratic / linear / R*).", *table_2(rows, scale)],
         ["**Table 2, each peer its own child once.**", *table_2(rows, scale, "degree_once")],
     ]
     return "\n\n".join("\n".join([part[0], "", *part[1:]]) for part in parts)
 
 
-def seeds_of(rows: list[Row], points: list[tuple[dict[str, Any], str]], scale: float) -> str:
-    """Return the number of seeds of the points, as text.
+def seeds_of(rows: list[Row], axis: str, scale: float) -> str:
+    """Return the number of seeds of the points of an axis, as text.
 
-    >>> seeds_of([], [({}, "")], 1.0)
+    >>> seeds_of([], "dimensions", 1.0)
     '0 seeds'
     """
-    counts = sorted({len(chosen(rows, method, scale, **own)) for method in METHOD_NAMES for own, _ in points})
+    counts = sorted({len(chosen(rows, method, scale, **own)) for method in METHOD_NAMES for own, _ in AXES[axis]})
     return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
-def lines(rows: list[Row], what: str, points: list[tuple[dict[str, Any], str]], scale: float) -> Iterator[str]:
-    """Yield a line for every method, for our variant in percent of R*, and for random placement."""
-    yield f"| {what} | " + " | ".join(text for _, text in points) + " |"
-    yield "|---" * (1 + len(points)) + "|"
+def lines(title: str, rows: list[Row], axis: str, scale: float) -> Iterator[str]:
+    """Yield the title, then a line for every method, for our variant in percent of R*, and for random placement."""
+    yield f"**{title}** ({seeds_of(rows, axis, scale)})."
+    yield f"| {axis} | " + " | ".join(text for _, text in AXES[axis]) + " |"
+    yield "|---" * (1 + len(AXES[axis])) + "|"
+    found = {method: _means(rows, method, scale, axis, ratio) for method in METHOD_NAMES}
     for method, name in METHOD_NAMES.items():
-        values = (_mean(rows, method, scale, own, ratio) for own, _ in points)
-        yield _line(f"{name}, % of peers", values, ".2f")
-    shares = (
-        100 * _quotient(_mean(rows, "ours", scale, own, ratio), _mean(rows, "rstar", scale, own, ratio))
-        for own, _ in points
-    )
-    yield _line("sketches, % of R*", shares, ".0f")
-    yield _line("random placement", (_mean(rows, "quadratic", scale, own, _control) for own, _ in points), ".2f")
-
-
-def _quotient(part: float, whole: float) -> float:
-    """Return the quotient; NaN if `whole` is 0, as in very small trials."""
-    return part / whole if whole else math.nan
+        yield _line(f"{name}, % of peers", found[method], ".2f")
+    pairs = zip(found["ours"], found["rstar"], strict=True)  # in very small trials R* has no false positives
+    yield _line("sketches, % of R*", (100 * ours / whole if whole else math.nan for ours, whole in pairs), ".0f")
+    yield _line("random placement", _means(rows, "quadratic", scale, axis, control), ".2f")
 
 
 def equal_hits(rows: list[Row], scale: float) -> list[str]:
     """Figure 11: messages with similar numbers of hits, for three numbers of dimensions, and the largest group."""
-    curves = {
-        (method, count): merge_by_hits(
-            [row["by_hits"] for row in chosen(rows, method, scale, dimensions=count) if row.get("by_hits")]
-        )
-        for method in METHOD_NAMES
-        for count in (2, 4, 8)
-    }
-    most = max((share for curve in curves.values() for _, share in curve), default=float("nan"))
+    counts = (2, 4, 8)
+    curves = {(method, count): hits_curve(rows, method, scale, count) for method in METHOD_NAMES for count in counts}
+    most = max((share for curve in curves.values() for share in curve.values()), default=math.nan)
     head = f"**Figure 11, at equal hits.** In no group of messages of any setting more than {100 * most:.1f} %."
     found = [
         head,
@@ -100,7 +83,7 @@ def equal_hits(rows: list[Row], scale: float) -> list[str]:
         "|---|---|---|---|",
     ]
     for method, name in METHOD_NAMES.items():
-        shares = (100 * dict(curves[method, count]).get(EQUAL_HITS, float("nan")) for count in (2, 4, 8))
+        shares = (100 * curves[method, count].get(EQUAL_HITS, math.nan) for count in counts)
         found.append(_line(f"{name}, % of peers", shares, ".2f"))
     return found
 
@@ -117,37 +100,29 @@ def table_2(rows: list[Row], scale: float, which: str = "degree") -> list[str]:
             for method in PAPER_METHODS
         ]
         printed = TABLE_2[least, most]
-        largest = (
-            f"{mean(own, lambda degree: degree['max'])[0]:.0f} ({max((degree['max'] for degree in own), default=0)})"
-            for own in runs
+        averages, maxima, variances = (
+            [mean(own, itemgetter(name))[0] for own in runs] for name in ("average", "max", "variance")
         )
+        largest = [max((degree["max"] for degree in own), default=0) for own in runs]
         cells = [
-            _three(f"{mean(own, lambda degree: degree['average'])[0]:.2f}" for own in runs),
-            _three(f"{value:.2f}" for value in printed.average),
-            _three(largest),
-            _three(str(value) for value in printed.largest),
-            _three(f"{mean(own, lambda degree: degree['variance'])[0]:.1f}" for own in runs),
-            _three(f"{value:.1f}" for value in printed.variance),
+            _three(averages, ".2f"),
+            _three(printed.average, ".2f"),
+            " / ".join(f"{value:.0f} ({top})" for value, top in zip(maxima, largest, strict=True)),
+            _three(printed.largest, "d"),
+            _three(variances, ".1f"),
+            _three(printed.variance, ".1f"),
         ]
         found.append(f"| {least}, {most} | " + " | ".join(cells) + " |")
     return found
 
 
-def _three(texts: Iterator[str]) -> str:
-    return " / ".join(texts)
+def _three(values: Iterable[float], form: str) -> str:
+    return " / ".join(format(value, form) for value in values)
 
 
-def _line(name: str, values: Iterator[float], form: str) -> str:
+def _line(name: str, values: Iterable[float], form: str) -> str:
     return f"| {name} | " + " | ".join(format(value, form) for value in values) + " |"
 
 
-def _mean(rows: list[Row], method: str, scale: float, own: dict[str, Any], value: Callable[[Row], float]) -> float:
-    return mean(chosen(rows, method, scale, **own), value)[0]
-
-
-def _hits(row: Row) -> float:
-    return float(row["hits"])
-
-
-def _control(row: Row) -> float:
-    return 100 * float(row["control_ratio"])
+def _means(rows: list[Row], method: str, scale: float, axis: str, value: Value) -> list[float]:
+    return [mean(chosen(rows, method, scale, **own), value)[0] for own, _ in AXES[axis]]

@@ -38,10 +38,10 @@ def distribution_of(name: str) -> Distribution:
     """
     found = _FORM.match(name.lower())
     if not found:
-        raise OverlayError(f"{name!r} is no distribution; there are {', '.join(DISTRIBUTIONS)}")
+        raise OverlayError(f"unknown distribution {name!r:.60}; distributions: {', '.join(DISTRIBUTIONS)}")
     law, free, rest = found.groups()
     if free is not None and int(free) + int(rest) != 100:
-        raise OverlayError(f"{name!r}: the two shares make {int(free) + int(rest)} %, not 100 %")
+        raise OverlayError(f"{name!r}: the two shares must add up to 100 %, got {int(free) + int(rest)} %")
     return Distribution(law, 1.0 if free is None else int(free) / 100)
 
 

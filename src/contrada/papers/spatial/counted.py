@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.index.constants import runs
-from contrada.index.ranking import ASKS_SHIFT, NO_END, SLOT_MASK
+from contrada.codes import ASKS_SHIFT, LIKE, NOT, SET, SLOT_MASK
+from contrada.geometry.arrays import ranges
+from contrada.index.ranking import NO_END
 from contrada.index.scalar_packing import span_blocks, span_order
 from contrada.index.scalars import ScalarArrays, ScalarIndex
-from contrada.model.forms import LIKE, NOT, SET
 
 # How leaves are found: by the constant that a value equals or the pattern that it matches; by an interval that contains
 # it; unless they name the constant; unless they name a pattern that matches.
@@ -146,7 +146,7 @@ def _under_constants(
     sizes[is_set] = np.diff(arrays.set_offsets)[sets]
     whose = np.repeat(np.arange(len(rows)), sizes)
     number = np.where(asks == LIKE, low - arrays.text_base[slot], low >> 1)[whose]
-    number[is_set[whose]] = arrays.set_ranks[runs(arrays.set_offsets[sets], arrays.set_offsets[sets + 1])] >> 1
+    number[is_set[whose]] = arrays.set_ranks[ranges(arrays.set_offsets[sets], arrays.set_offsets[sets + 1])] >> 1
     at = base[slot[whose]] + number
     order = np.argsort(at, kind="stable")
     offsets = np.searchsorted(at[order], np.arange(base[-1] + 1)).astype(np.int32)

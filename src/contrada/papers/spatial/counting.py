@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.errors import FilterError
-from contrada.geometry.arrays import frozen
-from contrada.index.constants import runs
-from contrada.index.packed import GATE_VIEW, PackedTree, boxes_of, first_of_equals, reordered
+from contrada.geometry.arrays import frozen, ranges
+from contrada.index.items import boxes_of
+from contrada.index.packed import GATE_VIEW, PackedTree, first_of_equals, reordered
 from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import Regions, pack_scalars
 from contrada.index.scalars import EVERYWHERE, ScalarIndex, ScalarScratch
+from contrada.kernels.match.tables import COUNTED
 from contrada.matching.answer import Matches
-from contrada.matching.level import NO_SCALARS, Level, Message, Place, merged
 from contrada.matching.residual import Constraints, Residual
+from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, merged
 from contrada.matching.table import ForwardingTable
 from contrada.papers.spatial.counted import LeafSearch, counted_leaves
 
@@ -71,10 +72,10 @@ class CountingMatcher:
         whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
         shift = len(leaves.slot) - count  # spatial leaves are numbered after all scalar leaves
-        self._trees: list[tuple[Place, PackedTree]] = []
-        for place in sorted(level.trees.keys() | level.checks.keys()):
-            tree, numbers, holders = _shared(_spatial(level, place), count, shift)
-            self._trees.append((place, tree))
+        self._trees: list[tuple[Slot, PackedTree]] = []
+        for slot in sorted(level.trees.keys() | level.checks.keys()):
+            tree, numbers, holders = _shared(_spatial(level, slot), count, shift)
+            self._trees.append((slot, tree))
             constraints.append(numbers)
             whose.append(holders)
             count += len(tree)
@@ -93,15 +94,14 @@ class CountingMatcher:
         self, counted: LeafSearch, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
     ) -> None:
         """Store the filters of each leaf's constraint consecutively, with subscribers if these have several filters."""
-        filters = filters[runs(starts[of_leaves], starts[of_leaves + 1])]
+        filters = filters[ranges(starts[of_leaves], starts[of_leaves + 1])]
         offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
         self._subscribers, owners = np.unique(self._owners.subscriber, return_inverse=True)
         self._decided = len(self._subscribers) if len(self._subscribers) < len(self._needs) else 0
         beside = owners.ravel()[filters] if self._decided else np.empty(0, np.int64)
-        arrays: list[NDArray[Any]] = [*counted, offsets, filters.astype(np.int32), beside.astype(np.int32)]
-        self._arrays = [frozen(array) for array in arrays]
-        addresses = [n for array in self._arrays for n in (array.ctypes.data, len(array))]
-        self._table = frozen(np.array(addresses, np.int64))
+        own = {"offsets": offsets, "filters": filters.astype(np.int32), "subscribers": beside.astype(np.int32)}
+        self._arrays = {name: frozen(array) for name, array in (counted._asdict() | own).items()}
+        self._table = COUNTED.addresses(self._arrays)
         self._leaves = len(of_leaves)
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class CountingMatcher:
     def nbytes(self) -> int:
         """Bytes of all arrays, without the coordinates of regions."""
         trees = sum(tree.nbytes for _, tree in self._trees)
-        return sum(array.nbytes for array in self._arrays) + self._needs.nbytes + self._scalars.nbytes + trees
+        return sum(array.nbytes for array in self._arrays.values()) + self._needs.nbytes + self._scalars.nbytes + trees
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """Return the keys of the subscriptions that a message satisfies; equal to the table's answer."""
@@ -145,7 +145,7 @@ class CountingMatcher:
 
     def _regions(self, message: Message) -> NDArray[np.int64]:
         """Return the spatial constraints that a message satisfies."""
-        found = [tree.match(message.objects[place]) for place, tree in self._trees if place in message.objects]
+        found = [tree.match(message.objects[slot]) for slot, tree in self._trees if slot in message.objects]
         return frozen(found[0] if len(found) == 1 else merged(found))
 
     def _scratch(self) -> Counters:
@@ -178,20 +178,16 @@ def _without_entries(scalars: Any) -> ScalarIndex:
     return ScalarIndex(scalars.first, scalars.arrays._replace(entries=scalars.arrays.entries[:0]))
 
 
-def _spatial(level: Level, place: Place) -> Constraints:
+def _spatial(level: Level, slot: Slot) -> Constraints:
     """Return all constraints of a level at a slot."""
     parts = []
-    tree, checks = level.trees.get(place), level.checks.get(place)
-    if isinstance(tree, PackedTree):
-        part = level.part_of(tree)
-        assert isinstance(part, Constraints)
-        parts.append(part)
-    if isinstance(checks, Residual):
-        part = level.part_of(checks)
-        assert isinstance(part, Constraints)
-        parts.append(part)
+    for found in (level.trees.get(slot), level.checks.get(slot)):
+        if isinstance(found, PackedTree | Residual):
+            part = level.part_of(found)
+            assert isinstance(part, Constraints)
+            parts.append(part)
     if not parts:
-        raise FilterError(f"the counting matcher knows no constraints of the type {place[1]!r}")
+        raise FilterError(f"the counting matcher does not support constraints of type {slot[1]!r}")
     return parts[0].joined(parts[1:])
 
 

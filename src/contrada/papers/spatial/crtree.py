@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import CR_FREE, CR_ROOT, CR_USED, LINEAR, MAX_CR_HEIGHT, QUADRATIC, RSTAR
 from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 from contrada.index.packed import NO_MASKS
+from contrada.index.raw import with_room
 from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
-METHODS: dict[str, int] = {"quadratic": 0, "linear": 1, "rstar": 2}
-ROOT = 0  # position in `state`, as in kernels/rtree/crtree.py
-MAX_HEIGHT = 32
+METHODS: dict[str, int] = {"quadratic": QUADRATIC, "linear": LINEAR, "rstar": RSTAR}
 NOBODY = -1
 INITIAL_SLOTS = 16
 
@@ -55,7 +55,7 @@ class TreeArrays(NamedTuple):
 
 def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
     """Return arrays for `slots` constraints and all nodes that they may need, including nodes in transit."""
-    nodes = slots // (minimum - 1) + 2 * MAX_HEIGHT
+    nodes = slots // (minimum - 1) + 2 * MAX_CR_HEIGHT
     return TreeArrays(
         boxes=np.empty((nodes, 4)),
         parents=nobody(nodes),
@@ -88,24 +88,10 @@ class CRTree:
     [7, 8]
     """
 
-    __slots__ = (
-        "_free",
-        "_masks",
-        "_places",
-        "_regions",
-        "_rows",
-        "_slots",
-        "_tree",
-        "crs",
-        "maximum",
-        "minimum",
-        "split",
-    )
-
     def __init__(self, split: Split = "quadratic", minimum: int = 4, maximum: int = 10) -> None:
         """Make an empty tree whose nodes, except the root, have `minimum` to `maximum` children."""
         if split not in METHODS:
-            raise ValueError(f"split is one of {', '.join(METHODS)}; got {split!r}")
+            raise ValueError(f"split: need one of {', '.join(METHODS)}, got {split!r:.60}")
         if not 2 <= minimum <= (maximum + 1) // 2:
             raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
         self.split, self.minimum, self.maximum = split, minimum, maximum
@@ -128,9 +114,9 @@ class CRTree:
         """
         row, mask = index(row), mask_of(relations)
         if row in self._slots:
-            raise KeyInUseError(f"row {row} is in the tree already")
+            raise KeyInUseError(f"row {row} is already in the tree")
         if not isinstance(region, Region):
-            raise TypeError(f"a CRTree holds constraints on a Region, not on a {type(region).__name__}")
+            raise TypeError(f"insert: need a Region, got {type(region).__name__}")
         self.crs = common_crs(self.crs, region.crs)
         if not self._free:
             self._grow()
@@ -163,9 +149,9 @@ class CRTree:
         does not support points.
         """
         if not isinstance(value, (Region, Point)):
-            raise TypeError(f"a CRTree matches a Region or a Point, not a {type(value).__name__}")
+            raise TypeError(f"match: need a Region or Point, got {type(value).__name__}")
         if density is not None and isinstance(value, Point):
-            raise TypeError("Algorithm 1 samples the boundary of a Region; a Point has none")
+            raise TypeError("density: Algorithm 1 needs a Region, got Point")
         common_crs(self.crs, value.crs)
         decided, candidates = self.search(value)
         if len(candidates):
@@ -179,7 +165,9 @@ class CRTree:
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(*value.kernel_arrays, *self._regions.kernel_arrays(), frozen(places), NO_MASKS, codes)
+            kernels.relate_chosen(
+                *value._kernel_arrays, *self._regions._kernel_arrays(), frozen(places), NO_MASKS, codes
+            )
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
@@ -193,17 +181,17 @@ class CRTree:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         decided, candidates = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
         # A point is outside a box, on its boundary or inside, so the relations of Table 2 apply to it too.
-        box = value.column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
+        box = value._column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
         count, found = kernels.search_constraints(
             box, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
-            t.nexts, self._masks, ADMITTED, int(t.state[ROOT]), decided, candidates,
+            t.nexts, self._masks, ADMITTED, int(t.state[CR_ROOT]), decided, candidates,
         )  # fmt: skip
         return decided[:count], candidates[:found]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays without coordinates; they have room for up to twice the constraints."""
-        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions.kernel_arrays()[1:]]
+        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
         return sum(array.nbytes for array in arrays)
 
     def _grow(self) -> None:
@@ -213,16 +201,15 @@ class CRTree:
         for old, new in zip(plain(self._tree), plain(larger), strict=True):
             new[: len(old)] = old
         self._tree = larger
-        self._masks, self._rows, self._places = (
-            with_room(array, 2 * slots) for array in (self._masks, self._rows, self._places)
-        )
+        columns = (self._masks, self._rows, self._places)
+        self._masks, self._rows, self._places = (with_room(array, slots, slots) for array in columns)
         self._free = list(range(slots, 2 * slots))[::-1]
 
     # Invariants
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
-        t, root = self._tree, int(self._tree.state[ROOT])
+        t, root = self._tree, int(self._tree.state[CR_ROOT])
         nodes, slots = np.flatnonzero(t.levels >= 0).tolist(), []
         assert root in nodes or not self._slots, "constraints without a root"
         reached = [root] if nodes else []
@@ -236,7 +223,7 @@ class CRTree:
         assert sorted(reached) == nodes, "a node is reached in two ways or not at all"
         assert sorted(slots) == sorted(self._slots.values()), "a constraint stands in two leaves or in none"
         assert sorted(self._free + slots) == list(range(len(self._masks))), "a slot is lost"
-        assert self._free_nodes() == int(t.state[1]) - len(nodes), "a node is lost"
+        assert self._free_nodes() == int(t.state[CR_USED]) - len(nodes), "a node is lost"
         assert all(self._rows[slot] == row for row, slot in self._slots.items()), "a row has lost its slot"
         bounds = self._regions.arrays.bounds[self._places[slots]]
         assert (bounds == t.slot_boxes[slots]).all(), "a constraint's box is not that of its region"
@@ -274,7 +261,7 @@ class CRTree:
         return listed
 
     def _free_nodes(self) -> int:
-        node, count = int(self._tree.state[2]), 0
+        node, count = int(self._tree.state[CR_FREE]), 0
         while node != NOBODY:
             node, count = int(self._tree.parents[node]), count + 1
         return count
@@ -283,13 +270,11 @@ class CRTree:
 class RegionStore:
     """Regions in flat arrays that grow at the end, with the edge indexes of large regions."""
 
-    __slots__ = ("_arrays", "_sizes")
-
     def __init__(self) -> None:
         self._fill(concatenate([]))
 
     def _fill(self, arrays: Arrays) -> None:
-        self._arrays = [array.copy() for array in RegionArray(arrays).kernel_arrays()]
+        self._arrays = [array.copy() for array in RegionArray(arrays)._kernel_arrays()]
         self._sizes = [len(array) for array in self._arrays]
 
     def __len__(self) -> int:
@@ -300,7 +285,7 @@ class RegionStore:
         """The regions as the arrays of a column: views, valid until the store changes."""
         return Arrays(*self._views()[:5])
 
-    def kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+    def _kernel_arrays(self) -> tuple[NDArray[Any], ...]:
         """Return the regions as relation kernels take them, with edge indexes."""
         *arrays, boxes, chains = self._views()
         return (*map(frozen, arrays), boxes, frozen(chains))
@@ -310,14 +295,14 @@ class RegionStore:
 
     def append(self, region: Region) -> int:
         """Add a region; return its position."""
-        new = list(RegionArray(compact(region.column.arrays)).kernel_arrays())
+        new = list(RegionArray(compact(region._column.arrays))._kernel_arrays())
         old = self.arrays
         new[1], new[2] = new[1][1:] + old.ring_offsets[-1], new[2][1:] + old.region_offsets[-1]
         new[6] = np.where(new[6] < 0, new[6], new[6] + self._sizes[5])
         for k, added in enumerate(new):
             start = self._sizes[k]
             self._sizes[k] += len(added)
-            self._arrays[k] = with_room(self._arrays[k], self._sizes[k])
+            self._arrays[k] = with_room(self._arrays[k], start, len(added))
             self._arrays[k][start : self._sizes[k]] = added
         return len(self) - 1
 
@@ -329,15 +314,6 @@ class RegionStore:
 def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
     """Return the arrays as a list, without names."""
     return list(arrays)
-
-
-def with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return `array`, or a copy at least twice as long if it is shorter than `size`."""
-    if size <= len(array):
-        return array
-    longer = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def mask_of(relations: RelationSet | Relation | int) -> int:

@@ -51,26 +51,26 @@ def fill_sampled(
 ) -> None:
     """Fill `out` with relation codes; `boxes_first` compares boxes before sampling, which the paper does not do."""
     if not (math.isfinite(density) and density >= 0):
-        raise RegionError(f"the density is {density}; need a finite number of points per unit, zero or more")
+        raise RegionError(f"density: need a finite number of at least 0, got {density}")
     for column in (a, b):
         _check_simple(column)
     columns = [(c.arrays.xy, c.arrays.ring_offsets, c.arrays.region_offsets, c.bounds) for c in (a, b)]
     flags = (bool(halo), bool(extra), boxes_first)
     if not kernels.relate_sampled_pairs(*columns[0], *columns[1], float(density), *flags, out):
-        raise RegionError(f"a density of {density} asks for more than 2**31 samples of one boundary")
+        raise RegionError(f"density {density} makes more than 2**31 samples of one boundary")
 
 
 def _column(value: object) -> RegionArray:
     if isinstance(value, Region):
-        return value.column
+        return value._column
     if isinstance(value, RegionArray):
         return value
-    raise ArgumentError(f"relate_sampled takes a Region or RegionArray, not {type(value).__name__}")
+    raise ArgumentError(f"relate_sampled: need a Region or RegionArray, got {type(value).__name__}")
 
 
 def _check_simple(column: RegionArray) -> None:
     simple = column.is_simple
     if not simple.all():
         row = int(np.argmin(simple))
-        problem = f"region {row} has holes or several parts; relate_sampled takes simple polygons only, relate any"
+        problem = f"region {row} has holes or several parts; relate_sampled needs simple polygons, use relate"
         raise RegionError(problem, row=row)

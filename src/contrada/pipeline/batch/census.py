@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame, types
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType
 
 from contrada.matching.census import SPATIAL, Census
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.spark_types import fields
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
 
 
 def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
@@ -25,8 +23,6 @@ def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
 
 def census_of(messages: DataFrame, artifact: Artifact | PartitionedArtifact) -> Census:
     """Count the messages of a DataFrame, and how many have each attribute that a compiled table tests."""
-    from pyspark.sql import functions as f
-
     census = asked_census(artifact)
     there = [(name, path, kind) for name, path, kind in fields(messages.schema) if name in census.asked]
     counts = messages.agg(f.count(f.lit(1)), *(f.count(f.col(path)) for _, path, _ in there)).collect()[0]
@@ -43,8 +39,6 @@ def kind_of_spark(kind: DataType) -> str:
     >>> kind_of_spark(LongType()), kind_of_spark(StringType()), kind_of_spark(BinaryType())
     ('number', 'text', 'region or point')
     """
-    from pyspark.sql import types
-
     kinds: tuple[tuple[str, tuple[type, ...]], ...] = (
         ("number", (types.NumericType,)),
         ("text", (types.StringType, types.VarcharType, types.CharType)),

@@ -7,7 +7,10 @@ import math
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from contrada.amounts import byte_size
 from contrada.cql2.queries import Asked, asked_predicate
@@ -16,18 +19,16 @@ from contrada.formats.subscriptions import template_columns
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.building import build_batches, build_empty, read_rejected
+from contrada.pipeline.batch.numbering import sent_rows
+from contrada.pipeline.manifests import NAME_TYPES
 from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import TableSize, measured, table_limits, too_large
 from contrada.pipeline.spark_types import artifacts_place, attribute_columns
 from contrada.pipeline.systems import frame_systems
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
 Plan = Literal["auto", "broadcast", "partitioned"]
 NAMES = ("key", "subscriber")
-NAME_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
 REJECTED_SCHEMA = "row bigint, key string, reason string"
 
 
@@ -76,17 +77,17 @@ def compile(
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession
     if plan not in ("auto", "broadcast", "partitioned"):
-        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
+        raise ContradaError(f'plan: need "auto", "broadcast" or "partitioned", got {plan!r:.60}')
     if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
-        raise ContradaError(f"partitions are a number from 1 to 65535, not {partitions!r}")
+        raise ContradaError(f"partitions: need a number from 1 to 65535, got {partitions!r:.60}")
     place = artifacts_place(session, artifacts)
     columns, types = subscription_columns(subscriptions, predicate)
     chosen, count, why = _planned(subscriptions, columns, plan, partitions)
+    rows = Rows(subscriptions, columns, types, predicate)
     if chosen == "partitioned":
-        rows = Rows(subscriptions, columns, types, predicate)
         made, rejected = compile_partitions(rows, place, count, messages)
         return Compiled(made, session, rejected, why)
-    about = _built(subscriptions, columns, types, predicate, place)
+    about = _built(rows, place)
     return Compiled(Artifact.of(about["artifact"]), session, about["rejected"], why)
 
 
@@ -96,44 +97,33 @@ def _planned(
     """Return the plan, its number of partitions, and the reason."""
     most, each = table_limits(subscriptions.sparkSession)
     if plan == "broadcast":
-        return plan, 1, "it was asked for"
+        return plan, 1, "as requested"
     if plan == "partitioned" and partitions is not None:
-        return plan, partitions, "it was asked for, and the number of partitions with it"
+        return plan, partitions, "as requested, with the number of partitions"
     size: TableSize = measured(subscriptions, columns)
     count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
     if plan == "partitioned":
-        return plan, count, f"it was asked for; {size}, {byte_size(each)} for a partition"
+        return plan, count, f"as requested; {size}, {byte_size(each)} per partition"
     fits = size.table <= most
-    why = f"{size}; a worker takes {'' if fits else 'no more than '}{byte_size(most)}"
+    why = f"{size}; a worker can hold {'' if fits else 'no more than '}{byte_size(most)}"
     return ("broadcast" if fits else "partitioned"), count, why
 
 
-def _built(
-    subscriptions: DataFrame,
-    columns: dict[str, Column],
-    types: tuple[str, str],
-    predicate: Predicate | None,
-    place: str,
-) -> dict[str, Any]:
+def _built(rows: Rows, place: str) -> dict[str, Any]:
     """Build the whole table in one task; return the artifact and the address of the rejected rows."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.functions import monotonically_increasing_id
-
     # A coalesced task may start with a nearby partition, so rows are sorted by number.
-    numbered = subscriptions.select(*columns.values(), monotonically_increasing_id()).toDF(
-        *(f"c{k}" for k in range(len(columns))), "row"
-    )
-    systems = frame_systems(subscriptions, columns)
-    built = partial(build_batches, names=tuple(columns), predicate=predicate, place=place, types=types, systems=systems)
-    ordered = numbered.coalesce(1).sortWithinPartitions("row")
+    ordered = sent_rows(rows.frame, list(rows.columns.values())).coalesce(1).sortWithinPartitions("row")
+    systems = frame_systems(rows.frame, rows.columns)
+    names, types = tuple(rows.columns), rows.types
+    built = partial(build_batches, names=names, predicate=rows.template, place=place, types=types, systems=systems)
     try:
         found = ordered.mapInArrow(built, "about string").collect()
     except PySparkException as error:
-        if (told := too_large(error, subscriptions.sparkSession)) is not None:
+        if (told := too_large(error, rows.frame.sparkSession)) is not None:
             raise told from error
         raise
     if not found:  # Spark runs no task for a frame that it knows to be empty
-        empty = subscriptions.sparkSession.range(0, 1, 1, 1)
+        empty = rows.frame.sparkSession.range(0, 1, 1, 1)
         found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
     about: dict[str, Any] = json.loads(found[0]["about"])
     return about
@@ -148,8 +138,8 @@ def subscription_columns(
     columns = attribute_columns(subscriptions, wanted)
     for name in wanted:
         if name not in columns and name not in NAMES:
-            who = "subscriptions without a template have" if template is None else "the template asks for"
-            raise FilterError(f"{who} the column {name!r}; there are {subscriptions.columns}")
+            who = "subscriptions without a template need" if template is None else "the template needs"
+            raise FilterError(f"{who} column {name!r}; columns: {', '.join(subscriptions.columns)}")
     return columns, types
 
 
@@ -159,8 +149,8 @@ def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:
     found = {name: "string" if kind.startswith(("string", "varchar", "char")) else kind for name, kind in found.items()}
     for name in NAMES:
         if found.get(name, "string") not in NAME_TYPES:
-            raise FormatError(f"a {name} is text or an integer, and the column holds {found[name]}")
+            raise FormatError(f"column {name!r}: need text or integers, got {found[name]}")
     if "filter" in wanted and found.get("filter", "string") != "string":
-        raise FormatError(f"a filter is CQL2 text, and the column holds {found['filter']}")
+        raise FormatError(f"column 'filter': need CQL2 text, got {found['filter']}")
     key = found.get("key", "bigint")
     return key, found.get("subscriber", key)

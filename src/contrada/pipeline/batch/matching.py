@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import inline
 
 from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
+from contrada.matching.answer import By
 from contrada.matching.census import Census
+from contrada.pipeline.answers import ID, answer_schema, match_batches, name_types
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.batch.batches import match_batches
 from contrada.pipeline.batch.census import census_of
 from contrada.pipeline.batch.compiling import Compiled, Plan, compile
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
-from contrada.pipeline.spark_types import attribute_columns, name_type
+from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import Systems, frame_systems
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
-
-By = Literal["subscription", "subscriber"]
-ID = "message_id"
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,6 @@ class Matched:
     @property
     def matches(self) -> DataFrame:
         """Return a row of `message_id, subscriber, key` per match; without `key` if matched by subscriber."""
-        from pyspark.sql.functions import inline
-
         lists = self.answers.where("reason IS NULL")
         if self.routed is None:
             return lists.select(ID, inline("found"))
@@ -109,13 +104,13 @@ def match(
     during this call.
     """
     if plan not in ("auto", "broadcast", "partitioned"):
-        raise ContradaError(f'plan is "auto", "broadcast" or "partitioned", not {plan!r}')
+        raise ContradaError(f'plan: need "auto", "broadcast" or "partitioned", got {plan!r:.60}')
     if by not in ("subscription", "subscriber"):
-        raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
+        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
     if ID not in messages.columns:
-        raise FormatError(f"messages have a column {ID!r}; there are {messages.columns}")
+        raise FormatError(f"messages need column {ID!r}; columns: {', '.join(messages.columns)}")
     if messages.isStreaming:
-        raise ContradaError("messages are a stream; match takes tables")
+        raise ContradaError("messages are a stream; match needs a table, use match_stream")
     if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
         compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
     else:
@@ -126,8 +121,7 @@ def match(
     columns = attribute_columns(messages, artifact.attributes)
     systems = frame_systems(messages, columns)
     if isinstance(artifact, PartitionedArtifact):
-        schema = _schema(messages, artifact, by)
-        answers, routed = match_partitions(messages, columns, systems, artifact, by, schema)
+        answers, routed = match_partitions(messages, columns, systems, artifact, by)
         return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
     answers = _broadcast(messages, columns, systems, artifact, by)
     return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
@@ -138,23 +132,17 @@ def _given(
 ) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
     """Return the compiled subscriptions and the reason for the plan; a `plan` that differs from theirs is an error."""
     if has_options:
-        raise ContradaError("template and partitions are for rows of subscriptions; these are compiled already")
+        raise ContradaError("template and partitions do not apply to compiled subscriptions; pass them to compile")
     compiled = subscriptions if isinstance(subscriptions, Compiled) else None
     artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
     own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
     if plan not in ("auto", own):
-        raise ContradaError(f'these subscriptions were compiled for the plan "{own}": compile them with plan="{plan}"')
-    return compiled, artifact, compiled.why if compiled is not None else "the subscriptions were compiled for it"
-
-
-def _schema(messages: DataFrame, artifact: Artifact | PartitionedArtifact, by: By) -> StructType:
-    from pyspark.sql.types import ArrayType, StructType
-
-    found = StructType().add("subscriber", name_type(artifact.subscriber_type))
-    if by == "subscription":
-        found = found.add("key", name_type(artifact.key_type))
-    # A row with a list per message persists in a fraction of the time of a row per match.
-    return messages.select(ID).schema.add("found", ArrayType(found)).add("reason", "string")
+        raise ContradaError(f'the subscriptions were compiled with plan="{own}"; compile them with plan="{plan}"')
+    return (
+        compiled,
+        artifact,
+        compiled.why if compiled is not None else "the subscriptions were compiled with this plan",
+    )
 
 
 def _broadcast(
@@ -163,4 +151,4 @@ def _broadcast(
     """Match messages in place; return lists of matches, and rejections."""
     sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
     matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
-    return sent.mapInArrow(matching, _schema(messages, artifact, by)).persist()
+    return sent.mapInArrow(matching, answer_schema(messages.select(ID).schema, name_types(artifact), by)).persist()

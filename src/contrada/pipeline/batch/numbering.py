@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from contrada.pipeline.batch.simplified_batches import PART_BITS, Job, first_kinds, good_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from contrada.pipeline.systems import GEOMETRY
 
 
 def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
     """Return the columns, named by position, and Spark's number of each row."""
-    from pyspark.sql.functions import monotonically_increasing_id
-
     names = [f"c{k}" for k in range(len(columns))]
-    return subscriptions.select(*columns, monotonically_increasing_id()).toDF(*names, "row")
+    return subscriptions.select(*columns, f.monotonically_increasing_id()).toDF(*names, "row")
 
 
 def row_offsets(sent: DataFrame) -> dict[int, int]:
     """Return the number of the first row of each partition, counted over the partitions in order."""
-    from pyspark.sql import functions as f
-
     counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
     offsets, first = {}, 0
     for part, count in sorted((row["part"], row["count"]) for row in counts):
@@ -33,11 +29,11 @@ def row_offsets(sent: DataFrame) -> dict[int, int]:
 
 def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
     """Return whether each geometry column of a template holds regions or points, as in its first good row."""
-    from pyspark.sql import functions as f
-
     if job.template is None:
         return {}
-    geometry = {job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if _may_be_geometry(field.dataType)}
+    geometry = {
+        job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if field.dataType.typeName() in GEOMETRY
+    }
     found: dict[str, str] = {}
     for rows in (sent.orderBy("row").limit(1), sent):  # the first row is usually good
         if geometry <= found.keys():
@@ -48,14 +44,8 @@ def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
     return found
 
 
-def _may_be_geometry(kind: Any) -> bool:
-    return kind.typeName() in ("binary", "array", "struct")
-
-
 def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
     """Add a column `repeated`, true for good rows whose key an earlier good row has."""
-    from pyspark.sql import functions as f
-
     fresh = sent.withColumn("repeated", f.lit(False))
     if "key" not in job.names:
         return fresh

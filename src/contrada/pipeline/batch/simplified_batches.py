@@ -6,22 +6,26 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, CrsError, FilterError
-from contrada.formats.row_faults import row_faults
-from contrada.formats.rows import values_of
+from contrada.formats.tables.row_faults import row_faults
+from contrada.formats.tables.rows import values_of
 from contrada.formats.template_instances import Instances
 from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.faults import Rejection
 from contrada.halving import in_halves
 from contrada.model import Predicate
-from contrada.pipeline.batch.batches import arrow_type
+from contrada.pipeline.answers import arrow_type
 from contrada.pipeline.systems import named_columns
 from contrada.simplification.simplifying import RULES, Simplification, simplified_groups
 
 PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
 SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")
 COUNTS = (*SIZES, *RULES)
+TEXTS = ("filter", "reason", "crs")
 KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
 
 
@@ -37,9 +41,8 @@ class Job(NamedTuple):
 
     def typed(self, table: Any) -> Any:
         """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""
-        count = len(self.names)
-        own = named_columns(table.select(range(count)), self.names, self.systems)
-        for place in range(count):
+        own = named_columns(table, self.names, self.systems)
+        for place in range(len(self.names)):
             if own.column(place).type != table.column(place).type:
                 table = table.set_column(place, table.column_names[place], own.column(place))
         return table
@@ -58,8 +61,6 @@ class QueryRow(NamedTuple):
 
 def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Simplify batches of subscriptions; yield, in order, the new filter of each row or why it is bad."""
-    import pyarrow as pa
-
     for batch in batches:
         asked = asked_rows(pa.Table.from_batches([batch]), job)
         made = iter(simplified_groups([one.predicate.filters for one in asked if one.predicate is not None]))
@@ -91,8 +92,6 @@ def simplify_subscriber(table: Any, job: Job) -> Any:
 
 def good_rows(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Yield key and `row` of subscriptions that are good apart from repeated keys."""
-    import pyarrow as pa
-
     for batch in batches:
         asked = asked_rows(pa.Table.from_batches([batch]), job)
         good = pa.array([one.predicate is not None for one in asked], pa.bool_())
@@ -102,8 +101,6 @@ def good_rows(batches: Iterator[Any], job: Job) -> Iterator[Any]:
 
 def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Yield, for each batch and geometry column, the first good row and whether it is a region or a point."""
-    import pyarrow as pa
-
     assert job.template is not None
     schema = pa.schema({"name": pa.string(), "row": pa.int64(), "kind": pa.string()})
     for batch in batches:
@@ -140,7 +137,7 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
         elif isinstance(what, Predicate) and not repeated:
             rows.append(QueryRow(number, key, subscriber, what, None, crs))
         else:
-            reason = f"the key {key!r} was there before" if isinstance(what, Predicate) else str(what)
+            reason = f"duplicate key {key!r:.60}" if isinstance(what, Predicate) else str(what)
             rows.append(QueryRow(number, key, subscriber, None, reason, None))
     return rows
 
@@ -155,7 +152,7 @@ def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
                 raise FilterError("no filter")
             predicate = parse(text)
             for found in (found for part in predicate for one in part for found in one.columns):
-                raise FilterError(f"{found} is a column of a template, and there is none")
+                raise FilterError(f"{found} is a column of a template, but no template is given")
             yield predicate, None
         except ContradaError as error:
             yield error, None
@@ -185,7 +182,6 @@ def faults_of(table: Any, job: Job, kinds: dict[str, type]) -> dict[int, str]:
 
 def of_one_crs(table: Any) -> Iterator[Any]:
     """Split a table into parts with one CRS per geometry column; usually the whole table is one part."""
-    from contrada.geometry.mixed import parts_of
 
     def checked(start: int, stop: int) -> Any:
         rows = table.slice(start, stop - start)
@@ -216,15 +212,18 @@ def report_of(counts: dict[str, int | None]) -> Simplification:
     return Simplification(**sizes, rules={rule: counts.get(rule) or 0 for rule in RULES})
 
 
+def outcome_schema(job: Job) -> Any:
+    """Return the Arrow schema of simplified and rejected rows."""
+    names = zip(("key", "subscriber"), map(arrow_type, job.types), strict=True)
+    texts, counts = (dict.fromkeys(some, kind) for some, kind in ((TEXTS, pa.string()), (COUNTS, pa.int64())))
+    return pa.schema({"row": pa.int64(), **dict(names), **texts, **counts})
+
+
 def _table(rows: list[dict[str, Any]], job: Job) -> Any:
     """Return rows as a table of all output columns."""
-    import pyarrow as pa
-
-    names = dict(zip(("key", "subscriber"), map(arrow_type, job.types), strict=True))
-    texts = ("filter", "reason", "crs")
-    kinds = {"row": pa.int64(), **names, **dict.fromkeys(texts, pa.string()), **dict.fromkeys(COUNTS, pa.int64())}
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in kinds}
-    for name, kind in names.items():  # a key may stand for a subscriber of another type
-        made = str if pa.types.is_string(kind) else int
+    schema = outcome_schema(job)
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in schema.names}
+    for name in ("key", "subscriber"):  # a key may stand for a subscriber of another type
+        made = str if pa.types.is_string(schema.field(name).type) else int
         columns[name] = [None if value is None else made(value) for value in columns[name]]
-    return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
+    return pa.table(columns, schema)

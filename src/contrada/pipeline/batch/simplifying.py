@@ -5,27 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
+from contrada.pipeline.batch import simplified_batches
 from contrada.pipeline.batch.compiling import subscription_columns
 from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
-from contrada.pipeline.batch.simplified_batches import (
-    COUNTS,
-    Job,
-    report_of,
-    simplify_batches,
-    simplify_subscriber,
-)
-from contrada.pipeline.spark_types import name_type
+from contrada.pipeline.batch.simplified_batches import COUNTS, Job
 from contrada.pipeline.systems import frame_systems
 from contrada.simplification.simplifying import Simplification
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -49,9 +44,7 @@ class SimplifiedSubscriptions:
     @property
     def rejected(self) -> DataFrame:
         """Return the bad rows with `row`, `key` and `reason`."""
-        from pyspark.sql.functions import col
-
-        return self.outcome.where("reason IS NOT NULL").select("row", col("key").cast("string"), "reason")
+        return self.outcome.where("reason IS NOT NULL").select("row", f.col("key").cast("string"), "reason")
 
     def unpersist(self) -> None:
         """Drop the persisted outcome; the next action simplifies again."""
@@ -68,7 +61,7 @@ def simplify(
     """
     predicate = None if template is None else asked_predicate(template)
     if subscriptions.isStreaming:
-        raise ContradaError("subscriptions are a stream; simplify takes tables")
+        raise ContradaError("subscriptions are a stream; simplify needs a table")
     columns, types = subscription_columns(subscriptions, predicate)
     sent = sent_rows(subscriptions, list(columns.values())).persist()
     try:
@@ -77,8 +70,10 @@ def simplify(
         job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent), named)
         job = job._replace(kinds=geometry_kinds(sent, job))
         marked = marked_rows(sent, job)
-        simplified = _by_subscriber if across else _by_row
-        outcome = simplified(marked, job, _schema(job)).persist()
+        schema = from_arrow_schema(simplified_batches.outcome_schema(job))
+        simplified = partial(simplified_batches.simplify_batches, job=job)
+        made = _by_subscriber(marked, job, schema) if across else marked.mapInArrow(simplified, schema)
+        outcome = made.persist()
         report, systems = _totals(outcome)
     finally:
         sent.unpersist()
@@ -99,25 +94,8 @@ def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) 
     return "string" if "string" in types else "bigint"
 
 
-def _schema(job: Job) -> StructType:
-    from pyspark.sql.types import StructType
-
-    key, subscriber = map(name_type, job.types)
-    schema = StructType().add("row", "long").add("key", key).add("subscriber", subscriber)
-    schema = schema.add("filter", "string").add("reason", "string").add("crs", "string")
-    for name in COUNTS:
-        schema = schema.add(name, "long")
-    return schema
-
-
-def _by_row(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
-    return marked.mapInArrow(partial(simplify_batches, job=job), schema)
-
-
 def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
     """Simplify each subscriber's rows as a group; rows without key and subscriber are groups of their own."""
-    from pyspark.sql import functions as f
-
     named = [
         f.col(f"c{job.names.index(name)}").cast(job.types[1]) for name in ("subscriber", "key") if name in job.names
     ]
@@ -126,20 +104,18 @@ def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame
     grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))
 
     def simplified(table: Any) -> Any:
-        return simplify_subscriber(table, job)
+        return simplified_batches.simplify_subscriber(table, job)
 
     return grouped.applyInArrow(simplified, schema)
 
 
 def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
     """Sum the counts of all rows, which runs the job, and collect their coordinate reference systems."""
-    from pyspark.sql import functions as f
-
     sums = [f.sum(name).alias(name) for name in COUNTS]
     found = outcome.groupBy("crs").agg(*sums).collect()
     report = Simplification()
     for row in found:
-        report = report.plus(report_of(row.asDict()))
+        report = report.plus(simplified_batches.report_of(row.asDict()))
     return report, [json.loads(row["crs"]) for row in found if row["crs"] is not None]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from contrada.errors import CrsError, FormatError, TableError
 from contrada.geometry.crs import Crs
@@ -13,11 +15,10 @@ from contrada.pipeline import manifests
 from contrada.pipeline.ingestion.geoparquet import write_geoparquet
 from contrada.pipeline.ingestion.quarantine import GEOMETRY
 from contrada.pipeline.session import require_spark
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from contrada.pipeline.ingestion.ingesting import IngestCounts, Ingested
 
 VERSION = 1
@@ -53,12 +54,11 @@ class Dataset:
 
 def write_dataset(ingested: Ingested, path: str) -> None:
     """Write rows and quarantine, then `dataset.json`: a directory without that file is incomplete."""
-    path = _absolute(path)
-    filesystem, place = _filesystem(path)
-    if _is_taken(filesystem, place):
-        raise FormatError(f"{path} exists and is not empty; name a new directory")
-    write_geoparquet(ingested.rows, os.path.join(path, "rows"), GEOMETRY, Crs.of(ingested.crs))
-    ingested.quarantine.write.parquet(os.path.join(path, "quarantine"))
+    place = Storage(path)
+    if place.is_taken():
+        raise FormatError(f"{place.where} exists and is not empty; use a new directory")
+    write_geoparquet(ingested.rows, f"{place.where}/rows", GEOMETRY, Crs.of(ingested.crs))
+    ingested.quarantine.write.parquet(f"{place.where}/quarantine")
     page = {
         "version": VERSION,
         "crs": ingested.crs,
@@ -67,8 +67,7 @@ def write_dataset(ingested: Ingested, path: str) -> None:
         "files": list(ingested.about.files),
         "attribution": ingested.about.attribution,
     }
-    with filesystem.open_output_stream(f"{place}/{DATASET_FILE}") as stream:
-        stream.write(json.dumps(page, indent=2, ensure_ascii=False).encode())
+    place.write(DATASET_FILE, json.dumps(page, indent=2, ensure_ascii=False).encode())
 
 
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
@@ -76,36 +75,16 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     require_spark()
     from contrada.pipeline.ingestion.ingesting import IngestCounts
 
-    place = _absolute(os.fspath(path))
+    storage = Storage(path)
+    place = storage.where
     try:
-        filesystem, inner = _filesystem(place)
-        with filesystem.open_input_stream(f"{inner}/{DATASET_FILE}") as stream:
-            page = manifests.fields(manifests.parsed(stream.read()), FIELDS)
+        page = storage.fields(DATASET_FILE, FIELDS)
+        if page is None:
+            raise TableError(f"{DATASET_FILE} is missing")
         about = Crs.of(page["crs"]), IngestCounts(**page["counts"]), page["files"], page["attribution"]
     except (OSError, TypeError, TableError, CrsError) as error:
-        raise FormatError(f"{place} is no dataset, or it is not whole: {error}") from error
+        raise FormatError(f"{place} is not a complete dataset: {error}") from error
     if page["version"] != VERSION:
-        raise FormatError(f"{place}: version {page['version']!r} of a dataset; this reads {VERSION}")
-    rows, quarantine = (spark.read.parquet(os.path.join(place, name)) for name in ("rows", "quarantine"))
+        raise FormatError(f"{place} has dataset version {page['version']!r:.40}; this release reads version {VERSION}")
+    rows, quarantine = (spark.read.parquet(f"{place}/{name}") for name in ("rows", "quarantine"))
     return Dataset(with_crs(rows, GEOMETRY, about[0]), quarantine, *about)
-
-
-def _filesystem(path: str) -> tuple[Any, str]:
-    from pyarrow import fs
-
-    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
-    return found
-
-
-def _absolute(path: str) -> str:
-    """Make a path absolute, since Java has its own working directory; a URI is returned as it is."""
-    return path if "://" in path else os.path.abspath(path)
-
-
-def _is_taken(filesystem: Any, place: str) -> bool:
-    from pyarrow import fs
-
-    kind = filesystem.get_file_info(place).type
-    if kind == fs.FileType.NotFound:
-        return False
-    return kind == fs.FileType.File or bool(filesystem.get_file_info(fs.FileSelector(place)))

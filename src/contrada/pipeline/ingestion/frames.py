@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from contrada.errors import CrsError, FormatError
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
+from contrada.geometry.named import wkb_srids
 from contrada.pipeline.ingestion import planning
 from contrada.pipeline.ingestion.ingesting import About, Ingested, mapped
 from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sifting
-from contrada.pipeline.ingestion.survey import known_srid, usual_geometry
+from contrada.pipeline.ingestion.survey import known_srid, plain_schema, usual_geometry
 from contrada.pipeline.systems import frame_systems
 from contrada.spark_names import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) -> Ingested:
     """Ingest the rows of a DataFrame; rows of a GEOMETRY(ANY) column are grouped by SRID."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     geometry, is_own = _geometry_of(frame)
     others = [field for field in frame.schema.names if field != geometry]
     placed = _placed(frame, name)
@@ -34,8 +35,8 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     ]
     target = planning.one_crs(places, spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)
-    schema = _plain(to_arrow_schema(frame.select(*map(quoted, others)).schema))
-    names = planning.schema_names(schema, {})
+    schema = plain_schema(to_arrow_schema(frame.select(*map(quoted, others)).schema), geometry)
+    names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
     outcome = None
     for (_, part), (_, crs) in zip(parts, places, strict=True):
@@ -48,25 +49,14 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     return Ingested(outcome, About(target, (name,), None, {}))
 
 
-def _plain(schema: Any) -> bytes:
-    import pyarrow as pa
-
-    from contrada.formats.schema_merge import plain_type
-
-    plain = pa.schema([(field.name, plain_type(field.type)) for field in schema])
-    return bytes(plain.serialize().to_pybytes())
-
-
 def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
     """Return the geometry column, and whether it has Spark's GEOMETRY type."""
-    import pyarrow as pa
-
     own = [field.name for field in frame.schema if field.dataType.typeName() == "geometry"]
     if own:
         return ("geometry" if "geometry" in own else own[0]), True
     for field in frame.schema:
         if field.dataType.typeName() == "geography":
-            raise CrsError(f"column {field.name!r} is GEOGRAPHY; relations here are planar")
+            raise CrsError(f"column {field.name!r} is GEOGRAPHY; only planar edges are supported")
     kinds = {"binary": pa.binary()}
     return usual_geometry(
         pa.schema([(f.name, kinds.get(f.dataType.typeName(), pa.null())) for f in frame.schema])
@@ -75,11 +65,8 @@ def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
 
 def _placed(frame: DataFrame, name: str) -> DataFrame:
     """Add file and row number to each row; rows that do not come from files get `name` and a running number."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
     if {FILE, ROW} & set(frame.columns):
-        raise FormatError(f"columns may not be called {FILE} or {ROW}")
+        raise FormatError(f"column names {FILE} and {ROW} are reserved; rename the columns")
     try:
         placed = frame.select("*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW))
         _ = placed.schema  # raises if the source has no such metadata
@@ -90,8 +77,6 @@ def _placed(frame: DataFrame, name: str) -> DataFrame:
 
 def _by_srid(frame: DataFrame, column: Any, kind: Any) -> list[tuple[Crs | None, DataFrame]]:
     """Split the rows of a GEOMETRY column by CRS; rows without geometry go to the first part."""
-    from pyspark.sql import functions as F
-
     if kind.simpleString() != "geometry(any)":
         return [(_crs_of(kind.srid), frame)]
     srid = F.st_srid(column)
@@ -108,14 +93,9 @@ def _crs_of(srid: int) -> Crs | None:
 
 def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
     """Return the CRS of a WKB column: the one in the column's metadata, else the SRID of its first value."""
-    from pyspark.sql import functions as F
-
-    from contrada.geometry.named import wkb_srids
-
     named = frame_systems(frame, [name]).get(name)
     if named is not None or frame.isStreaming:
         return named
-    import pyarrow as pa
 
     first = frame.select(F.col(quoted(name))).where(F.col(quoted(name)).isNotNull()).limit(1).collect()
     srids = wkb_srids(pa.array([bytes(row[0]) for row in first], pa.binary())).tolist()

@@ -9,8 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from contrada.geometry.crs import Crs
+from contrada.geometry.sources import arrow_buffers
+from contrada.pipeline.batch.building import chunks
+from contrada.pipeline.storage import store_of
+from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,40 +35,31 @@ def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from contrada.pipeline.systems import with_crs
-
     frame = with_crs(frame, geometry, crs)
     about = {SPARK_SCHEMA: frame.schema.json(), SPARK_VERSION: frame.sparkSession.version}
     write = partial(write_part, path=path, geometry=geometry, crs=crs, about=about)
     parts = [row["name"] for row in frame.mapInArrow(write, WRITTEN_SCHEMA).collect()]
-    store, place = _store(path)
+    store, place = store_of(path)
     if not parts:  # write one empty file, so that readers can see the columns
         schema = to_arrow_schema(frame.schema)
-        made = write_part(iter(schema.empty_table().to_batches()), path, geometry, crs, about, schema)
+        made = write_part(iter(()), path, geometry, crs, about, schema)
         parts = [name for batch in made for name in batch.column(0).to_pylist()]
     for name in parts:
         store.move(f"{place}/.{name}", f"{place}/{name}")
     store.open_output_stream(f"{place}/_SUCCESS").close()
 
 
-def _store(path: str) -> tuple[Any, str]:
-    from pyarrow import fs
-
-    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
-    return found
-
-
 def write_part(
     batches: Iterator[Any], path: str, geometry: str, crs: Crs | None, about: dict[str, str], schema: Any = None
 ) -> Iterator[Any]:
-    """Write batches to a file whose name starts with a dot; yield one row with its name, or none without batches."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    """Write batches to a file whose name starts with a dot; yield one row with its name, or none without batches.
 
-    store, place = _store(path)
+    With a `schema`, the file has no rows.
+    """
+    store, place = store_of(path)
     name, kinds, rows = f"part-{uuid.uuid4().hex}.parquet", set[str](), 0
     writer = None
-    for table in _groups(batches, schema):
+    for table in chunks(batches, GROUP_ROWS, GROUP_BYTES) if schema is None else [schema.empty_table()]:
         if writer is None:
             store.create_dir(place)
             # With its own schema stored, PyArrow would read that schema's metadata instead of the metadata added at the
@@ -78,38 +75,18 @@ def write_part(
     yield pa.record_batch([pa.array([name]), pa.array([rows])], ["name", "rows"])
 
 
-def _groups(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
-    """Group batches into tables of row-group size; no batches and a `schema` give one empty table."""
-    import pyarrow as pa
-
-    held: list[Any] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(one.num_rows for one in held) >= GROUP_ROWS or sum(one.nbytes for one in held) >= GROUP_BYTES:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held or schema is not None:
-        yield pa.Table.from_batches(held, schema)
-
-
 def geo_metadata(geometry: str, crs: Crs | None, kinds: set[str]) -> dict[str, Any]:
     """Return the GeoParquet metadata of a WKB column; `crs` None means unknown.
 
     >>> geo_metadata("geometry", None, {"Point"})["columns"]
     {'geometry': {'encoding': 'WKB', 'geometry_types': ['Point'], 'crs': None}}
     """
-    column = {
-        "encoding": "WKB",
-        "geometry_types": sorted(kinds),
-        "crs": None if crs is None else crs.projjson(),
-    }
+    column = {"encoding": "WKB", "geometry_types": sorted(kinds), "crs": None if crs is None else crs.projjson()}
     return {"version": VERSION, "primary_column": geometry, "columns": {geometry: column}}
 
 
 def wkb_types(column: Any) -> set[str]:
     """Return the geometry types in a column of WKB written by contrada: little-endian and two-dimensional."""
-    from contrada.geometry.sources import arrow_buffers
-
     data, positions, missing = arrow_buffers(column)
     starts = positions[:-1][missing == 0]
     return {WKB_TYPES.get(code, "Unknown") for code in np.unique(data[starts + 1]).tolist()}

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
 from contrada.pipeline.ingestion import planning
-from contrada.pipeline.ingestion.quarantine import (
-    FILE,
-    GEOMETRY,
-    RAW,
-    REASON,
-    REPAIRED,
-    ROW,
-    IngestOptions,
-    Task,
-    reading,
-)
+from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS, REASON, REPAIRED, IngestOptions, Task, reading
 from contrada.pipeline.ingestion.sources import files_of, notes_of
 from contrada.pipeline.ingestion.survey import survey
 from contrada.pipeline.session import require_spark
 from contrada.pipeline.systems import with_crs
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Path = str | os.PathLike[str]
 MAX_TASKS = 10_000
@@ -72,23 +63,17 @@ class Ingested:
     @property
     def rows(self) -> DataFrame:
         """Return the good rows: all columns, and `geometry`, the WKB of a valid region or a point, with its CRS."""
-        from pyspark.sql import functions as F
-
         good = self._outcome.where(F.col(REASON).isNull())
-        return with_crs(good.drop(FILE, ROW, REASON, RAW, REPAIRED), GEOMETRY, self.crs)
+        return with_crs(good.drop(*MARKS), GEOMETRY, self.crs)
 
     @property
     def quarantine(self) -> DataFrame:
         """Return the bad rows: `file`, `row` (feature, row or line; null for a whole file), `reason`, `raw`."""
-        from pyspark.sql import functions as F
-
         bad = self._kept().where(F.col(REASON).isNotNull())
-        return bad.select(*(F.col(name).alias(name.strip("_")) for name in (FILE, ROW, REASON, RAW)))
+        return bad.select(*(F.col(name).alias(name.strip("_")) for name in MARKS if name != REPAIRED))
 
     def counts(self) -> IngestCounts:
         """Return how many rows were read, kept, quarantined and repaired."""
-        from pyspark.sql import functions as F
-
         if self._counts is not None:
             return self._counts
         read, kept, repaired = (
@@ -101,8 +86,6 @@ class Ingested:
 
     def reasons(self) -> list[tuple[str, int]]:
         """Return the reasons for quarantine, without coordinates, and their numbers of rows, most frequent first."""
-        from pyspark.sql import functions as F
-
         reason = F.regexp_replace("reason", r"(?s) near \(.*|\n.*", "")
         counted = self.quarantine.groupBy(reason.alias("why")).count().orderBy(F.desc("count"), "why")
         return [(row[0], row[1]) for row in counted.limit(MAX_REASONS).collect()]
@@ -150,11 +133,8 @@ def ingest(
         from contrada.pipeline.ingestion.frames import ingest_frame
 
         return ingest_frame(*frame, spatial, repair)
-    return _ingest_files(spark, _paths(source), spatial, repair, layer)
-
-
-def _paths(source: Any) -> list[Path]:
-    return [source] if isinstance(source, str | os.PathLike) else list(source)
+    paths: Any = [source] if isinstance(source, str | os.PathLike) else source
+    return _ingest_files(spark, list(paths), spatial, repair, layer)
 
 
 def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
@@ -174,7 +154,7 @@ def _ingest_files(
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # raises for a buffer in degrees
     spelled: dict[str, str] = {}
-    schemas = [(item.schema, planning.schema_names(item.schema, spelled)) for item in found if item.error is None]
+    schemas = [(item.schema, planning.output_names(item.schema.names, spelled)) for item in found if item.error is None]
     wanted = IngestOptions(planning.united(schemas), spatial, repair)
     pieces = planning.pieces(found, target, spelled)
     tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MAX_TASKS))
@@ -187,6 +167,4 @@ def _ingest_files(
 
 def mapped(frame: DataFrame, task: Task, wanted: IngestOptions) -> DataFrame:
     """Run `task` on a DataFrame in Spark's Python workers."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     return frame.mapInArrow(task, from_arrow_schema(wanted.outcome()))

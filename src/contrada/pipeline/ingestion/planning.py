@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from contrada.errors import CrsError
 from contrada.formats.spatial import NO_CRS, Spatial
+from contrada.formats.tables.schema_merge import settled_type, united_schema
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, is_same_crs
-from contrada.pipeline.ingestion.quarantine import FILE, GEOMETRY, RAW, REASON, REPAIRED, ROW
+from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS
 from contrada.pipeline.ingestion.sources import JSON_FORMATS
-from contrada.pipeline.ingestion.splits import Piece, pieces_of
+from contrada.pipeline.ingestion.splits import pieces_of
 from contrada.pipeline.ingestion.survey import Surveyed
 
 MAX_SHOWN_FILES = 3  # files per CRS in an error message
@@ -43,12 +46,12 @@ def one_crs(places: Iterable[tuple[str, Any]], to_crs: Any) -> Crs | None:
         groups.setdefault(same, []).append(file)
     if to_crs is not None:
         if None in groups:
-            raise CrsError(f"to reproject to {to_crs} one must know where from: name the crs of {_some(groups[None])}")
+            raise CrsError(f"cannot reproject to {to_crs}: no CRS is known for {_some(groups[None])}; pass crs=")
         return Crs.of(to_crs)
     known = {crs: files for crs, files in groups.items() if crs is not None}
     if len(known) > 1:
         told = "; ".join(f"{crs.label} in {_some(files)}" for crs, files in known.items())
-        raise CrsError(f"coordinate reference systems differ: {told}. to_crs= brings all into one")
+        raise CrsError(f"coordinate reference systems differ: {told}; pass to_crs= to reproject all")
     return next(iter(known), None)
 
 
@@ -67,7 +70,7 @@ def output_names(names: Iterable[str], spelled: dict[str, str]) -> dict[str, str
     >>> output_names(["name", "Name", "geometry"], {"name": "NAME"})
     {'name': 'NAME', 'Name': 'Name_2', 'geometry': 'geometry_2'}
     """
-    used = {GEOMETRY, FILE, ROW, REASON, RAW, REPAIRED}
+    used = {GEOMETRY, *MARKS}
     made = {}
     for name in names:
         wanted, number = name, 2
@@ -78,35 +81,18 @@ def output_names(names: Iterable[str], spelled: dict[str, str]) -> dict[str, str
     return made
 
 
-def schema_names(schema: bytes, spelled: dict[str, str]) -> dict[str, str]:
-    """`output_names` of a serialised schema."""
-    return output_names(schema_in(schema).names, spelled)
+def united(schemas: Iterable[tuple[Any, dict[str, str]]]) -> Any:
+    """Return the Arrow schema of the merged columns of all files, by output name."""
+    renamed = [pa.schema([(names[field.name], field.type) for field in schema]) for schema, names in schemas]
+    return pa.schema([(field.name, settled_type(field.type)) for field in united_schema(renamed)])
 
 
-def schema_in(schema: bytes) -> Any:
-    """Return a schema from its serialised form."""
-    import pyarrow as pa
-
-    return pa.ipc.read_schema(pa.py_buffer(schema))
-
-
-def united(schemas: Iterable[tuple[bytes, dict[str, str]]]) -> bytes:
-    """Return the merged columns of all files, by output name, as a serialised schema."""
-    import pyarrow as pa
-
-    from contrada.formats.schema_merge import settled_type, united_schema
-
-    renamed = [pa.schema([(names[field.name], field.type) for field in schema_in(schema)]) for schema, names in schemas]
-    settled = pa.schema([(field.name, settled_type(field.type)) for field in united_schema(renamed)])
-    return bytes(settled.serialize().to_pybytes())
-
-
-def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str]) -> list[Piece]:
+def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str]) -> list[Surveyed]:
     """Return the pieces of all files; a file without a CRS is read in `crs`."""
-    made: list[Piece] = []
+    made: list[Surveyed] = []
     lines: dict[str, int] = {}
     for item in found:
         first = lines.get(item.path, 0)
         lines[item.path] = first + item.lines
-        made += pieces_of(item, first, item.crs or crs, schema_names(item.schema, spelled))
+        made += pieces_of(item, first, item.crs or crs, output_names(item.schema.names, spelled))
     return made

@@ -4,44 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
 
 from contrada.errors import ContradaError
+from contrada.formats.sifting import sift_column
+from contrada.formats.tables.row_files import row_text
+from contrada.formats.tables.schema_merge import conformed
+from contrada.geometry import Crs
 from contrada.halving import in_halves
-from contrada.pipeline.ingestion.splits import IngestRows, Piece, Unread, read_piece
+from contrada.pipeline.ingestion.splits import IngestRows, Unread, read_piece
+from contrada.pipeline.ingestion.survey import Surveyed
+from contrada.pipeline.storage import path_of
 
 if TYPE_CHECKING:
     from contrada.formats.spatial import Spatial
 
 GEOMETRY = "geometry"
 FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__repaired"
+MARKS = (FILE, ROW, REASON, RAW, REPAIRED)
 
 Task = Callable[[Iterable[Any]], Iterator[Any]]  # the argument of mapInArrow
 
 
 class IngestOptions(NamedTuple):
-    """The serialised schema of the output columns, and how geometry is treated."""
+    """The Arrow schema of the output columns without the geometry, and how geometry is treated."""
 
-    schema: bytes
+    schema: Any
     spatial: Spatial
     repair: bool
 
-    def columns(self) -> Any:
-        """Return the columns of the rows except the geometry."""
-        import pyarrow as pa
-
-        return pa.ipc.read_schema(pa.py_buffer(self.schema))
-
     def outcome(self) -> Any:
         """Return all output columns: those of the rows, the geometry, and the marks of bad and repaired rows."""
-        import pyarrow as pa
-
-        marks = [(GEOMETRY, pa.binary()), (FILE, pa.string()), (ROW, pa.int64()), (REASON, pa.string())]
-        return pa.schema([*self.columns(), *map(pa.field, *zip(*marks, strict=True)),
-                          pa.field(RAW, pa.string()), pa.field(REPAIRED, pa.bool_())])  # fmt: skip
+        texts = dict.fromkeys((FILE, REASON, RAW), pa.string())
+        marks = {GEOMETRY: pa.binary(), **texts, ROW: pa.int64(), REPAIRED: pa.bool_()}
+        return pa.schema([*self.schema, *pa.schema(marks)])
 
 
-def reading(pieces: Sequence[Piece], wanted: IngestOptions) -> Task:
+def reading(pieces: Sequence[Surveyed], wanted: IngestOptions) -> Task:
     """Return a task that reads pieces by their positions in `pieces`."""
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
@@ -57,8 +58,6 @@ def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Inges
     """Return a task that sifts rows that Spark has read, which have the columns FILE and ROW."""
 
     def sift(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
@@ -70,20 +69,8 @@ def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: Inges
     return sift
 
 
-def path_of(uri: str) -> str:
-    """Return the path in a file URI; anything else is returned as it is.
-
-    >>> path_of("file:/data/a%20b+c.parquet"), path_of("s3://bucket/a.parquet")
-    ('/data/a b+c.parquet', 's3://bucket/a.parquet')
-    """
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
-
-
 def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
     """Sift a batch into record batches; rows that make sifting fail are quarantined."""
-    import pyarrow as pa
-
     errors = (ContradaError, pa.ArrowException, ValueError, ArithmeticError)
     for part in in_halves(
         len(batch.numbers), lambda start, stop: list(_sifted(batch.slice(start, stop), wanted)), errors
@@ -95,12 +82,6 @@ def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
 
 
 def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
-    import numpy as np
-    import pyarrow as pa
-
-    from contrada.formats.schema_merge import conformed
-    from contrada.formats.sifting import sift_column
-    from contrada.geometry import Crs
 
     kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, Crs.of(batch.crs), wanted.repair)
     if len(kept.rows):
@@ -109,10 +90,10 @@ def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
             conformed(batch.columns[field.name].take(rows), field.type)
             if field.name in batch.columns
             else pa.nulls(count, field.type)
-            for field in wanted.columns()
+            for field in wanted.schema
         ]
         schema = wanted.outcome()
-        marks = [pa.nulls(count, schema.field(name).type) for name in (FILE, ROW, REASON, RAW)]  # null for good rows
+        marks = [pa.nulls(count, field.type) for field in list(schema)[len(columns) + 1 : -1]]  # null for good rows
         repaired = pa.array(np.isin(kept.rows, kept.repaired))
         yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
@@ -120,10 +101,6 @@ def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
 
 def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
     """Return a row of a batch as it goes into the quarantine."""
-    import pyarrow as pa
-
-    from contrada.formats.row_files import row_text
-
     one = batch.slice(row, row + 1)
     raw = row_text(pa.table({**one.columns, GEOMETRY: one.geometry}), 0) if one.raws is None else one.raws[0]
     return Unread(one.files[0].as_py(), one.numbers[0].as_py(), reason, raw)
@@ -131,8 +108,6 @@ def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
 
 def quarantined(items: Sequence[Unread], wanted: IngestOptions) -> Iterator[Any]:
     """Return bad rows as a record batch: file, row, reason and raw text, with null in all other columns."""
-    import pyarrow as pa
-
     if not items:
         return
     schema = wanted.outcome()

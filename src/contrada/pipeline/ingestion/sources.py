@@ -47,7 +47,7 @@ def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[File]:
             whole = Path(os.path.abspath(inner))
             found.setdefault(str(whole), _file(whole))
     if not found:
-        raise FormatError(f"there is no file to read in {', '.join(os.fspath(source) for source in sources)}")
+        raise FormatError(f"no file to read in {', '.join(os.fspath(source) for source in sources)}")
     return list(found.values())
 
 

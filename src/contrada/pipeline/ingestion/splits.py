@@ -5,41 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
 
 from contrada.errors import ContradaError, FormatError
-from contrada.geometry.arrow_checks import check_column, guarded, unreadable_reason
+from contrada.formats.bounded import Expansion, open_parquet
+from contrada.formats.geojson.columns import read_features
+from contrada.formats.records import json_records
+from contrada.geometry.arrow.checks import check_column, guarded, unreadable_reason
+from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET
-
-if TYPE_CHECKING:
-    from contrada.pipeline.ingestion.survey import Surveyed
+from contrada.pipeline.ingestion.survey import Surveyed
 
 BY_ROWS = (GIS, PARQUET)
 BATCH_ROWS = 1 << 15  # rows
 TASK_FEATURES = 50_000  # per task
 PARQUET_ROWS = 1 << 17  # per task; a row group that spans several tasks is read by each of them
 DOCUMENT_BYTES = 64 << 20  # of a JSON document per task, roughly
-
-
-class Piece(NamedTuple):
-    """A part of a file that one task reads; `first` is the number of its first row, line or item.
-
-    `names` maps columns to their output names, `schema` holds their types, serialised; a piece with an `error` cannot
-    be read at all.
-    """
-
-    file: str
-    path: str
-    format: str
-    layer: str | None
-    start: int
-    stop: int
-    first: int
-    geometry: str
-    crs: str | None
-    names: dict[str, str]
-    schema: bytes
-    error: str | None = None
 
 
 class IngestRows(NamedTuple):
@@ -54,14 +38,10 @@ class IngestRows(NamedTuple):
 
     def slice(self, start: int, stop: int) -> IngestRows:
         """Return the rows from `start` to `stop`."""
-        return IngestRows(
-            self.files.slice(start, stop - start),
-            self.numbers.slice(start, stop - start),
-            {name: values.slice(start, stop - start) for name, values in self.columns.items()},
-            self.geometry.slice(start, stop - start),
-            self.crs,
-            None if self.raws is None else self.raws[start:stop],
-        )
+        cut = slice(start, stop)
+        columns = {name: values[cut] for name, values in self.columns.items()}
+        raws = None if self.raws is None else self.raws[cut]
+        return IngestRows(self.files[cut], self.numbers[cut], columns, self.geometry[cut], self.crs, raws)
 
 
 class Unread(NamedTuple):
@@ -73,12 +53,9 @@ class Unread(NamedTuple):
     raw: str | None
 
 
-def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str]) -> Iterator[Piece]:
+def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str]) -> Iterator[Surveyed]:
     """Split a surveyed part into pieces; `first` is the number of its first line if it is a range of lines."""
-    whole = Piece(
-        found.file, found.path, found.format, found.layer, found.start, found.stop, first, found.geometry, crs, names,
-        found.schema, found.error,
-    )  # fmt: skip
+    whole = found._replace(first=first, crs=crs, names=names)
     if found.error is not None or found.format == LINES:
         yield whole
         return
@@ -89,7 +66,7 @@ def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str
         yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
 
 
-def read_piece(piece: Piece) -> Iterator[IngestRows | Unread]:
+def read_piece(piece: Surveyed) -> Iterator[IngestRows | Unread]:
     """Read the rows of a piece; if reading fails, one Unread stands for the rest."""
     if piece.error is not None:
         yield Unread(piece.file, None, piece.error, None)
@@ -105,11 +82,8 @@ def read_piece(piece: Piece) -> Iterator[IngestRows | Unread]:
         yield Unread(piece.file, done, reason, None)
 
 
-def _read_rows(piece: Piece) -> Iterator[IngestRows]:
+def _read_rows(piece: Surveyed) -> Iterator[IngestRows]:
     """Read the rows of a range; a file that ends early is a FormatError."""
-    import numpy as np
-    import pyarrow as pa
-
     done = piece.start
     for whole in _gis_batches(piece) if piece.format == GIS else _parquet_batches(piece):
         batch = whole.slice(0, piece.stop - done)
@@ -124,10 +98,10 @@ def _read_rows(piece: Piece) -> Iterator[IngestRows]:
         yield IngestRows(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
         if done == piece.stop:
             return
-    raise FormatError(f"it has {piece.stop} rows or more, and ends after {done}")
+    raise FormatError(f"expected at least {piece.stop} rows, but the file ends after {done}")
 
 
-def _gis_batches(piece: Piece) -> Iterator[Any]:
+def _gis_batches(piece: Surveyed) -> Iterator[Any]:
     """Yield record batches from the first feature of a piece on."""
     from pyogrio.raw import open_arrow
 
@@ -136,10 +110,8 @@ def _gis_batches(piece: Piece) -> Iterator[Any]:
         yield from reader
 
 
-def _parquet_batches(piece: Piece) -> Iterator[Any]:
+def _parquet_batches(piece: Surveyed) -> Iterator[Any]:
     """Yield record batches from the first row of a piece on; earlier row groups are not read."""
-    from contrada.formats.bounded import Expansion, open_parquet
-
     size = os.path.getsize(piece.path)
     expansion = Expansion("the file", size)
     opened = open_parquet(piece.path, BATCH_ROWS, size, (piece.start, piece.stop))
@@ -155,14 +127,8 @@ def _parquet_batches(piece: Piece) -> Iterator[Any]:
                 skipped = max(skipped - batch.num_rows, 0)
 
 
-def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
-    import pyarrow as pa
+def _read_features(piece: Surveyed) -> Iterator[IngestRows | Unread]:
 
-    from contrada.formats.geojson_columns import read_features
-    from contrada.formats.records import json_records
-    from contrada.pipeline.ingestion.lines import LineRange
-
-    schema = pa.ipc.read_schema(pa.py_buffer(piece.schema))
     with open(piece.path, "rb") as file:
         if piece.format == LINES:
             records = json_records(cast(BinaryIO, LineRange(file, piece.start, piece.stop)), LINES)
@@ -170,7 +136,7 @@ def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
         else:
             records, offset = islice(json_records(file, piece.format), piece.start, piece.stop), 0
         while taken := list(islice(records, BATCH_ROWS)):
-            found = read_features(taken, schema, piece.crs)
+            found = read_features(taken, piece.schema, piece.crs)
             for number, reason, raw in found.rejected:
                 yield Unread(piece.file, offset + number, reason, raw)
             numbers = pa.array([offset + number for number in found.numbers], pa.int64())
@@ -179,6 +145,4 @@ def _read_features(piece: Piece) -> Iterator[IngestRows | Unread]:
 
 
 def _repeated(text: str, count: int) -> Any:
-    import pyarrow as pa
-
     return pa.repeat(pa.scalar(text), count)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.geometry.arrow_checks import MAX_ERROR_CHARS, check_column
+from contrada.formats.bounded import Expansion, open_parquet
+from contrada.formats.geojson.columns import describe_features
+from contrada.formats.json import decode
+from contrada.formats.parquet.geometry import parquet_schema
+from contrada.formats.records import json_records
+from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.schema_merge import plain_type
+from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import Crs
+from contrada.geometry.named import wkb_srids
 from contrada.installation import missing
+from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MAX_DRIVER_FILES = 64  # Parquet files whose footers the driver reads itself, faster than a Spark job
 LINE_BYTES = 32 << 20  # of newline JSON per task
@@ -34,8 +46,9 @@ class FilePart(NamedTuple):
 class Surveyed(NamedTuple):
     """The content of a part, or of one layer of it; or an `error` if it cannot be read.
 
-    `file` is the name shown to users; `crs` is the one the file states; `schema` is a serialised Arrow schema without
-    the geometry; `lines` counts the lines of newline JSON, including empty ones.
+    `file` is the name shown to users; `crs` is the one the file states; `schema` is an Arrow schema without the
+    geometry; `lines` counts the lines of newline JSON, including empty ones. In a piece, which one task reads, `first`
+    is the number of the first row, line or item, and `names` maps columns to their output names.
     """
 
     path: str
@@ -44,20 +57,16 @@ class Surveyed(NamedTuple):
     start: int
     stop: int
     file: str
-    layer: str | None
-    rows: int
-    lines: int
-    schema: bytes
-    geometry: str
-    crs: str | None
-    credit: str | None
-    error: str | None
-
-
-_DDL = (
-    "path string, format string, size long, start long, stop long, file string, layer string, rows long, lines long, "
-    "schema binary, geometry string, crs string, credit string, error string"
-)
+    layer: str | None = None
+    rows: int = 0
+    lines: int = 0
+    schema: Any = pa.schema([])
+    geometry: str = "geometry"
+    crs: str | None = None
+    credit: str | None = None
+    error: str | None = None
+    first: int = 0
+    names: dict[str, str] = {}  # noqa: RUF012 - never modified
 
 
 def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> list[Surveyed]:
@@ -67,30 +76,13 @@ def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> lis
         return [found for part in parts for found in surveyed(part, layer)]
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
         for batch in batches:
-            rows = [(k, *found) for k in batch.column(0).to_pylist() for found in surveyed(parts[k], layer)]
-            columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(15)]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(values, kind) for values, kind in zip(columns, _arrow_types(), strict=True)],
-                names=["part", *Surveyed._fields],
-            )
+            known = [(k, found) for k in batch.column(0).to_pylist() for found in surveyed(parts[k], layer)]
+            rows = [{"part": k, "found": pickle.dumps(found)} for k, found in known]
+            yield pa.RecordBatch.from_pylist(rows, pa.schema({"part": pa.int64(), "found": pa.binary()}))
 
-    tasks = spark.range(0, len(parts), 1, min(len(parts), 1000)).mapInArrow(look, f"part long, {_DDL}")
-    found = sorted(tasks.collect(), key=lambda row: row["part"])
-    return [Surveyed(*(_plain(value) for value in row[1:])) for row in found]
-
-
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _arrow_types() -> list[Any]:
-    import pyarrow as pa
-
-    kinds = {"string": pa.string(), "long": pa.int64(), "binary": pa.binary()}
-    return [pa.int64(), *(kinds[column.split()[1]] for column in _DDL.split(", "))]
+    tasks = spark.range(0, len(parts), 1, min(len(parts), 1000)).mapInArrow(look, "part long, found binary")
+    return [pickle.loads(row["found"]) for row in sorted(tasks.collect(), key=lambda row: row["part"])]
 
 
 def _parts(file: File) -> Iterator[FilePart]:
@@ -106,37 +98,22 @@ def surveyed(part: FilePart, layer: str | None) -> list[Surveyed]:
         found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
     except Exception as error:  # libraries raise many types for damaged files
         reason = str(error)[:MAX_ERROR_CHARS] or type(error).__name__
-        return [_described(part, error=f"the file cannot be read: {reason}")]
+        return [Surveyed(*part, part.path, error=f"the file cannot be read: {reason}")]
     return found
 
 
-def _described(part: FilePart, schema: Any = None, **about: Any) -> Surveyed:
-    import pyarrow as pa
-
-    columns = pa.schema([]) if schema is None else schema
-    given: dict[str, Any] = {
-        "file": part.path, "layer": None, "rows": 0, "lines": 0, "geometry": "geometry", "crs": None,
-        "credit": None, "error": None, **about,
-    }  # fmt: skip
-    return Surveyed(*part, schema=columns.serialize().to_pybytes(), **given)
-
-
 def _parquet(part: FilePart, layer: str | None) -> list[Surveyed]:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
         name, crs = _geometry_of(file, schema, part.path)
-        others = _plain_schema(schema, name)
+        others = plain_schema(schema, name)
         credit = _credit({key.decode(errors="replace"): value for key, value in (schema.metadata or {}).items()})
-        return [_described(part, others, rows=file.metadata.num_rows, geometry=name, crs=crs, credit=credit)]
+        about = {"rows": file.metadata.num_rows, "schema": others, "geometry": name, "crs": crs, "credit": credit}
+        return [Surveyed(*part, part.path, **about)]
 
 
 def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
     """Return the geometry column of a Parquet file, and its CRS."""
-    from contrada.formats.parquet.geometry import parquet_schema
-    from contrada.formats.rows import geometry_columns
-
     named = geometry_columns(parquet_schema(file))
     if named.primary is not None:
         return named.primary, named.crs[named.primary]
@@ -146,22 +123,17 @@ def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
 
 def usual_geometry(schema: Any) -> str:
     """Return the geometry column of a schema, by name and type; or the only binary column."""
-    import pyarrow as pa
-
     binary: list[str] = [
         field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
     ]
     by_name = [name for usual in USUAL_NAMES for name in binary if name.lower() == usual]
     if by_name or len(binary) == 1:
         return (by_name or binary)[0]
-    raise FormatError(f"no column holds geometry; there are {', '.join(schema.names) or 'none'}")
+    raise FormatError(f"no geometry column; columns: {', '.join(schema.names) or 'none'}")
 
 
 def _crs_of_first(path: str, name: str) -> Crs | None:
     """Return the CRS of the SRID in the first value of a WKB column."""
-    from contrada.formats.bounded import Expansion, open_parquet
-    from contrada.geometry.named import wkb_srids
-
     size = os.path.getsize(path)
     opened, expansion = open_parquet(path, 100, size), Expansion("the file", size)
     with opened.file:
@@ -181,12 +153,8 @@ def known_srid(srid: int) -> Crs | None:
         return None
 
 
-def _plain_schema(schema: Any, geometry: str) -> Any:
+def plain_schema(schema: Any, geometry: str) -> Any:
     """Return the columns except the geometry, with the types that `ingest` writes."""
-    import pyarrow as pa
-
-    from contrada.formats.schema_merge import plain_type
-
     return pa.schema([(field.name, plain_type(field.type)) for field in schema if field.name != geometry])
 
 
@@ -204,10 +172,10 @@ def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
     layers = [name for name, kind in pyogrio.list_layers(part.path).tolist() if kind is not None]
     if layer is not None:
         if layer not in layers:
-            raise FormatError(f"no layer {layer!r}; there are {', '.join(layers) or 'none with geometry'}")
+            raise FormatError(f"unknown layer {layer!r:.60}; layers with geometry: {', '.join(layers) or 'none'}")
         layers = [layer]
     if not layers:
-        raise FormatError("no layer holds geometry")
+        raise FormatError("no layer has geometry")
     found = []
     for name in layers:
         info = pyogrio.read_info(part.path, layer=name, force_feature_count=True)
@@ -215,8 +183,9 @@ def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
         geometry = info["geometry_name"] or "wkb_geometry"
         credit = _credit(info.get("dataset_metadata")) or _credit(info.get("layer_metadata"))
         file = part.path if len(layers) == 1 else f"{part.path}, layer {name}"
-        about = {"rows": info["features"], "geometry": geometry, "crs": info["crs"], "credit": credit}
-        found.append(_described(part, _plain_schema(table.schema, geometry), file=file, layer=name, **about))
+        schema = plain_schema(table.schema, geometry)
+        about = {"schema": schema, "geometry": geometry, "crs": info["crs"], "credit": credit}
+        found.append(Surveyed(*part, file, name, info["features"], **about))
     return found
 
 
@@ -225,16 +194,12 @@ def require_pyogrio() -> Any:
     try:
         import pyogrio
     except ImportError as error:
-        raise ContradaError(missing("GIS files are read by pyogrio", "spark")) from error
+        raise ContradaError(missing("GIS files need pyogrio", "spark")) from error
     return pyogrio
 
 
 def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
     """Survey GeoJSON: a range of lines, or a whole document."""
-    from contrada.formats.geojson_columns import describe_features
-    from contrada.formats.records import json_records
-    from contrada.pipeline.ingestion.lines import LineRange
-
     with open(part.path, "rb") as file:
         if part.format != LINES:
             records = list(json_records(file, part.format))
@@ -242,18 +207,14 @@ def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
                 raise records[0].error
             about = describe_features(records)
             credit = _credit(_document(part.path)) if part.format == "json" else None
-            return [_described(part, about.schema, rows=about.rows, crs=about.crs, credit=credit)]
+            return [Surveyed(*part, part.path, rows=about.rows, schema=about.schema, crs=about.crs, credit=credit)]
         lines = LineRange(file, part.start, part.stop)
         about = describe_features(json_records(cast(BinaryIO, lines), LINES))
-    return [_described(part, about.schema, rows=about.rows, lines=lines.count, crs=about.crs)]
+    return [Surveyed(*part, part.path, None, about.rows, lines.count, about.schema, crs=about.crs)]
 
 
 def _document(path: str) -> dict[str, Any]:
     """Return the members of a JSON document that state licence or attribution."""
-    import msgspec
-
-    from contrada.formats.json import decode
-
     with open(path, "rb") as file:
         data = file.read()
     members = decode(data, dict[str, msgspec.Raw]) if data.lstrip()[:1] == b"{" else {}

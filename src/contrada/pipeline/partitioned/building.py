@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.cql2 import parse
@@ -17,7 +18,7 @@ from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.batch.simplified_batches import Job
-from contrada.pipeline.partitioned.partitions import Layout
+from contrada.pipeline.partitioned.layouts import Layout
 from contrada.pipeline.partitioned.scanning import HEAD_TYPE, head_structs, heads_in
 from contrada.pipeline.systems import named_columns
 
@@ -39,8 +40,6 @@ class PartitionRows(NamedTuple):
 
 def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iterator[Any]:
     """Copy each scanned row to every partition that one of its filters belongs to."""
-    import pyarrow as pa
-
     for batch in batches:
         numbers = np.asarray(batch.column("number"))
         heads = heads_in(batch.column("heads"))
@@ -82,8 +81,6 @@ def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> 
 
     Rows whose filters are all in this partition come first. Partitions from `wide` on receive every message.
     """
-    import pyarrow as pa
-
     builders = _Builders(job)
     boxes = _Boxes()
     number = -1
@@ -153,7 +150,7 @@ class _Builders:
 
     def _add(self, rows: Any, template: Predicate | None) -> None:
         names = self._job.names
-        given = named_columns(rows.select(range(len(names))), names, self._job.systems)
+        given = named_columns(rows, names, self._job.systems)
         if "key" not in names:
             given = given.append_column("key", rows.column("number"))
         numbers = rows.column("number")
@@ -162,8 +159,6 @@ class _Builders:
 
     def _cut_texts(self, rows: Any) -> Any:
         """Reduce the filter texts of rows to the filters of this partition."""
-        import pyarrow as pa
-
         place = self._job.names.index("filter")
         texts = []
         for text, chosen in zip(rows.column(place).to_pylist(), rows.column("filters").to_pylist(), strict=True):

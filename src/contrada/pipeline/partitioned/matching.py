@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
+from contrada.matching.answer import By
+from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-from contrada.pipeline.partitioned.routing import ROUTED_SCHEMA, By, match_routed, route_batches
+from contrada.pipeline.partitioned.routing import FURTHER, ROUTED_SCHEMA, match_routed, route_batches
 from contrada.pipeline.spark_types import ddl_fields
 from contrada.pipeline.systems import Systems
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 TASK_MESSAGES = 1024  # fewer messages do not get a task of their own
 
@@ -37,16 +38,9 @@ class Routed(NamedTuple):
 
 
 def match_partitions(
-    messages: DataFrame,
-    columns: dict[str, Column],
-    systems: Systems,
-    artifact: PartitionedArtifact,
-    by: By,
-    schema: StructType,
+    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: PartitionedArtifact, by: By
 ) -> tuple[DataFrame, Routed]:
     """Route messages now; return lists of matches with the number of their message, and rejections."""
-    from pyspark.sql import functions as f
-
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
     routed = _routed(messages, columns, systems, artifact, may_repeat)
     total = max(1, sum(routed.tasks))
@@ -56,29 +50,20 @@ def match_partitions(
     spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
     placed = spread.repartitionById(total, task.cast("int"))
     matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems)
-    made = placed.mapInArrow(matching, schema.add("number", "long").add("is_shared", "boolean"))
+    made = placed.mapInArrow(matching, answer_schema(messages.select(ID).schema, name_types(artifact), by, FURTHER))
     return made.persist(), routed
 
 
 def _chosen(values: Sequence[int], place: Column) -> Column:
     """Return the value at a position, null if there is none."""
-    from pyspark.sql import functions as f
-
     return f.get(f.array(*(f.lit(int(value)) for value in values)).cast("array<int>"), place)
 
 
 def _routed(
-    messages: DataFrame,
-    columns: dict[str, Column],
-    systems: Systems,
-    artifact: PartitionedArtifact,
-    may_repeat: bool,
+    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: PartitionedArtifact, may_repeat: bool
 ) -> Routed:
-    from pyspark.sql import functions as f
-    from pyspark.sql.types import StructType
-
     names = ["id", *(f"c{k}" for k in range(len(columns)))]
-    sent = messages.select(f.monotonically_increasing_id(), "message_id", *columns.values()).toDF("number", *names)
+    sent = messages.select(f.monotonically_increasing_id(), ID, *columns.values()).toDF("number", *names)
     wide = [k for k, part in enumerate(artifact.partitions) if part.is_wide]
     routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide, systems=systems)
     schema = StructType([*ddl_fields(ROUTED_SCHEMA), *sent.schema.fields[1:]])

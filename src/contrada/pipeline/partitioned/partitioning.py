@@ -5,29 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from contrada.errors import ContradaError, CrsError
+from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.crs import common_crs
-from contrada.geometry.mixed import parts_of
-from contrada.index.packed import boxes_of
+from contrada.index.items import boxes_of
 from contrada.model import Predicate
 from contrada.pipeline.batch.building import RejectedRows
 from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
 from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
-from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
-from contrada.pipeline.partitioned.partitions import Layout, Partition, PartitionedArtifact, manifest
+from contrada.pipeline.partitioned.layouts import Layout, layout_of
+from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact, manifest, partitions_of
 from contrada.pipeline.partitioned.scanning import CORNERS, SAMPLE_SCHEMA, SCANNED_SCHEMA, sample_batches, scan_batches
 from contrada.pipeline.spark_types import attribute_columns, ddl_fields
 from contrada.pipeline.systems import frame_systems
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 SAMPLE_MESSAGES = 4096  # sample by which partitions are balanced
 BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
@@ -68,8 +68,6 @@ def compile_partitions(
 
 def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
     """Return the columns of a job with the types of `frame`, and those of the DDL text `further`."""
-    from pyspark.sql.types import StructType
-
     return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further)])
 
 
@@ -93,8 +91,6 @@ def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[n
 
 def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]:
     """Yield the boxes of regions and points in batches of messages; bad values have none."""
-    import pyarrow as pa
-
     for batch in batches:
         for name, column in zip(names, batch.columns, strict=True):
             try:
@@ -109,8 +105,6 @@ def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]
 
 def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
     """Reject rows whose CRS differs from that of the first good row; return all rows and the number of good ones."""
-    from pyspark.sql import functions as f
-
     good = f.when(f.col("reason").isNull(), f.col("number"))
     found = scanned.groupBy("crs").agg(f.min(good).alias("first"), f.count(good).alias("count")).collect()
     total = sum(row["count"] for row in found)
@@ -144,8 +138,6 @@ def _built(
 
 def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:
     """Write the bad rows beside the artifacts; return the address, None if there are none."""
-    from pyspark.sql import functions as f
-
     key = f.col(f"c{job.names.index('key')}" if "key" in job.names else "number").cast("string")
     bad = scanned.where("reason IS NOT NULL").select(f.col("number").alias("row"), key.alias("key"), "reason")
     if more:
@@ -157,15 +149,9 @@ def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, st
 
 def write_rejected(batches: Iterator[Any], place: str) -> Iterator[Any]:
     """Write bad rows to a file beside the artifacts; yield one row with its address."""
-    import tempfile
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    with tempfile.TemporaryDirectory(prefix="contrada-") as temporary:
-        rejections = RejectedRows(Path(temporary) / "rejected.parquet")
-        for batch in batches:
-            rejections.write(batch)
-        path = rejections.placed(place)
+    rejections = RejectedRows()
+    for batch in batches:
+        rejections.write(batch)
+    path = rejections.placed(place)
     if path is not None:
         yield pa.record_batch([pa.array([path])], ["path"])

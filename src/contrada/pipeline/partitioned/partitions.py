@@ -12,20 +12,17 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrada.errors import TableError
 from contrada.geometry import Region, RelationSet
-from contrada.index.cells import Cells, cut_cells, middles_of, widened
+from contrada.index.cells import widened
 from contrada.matching import ForwardingTable
 from contrada.model import Constraint, Filter, Predicate
 from contrada.pipeline import manifests
-from contrada.pipeline.artifacts import Artifact, publish, store_of
+from contrada.pipeline.artifacts import TABLE_FIELDS, Artifact, publish, read_manifest
 from contrada.pipeline.storage import Storage
 
 ABOUT = "partitions.json"
-WIDE_SHARE = 0.9  # share of sampled box centers that a wide filter's box contains
-SAMPLE_CENTERS = 256  # sampled box centers
 NO_PARTITION = -1  # the router's subscription that tests every attribute and leads to no partition
 
 
@@ -46,7 +43,7 @@ def _box(value: Any) -> list[float]:
     """Return xmin, ymin, xmax and ymax; anything else is a TableError."""
     box = list(manifests.list_of(manifests.number)(value))
     if len(box) != 4 or box[0] > box[2] or box[1] > box[3]:
-        raise TableError(f"a box is xmin, ymin, xmax, ymax, not {value!r:.100}")
+        raise TableError(f"need a box of xmin, ymin, xmax, ymax, got {value!r:.100}")
     return box
 
 
@@ -59,16 +56,8 @@ def _partition(value: Any) -> Partition:
     return Partition(**manifests.fields(value, checks))
 
 
-FIELDS: dict[str, manifests.Check] = {
-    "path": manifests.location,
-    "digest": manifests.digest,
-    "filters": manifests.count,
-    "subscriptions": manifests.count,
-    "bytes": manifests.count,
-    "attributes": manifests.list_of(manifests.text),
-    "crs": manifests.map_of(manifests.optional_text),
-    "key_type": manifests.name_type,
-    "subscriber_type": manifests.name_type,
+FIELDS = {
+    **TABLE_FIELDS,
     "has_subscribers": manifests.boolean,
     "router": Artifact.of,
     "partitions": manifests.list_of(_partition),
@@ -94,14 +83,9 @@ class PartitionedArtifact(NamedTuple):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> PartitionedArtifact:
         """Read the partitions that `compile` wrote to a directory or URI."""
-        store, place = store_of(path)
-        try:
-            with store.open_input_stream(f"{place}/{ABOUT}") as file:
-                about = manifests.parsed(file.read())
-            given = {**manifests.map_of(manifests.anything)(about), "path": os.fspath(path)}
-            return cls(**manifests.fields(given, FIELDS))
-        except (OSError, TableError) as error:
-            raise TableError(f"{os.fspath(path)} holds no partitions: {ABOUT}: {error}") from error
+        return read_manifest(
+            path, ABOUT, "a partitioned artifact", lambda about: cls(**manifests.fields(about, FIELDS))
+        )
 
     @property
     def has_shared(self) -> bool:
@@ -109,108 +93,16 @@ class PartitionedArtifact(NamedTuple):
         return any(part.first_shared < part.artifact.subscriptions for part in self.partitions)
 
 
-class Layout(NamedTuple):
-    """Assigns filters to partitions: cells for each attribute, and wide partitions, which receive every message."""
-
-    cells: dict[str, tuple[int, Cells]]  # the first partition of an attribute, and its cells
-    wide: tuple[int, int]  # the first wide partition, and their number
-    samples: dict[str, NDArray[np.float64]]  # centers of an attribute's heads
-
-    @property
-    def total(self) -> int:
-        """Return the number of partitions."""
-        return self.wide[0] + self.wide[1]
-
-    def find(
-        self, names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64], turns: NDArray[Any]
-    ) -> NDArray[np.int32]:
-        """Return the partition of each head; `turns` spreads filters that have the same box or none."""
-        found = (self.wide[0] + turns % max(1, self.wide[1])).astype(np.int32)
-        for k, name in enumerate(names):
-            rows = np.flatnonzero(attributes == k)
-            rows = rows[~self._nearly_all(name, boxes[rows])]
-            first, cells = self.cells[name]
-            found[rows] = first + cells.find(boxes[rows], turns[rows])
-        return found
-
-    def _nearly_all(self, name: str, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return True for boxes that nearly any message meets; always False without wide partitions."""
-        return _is_nearly_all(boxes, self.samples[name]) if self.wide[1] else np.zeros(len(boxes), np.bool_)
-
-
-class Sampled(NamedTuple):
-    """A sample of an attribute's heads; a weight is the number of filters of a head, 0 for the largest ones."""
-
-    boxes: NDArray[np.float64]
-    weights: NDArray[np.float64]
-
-    @property
-    def usual(self) -> Sampled:
-        """Return the heads of positive weight."""
-        chosen = self.weights > 0
-        return Sampled(self.boxes[chosen], self.weights[chosen])
-
-
-def laid_out(
-    sampled: dict[str, Sampled], anywhere: float, partitions: int, messages: dict[str, NDArray[np.float64]]
-) -> Layout:
-    """Spread filters over about `partitions` partitions; cells balance filters and expected messages.
-
-    `messages` are boxes of some messages, by attribute; without them filters alone are balanced.
-    """
-    cells: dict[str, tuple[int, Cells]] = {}
-    samples = {name: _middles(one.usual.boxes) for name, one in sampled.items()}
-    narrow: dict[str, Sampled] = {}
-    has_wide = anywhere > 0
-    for name, one in sampled.items():
-        is_wide = _is_nearly_all(one.boxes, samples[name])
-        has_wide = has_wide or bool(is_wide.any())
-        anywhere += float(one.weights[is_wide].sum())
-        narrow[name] = Sampled(one.boxes[~is_wide], one.weights[~is_wide]).usual
-    total = anywhere + sum(float(one.weights.sum()) for one in narrow.values())
-    first = 0
-    for name, one in sorted(narrow.items()):
-        share = float(one.weights.sum()) / max(1.0, total)
-        count = max(1, round(partitions * share))
-        cells[name] = first, _cells(one, count, messages.get(name))
-        first += count
-    wide = max(1, round(partitions * anywhere / max(1.0, total))) if has_wide else 0
-    return Layout(cells, (first, wide if first else max(1, wide)), samples)
-
-
-def _cells(filters: Sampled, count: int, messages: NDArray[np.float64] | None) -> Cells:
-    if messages is None or not len(messages) or not len(filters.boxes):
-        return cut_cells(filters.boxes, count, filters.weights)
-    low, high = filters.boxes[:, :2].min(axis=0), filters.boxes[:, 2:].max(axis=0)
-    near = messages[((messages[:, 2:] >= low) & (messages[:, :2] <= high)).all(axis=1)]
-    each = float(filters.weights.sum()) / max(1, len(near))  # all messages together weigh as much as all filters
-    return cut_cells(
-        np.concatenate([filters.boxes, near]), count, np.concatenate([filters.weights, np.full(len(near), each)])
-    )
-
-
-def _middles(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    step = max(1, len(boxes) // SAMPLE_CENTERS)
-    return middles_of(boxes[::step])
-
-
-def _is_nearly_all(boxes: NDArray[np.float64], middles: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return True for boxes that contain `WIDE_SHARE` of the points; always False with too few points."""
-    found = np.zeros(len(boxes), np.bool_)
-    if len(middles) < SAMPLE_CENTERS // 8:
-        return found
-    low, high = np.quantile(middles, 0.25, axis=0), np.quantile(middles, 0.75, axis=0)
-    for row in np.flatnonzero(((boxes[:, :2] <= low) & (boxes[:, 2:] >= high)).all(axis=1)):
-        inside = ((middles >= boxes[row, :2]) & (middles <= boxes[row, 2:])).all(axis=1)
-        found[row] = inside.mean() >= WIDE_SHARE
-    return found
+def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
+    """Return the partitions in order from the output of `build_partition`, and the bad rows, each once."""
+    told = sorted(found, key=lambda about: about["partition"])
+    parts = [Partition(Artifact.of(about["artifact"]), about["first_shared"], about["boxes"]) for about in told]
+    bad = {number: (number, key, reason) for about in told for number, key, reason in about["rejected"]}
+    return parts, sorted(bad.values())
 
 
 def manifest(
-    place: str,
-    partitions: Iterable[Partition],
-    names: tuple[str, str, bool],
-    subscriptions: int,
+    place: str, partitions: Iterable[Partition], names: tuple[str, str, bool], subscriptions: int
 ) -> PartitionedArtifact:
     """Write the list of partitions and their router; `names` are key type, subscriber type, `has_subscribers`."""
     parts = tuple(partitions)

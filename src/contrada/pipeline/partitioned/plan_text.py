@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
+
 from contrada.amounts import byte_size, counted
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from contrada.pipeline.partitioned.matching import Routed
 
 MAX_SHOWN_PARTITIONS = 20  # partitions listed
@@ -31,11 +31,8 @@ def broadcast_text(table: Artifact, by: str, why: str) -> list[str]:
     """Return the lines that describe a broadcast table."""
     return [
         "plan: broadcast; every executor holds the whole table, messages stay where they are",
-        f"why: {why}",
-        f"table: {_held(table)}",
-        f"artifact: {table.path}",
-        "stages:",
-        f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
+        *_about(table, why),
+        *_first_stage(table),
         "  2. on each host fetch the artifact once into the local cache; all workers map it",
         f"  3. match each batch by {by}; a bad message gives a row with its reason",
         "  4. keep the rows, matches and rejections together, in memory and on disk",
@@ -50,17 +47,14 @@ def partitioned_text(table: PartitionedArtifact, routed: Routed, by: str, why: s
     filters = [part.artifact.filters for part in parts]
     return [
         "plan: partitioned; every filter is in one partition, messages go to the partitions that they can match",
-        f"why: {why}",
-        f"table: {_held(table)}",
-        f"artifact: {table.path}",
+        *_about(table, why),
         f"partitions: {len(parts)}, of which {wide} see every message; {shared} rows of subscriptions in several",
         f"balance: the largest has {_over(filters)} the mean number of filters, "
         f"the busiest {_over(routed.counts)} the mean number of messages",
         f"replication: {counted(routed.messages, 'message')}, {routed.rejected:,} of them bad, "
         f"went to {sum(routed.counts):,} partitions, {routed.replication:.2f} each",
         *_table(parts, routed),
-        "stages:",
-        f"  1. send message_id and the attributes that are asked for ({_attributes(table)}) in Arrow batches to Python",
+        *_first_stage(table),
         "  2. reject bad messages and find the partitions that each of the others can match; keep and count these rows",
         "  3. send each row to a task of its partition; one with many messages has several tasks",
         f"  4. fetch the partition's table into the local cache, map it, and match by {by}",
@@ -86,11 +80,15 @@ def _over(counts: Sequence[int]) -> str:
     return f"{max(counts, default=0) / mean if mean else 1:.2f} times"
 
 
-def _held(table: Artifact | PartitionedArtifact) -> str:
-    """Describe the size of a table."""
+def _about(table: Artifact | PartitionedArtifact, why: str) -> Iterator[str]:
+    """Yield the reason for the plan, and the size and place of a table."""
     filters = counted(table.filters, "filter")
-    return f"{counted(table.subscriptions, 'subscription')}, {filters}, {byte_size(table.bytes)}"
+    yield f"why: {why}"
+    yield f"table: {counted(table.subscriptions, 'subscription')}, {filters}, {byte_size(table.bytes)}"
+    yield f"artifact: {table.path}"
 
 
-def _attributes(table: Artifact | PartitionedArtifact) -> str:
-    return ", ".join(table.attributes) or "none"
+def _first_stage(table: Artifact | PartitionedArtifact) -> Iterator[str]:
+    asked = ", ".join(table.attributes) or "none"
+    yield "stages:"
+    yield f"  1. send message_id and the attributes that are asked for ({asked}) in Arrow batches to Python"

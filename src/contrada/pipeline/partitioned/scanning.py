@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError
@@ -25,30 +26,25 @@ SAMPLE_BOXES = 4096  # boxes per attribute in a task
 LARGEST_BOXES = 64  # largest boxes per attribute, kept so that wide filters are found
 
 
-class ScannedRows(NamedTuple):
-    """Scanned rows: why some are bad, the CRS of their attributes as JSON, and the heads of the good ones."""
-
-    reasons: dict[int, str]
-    crs: list[str | None]
-    heads: Heads
+# Scanned rows: why some are bad, the CRS of their attributes as JSON, and the heads of the good ones.
+ScannedRows = tuple[dict[int, str], list[str | None], Heads]
 
 
 def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Scan batches of a job's columns, `row` and `repeated`; yield the columns, number, reason, CRS and heads."""
-    import pyarrow as pa
-
     for batch in batches:
         marks = np.asarray(batch.column(len(job.names)))
         numbers = _numbers(marks, job.offsets)
-        for start, scan in _scans(pa.Table.from_batches([batch]), job):
-            count = len(scan.crs)
-            reasons = pa.array([scan.reasons.get(row) for row in range(count)], pa.string())
+        for start, (bad, crs, heads) in _scans(pa.Table.from_batches([batch]), job):
+            count = len(crs)
+            reasons = pa.array([bad.get(row) for row in range(count)], pa.string())
             columns = [batch.column(k).slice(start, count) for k in range(len(job.names))]
-            own = [pa.array(numbers[start : start + count]), reasons, pa.array(scan.crs, pa.string())]
+            own = [pa.array(numbers[start : start + count]), reasons, pa.array(crs, pa.string())]
+            # A filter that may match anywhere has no attribute.
+            structs = head_structs(heads.names, heads.attributes, heads.boxes)
+            lists = pa.ListArray.from_arrays(pa.array(heads.offsets), structs)
             names = [f"c{k}" for k in range(len(columns))]
-            yield pa.record_batch(
-                [*columns, *own, _head_lists(scan)], [*names, "number", "reason", "crs", "heads"]
-            )  # fmt: skip
+            yield pa.record_batch([*columns, *own, lists], [*names, "number", "reason", "crs", "heads"])
 
 
 def _numbers(marks: NDArray[np.int64], offsets: dict[int, int]) -> NDArray[np.int64]:
@@ -63,7 +59,7 @@ def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:
     if job.template is None:
         asked = asked_rows(table, job)
         reasons = {row: one.reason for row, one in enumerate(asked) if one.reason is not None}
-        yield 0, ScannedRows(reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
+        yield 0, (reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
         return
     start = 0
     for part in of_one_crs(job.typed(table)):
@@ -81,7 +77,7 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
         for row in np.flatnonzero(np.asarray(keys.is_null())).tolist():
             reasons.setdefault(row, "no key")
         for row in np.flatnonzero(np.asarray(table.column(len(job.names) + 1))).tolist():
-            reasons.setdefault(row, f"the key {keys[row].as_py()!r} was there before")
+            reasons.setdefault(row, f"duplicate key {keys[row].as_py()!r:.60}")
     # Keys are checked above; binding would check them again, including those of bad rows.
     values = rows.select([name for name in job.names if name not in ("key", "subscriber")])
     good = np.setdiff1d(np.arange(table.num_rows), np.array(list(reasons), np.int64))
@@ -93,7 +89,7 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
         if systems is not None:
             for row in kept.tolist():
                 crs[row] = systems
-    return ScannedRows(reasons, crs, _joined(counts, [heads for _, heads, _ in parts]))
+    return reasons, crs, _joined(counts, [heads for _, heads, _ in parts])
 
 
 def _bound(
@@ -121,18 +117,8 @@ def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
     return Heads(offsets, attributes, np.concatenate([part.boxes for part in parts] or [np.empty((0, 4))]), names)
 
 
-def _head_lists(scan: ScannedRows) -> Any:
-    """Return heads as lists, one per row; a filter that may match anywhere has no attribute."""
-    import pyarrow as pa
-
-    heads = scan.heads
-    return pa.ListArray.from_arrays(pa.array(heads.offsets), head_structs(heads.names, heads.attributes, heads.boxes))
-
-
 def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Any:
     """Return heads as an Arrow array of structs."""
-    import pyarrow as pa
-
     named = pa.array(names, pa.string()).take(pa.array(attributes, mask=attributes < 0))
     corners = [pa.array(np.ascontiguousarray(boxes[:, k])) for k in range(4)]
     return pa.StructArray.from_arrays([named, *corners], ["attribute", *CORNERS])
@@ -154,8 +140,6 @@ def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
     The largest boxes are added with weight 0. A row without an attribute holds the number of filters that may match
     anywhere, and the number of bytes read.
     """
-    import pyarrow as pa
-
     samples: dict[str, _Sample] = {}
     anywhere, size = 0, 0
     for batch in batches:

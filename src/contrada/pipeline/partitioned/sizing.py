@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from contrada.amounts import byte_size, counted
 from contrada.errors import ContradaError, TableError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 BROADCAST_BYTES = "spark.contrada.broadcast.bytes"  # maximum size of a table that every worker maps
 PARTITION_BYTES = "spark.contrada.partition.bytes"  # approximate size of a partition
@@ -36,8 +36,6 @@ class TableSize(NamedTuple):
 
 def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> TableSize:
     """Count the rows of subscriptions and the bytes of their columns, within Spark's JVM."""
-    from pyspark.sql import functions as f
-
     sent = subscriptions.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns))))
     long = [field.name for field in sent.schema if field.dataType.typeName() in ("binary", "string")]
     sums = [f.coalesce(f.sum(f.octet_length(name)), f.lit(0)) for name in long]
@@ -48,7 +46,8 @@ def measured(subscriptions: DataFrame, columns: dict[str, Column]) -> TableSize:
 def table_limits(session: SparkSession) -> tuple[int, int]:
     """Return maximum bytes of a broadcast table and of a partition: as set, or 1/2 and 1/8 of a worker's memory."""
     worker = session.conf.get(WORKER_MEMORY, None)
-    memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // _cores(session)
+    workers = max(1, int(session.conf.get("spark.executor.cores", None) or 1))  # they share an executor's memory
+    memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // workers
     limits = []
     for name, share, usual in (
         (BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES),
@@ -59,11 +58,6 @@ def table_limits(session: SparkSession) -> tuple[int, int]:
     return limits[0], max(1, limits[1])
 
 
-def _cores(session: SparkSession) -> int:
-    """Return how many Python workers of an executor share its memory."""
-    return max(1, int(session.conf.get("spark.executor.cores", None) or 1))
-
-
 def too_large(error: Exception, session: SparkSession) -> TableError | None:
     """Return the error to raise if a worker had too little memory for a whole table; None for other errors."""
     if not any(word in str(error) for word in ("MemoryError", "Cannot allocate memory")):
@@ -71,8 +65,7 @@ def too_large(error: Exception, session: SparkSession) -> TableError | None:
     worker = session.conf.get(WORKER_MEMORY, None)
     limit = "" if worker is None else f", which {WORKER_MEMORY} limits to {worker},"
     return TableError(
-        f"the memory of a Python worker{limit} does not suffice to build the table of all subscriptions:"
-        ' plan="partitioned" builds it in parts'
+        f'the memory of a Python worker{limit} is too small for the table of all subscriptions; use plan="partitioned"'
     )
 
 
@@ -87,5 +80,5 @@ def bytes_of(name: str, text: str, unit: str = "") -> int:
     letters = given[len(digits) :]
     named = letters[:1] or unit
     if not digits.isdigit() or named not in UNITS or (len(letters) > 1 and letters[1:] != "b"):
-        raise ContradaError(f"{name} is a size such as 512m or 2g, not {text!r}")
+        raise ContradaError(f"{name}: need a size such as 512m or 2g, got {text!r:.60}")
     return int(digits) * UNITS[named]

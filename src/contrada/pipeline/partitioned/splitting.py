@@ -6,12 +6,14 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from contrada.model import Predicate
 from contrada.pipeline.batch.simplified_batches import Job, first_kinds
 from contrada.pipeline.partitioned.building import build_partition, spread_batches
-from contrada.pipeline.partitioned.layouts import layout_of, partitions_of
-from contrada.pipeline.partitioned.partitions import PartitionedArtifact, manifest
+from contrada.pipeline.partitioned.layouts import layout_of
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact, manifest, partitions_of
 from contrada.pipeline.partitioned.scanning import sample_batches, scan_batches
 
 
@@ -30,9 +32,6 @@ def split(
     >>> [part.artifact.filters for part in made.partitions], [row for row, _ in bad]
     ([3, 3], [6])
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = tuple(rows.column_names)
     job = Job(names, template, _types(rows), {}, {0: 0})
     own = [f"c{k}" for k in range(len(names))]
@@ -71,7 +70,6 @@ def _sifted(scanned: list[Any]) -> tuple[list[Any], dict[int, str]]:
 
 def _types(rows: Any) -> tuple[str, str]:
     """Return the Spark types of keys and subscribers."""
-    import pyarrow as pa
 
     def kind(name: str, usual: str) -> str:
         if name not in rows.column_names:

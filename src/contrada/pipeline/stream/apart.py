@@ -35,12 +35,12 @@ def run_apart(module: str, arguments: Sequence[str] = (), data: bytes = b"") -> 
             env={**os.environ, "PYTHONPATH": path}, timeout=limit("reader_seconds"),
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        return Ran(error.stdout or b"", f"the process that read it was stopped: {_most('reader_seconds')}")
+        return Ran(error.stdout or b"", f"the reading process was stopped: {_most('reader_seconds')}")
     if not run.returncode:
         return Ran(run.stdout, None)
     last = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     how = f"signal {-run.returncode}" if run.returncode < 0 else last or f"exit code {run.returncode}"
-    return Ran(run.stdout, with_memory_limit(f"the process that read it ended ({how})"))
+    return Ran(run.stdout, with_memory_limit(f"the reading process failed ({how})"))
 
 
 def limit_memory() -> None:

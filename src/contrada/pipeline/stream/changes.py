@@ -46,11 +46,6 @@ class Change(NamedTuple):
         """Return the record as a line of JSON, without its position."""
         return json.dumps([self.action, self.key, self.subscriber, self.filter], ensure_ascii=False)
 
-    @classmethod
-    def of_line(cls, line: str) -> Change:
-        """Parse a record from the output of `line`."""
-        return cls(*json.loads(line))
-
     def rejected(self, reason: object) -> Rejected:
         """Return a rejection of the record."""
         return Rejected(self.source, self.unit, self.number, str(reason), self.raw or self.line())
@@ -92,7 +87,7 @@ class DirectoryChanges:
                 sizes[name] = len(read or b"")
                 records += self._records(name, read)
             elif size != known[name]:
-                reason = f"it had {known[name]} bytes when it was read and has {size} now: it is not read again"
+                reason = f"the file changed from {known[name]} to {size} bytes after it was read; it is not read again"
                 records.append(Rejected(f"{self._place.where}/{name}", "file", 0, reason, ""))
         return News(records, sizes)
 
@@ -108,7 +103,7 @@ class DirectoryChanges:
         records: list[Change | Rejected] = []
         try:
             if data is None:
-                raise FormatError("it cannot be read")
+                raise FormatError("the file cannot be read")
             with opened(io.BytesIO(data), SUFFIXES.get(PurePosixPath(name).suffix.lower())) as ready:
                 format = ready.format
             if format in TABLE_FORMATS:
@@ -205,18 +200,18 @@ def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = N
         raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))
     try:
         if type(value) is not dict and not isinstance(value, Mapping):
-            raise FormatError("a change is an object with the members action, key, subscriber and filter")
+            raise FormatError("need an object with the members action, key, subscriber and filter")
         action = value.get("action") or "subscribe"
         if action not in ACTIONS:
-            raise FormatError(f"the action is subscribe or unsubscribe, not {action!r}")
+            raise FormatError(f"action: need subscribe or unsubscribe, got {action!r:.60}")
         key: Any = value.get("key")
         if key is None:  # no exception: raising one takes longer than the rest
-            return Rejected(source, unit, number, "a key is text or an integer, not None", raw)
+            return Rejected(source, unit, number, "key: need text or an integer, got None", raw)
         asked: Any = value.get("filter")
         subscriber: Any = key if value.get("subscriber") is None else value["subscriber"]
         for what, name in (("key", key), ("subscriber", subscriber)):
             if not isinstance(name, str | int) or isinstance(name, bool):
-                raise FormatError(f"a {what} is text or an integer, not {name!r}")
+                raise FormatError(f"{what}: need text or an integer, got {name!r:.60}")
             str(name).encode()  # raises for lone surrogates and for integers of thousands of digits
         if action == "subscribe":
             if not asked or not isinstance(asked, str | Mapping):
@@ -228,17 +223,11 @@ def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = N
         return Rejected(source, unit, number, reason_of(error), raw)
 
 
-def named_as(change: Change, key_type: str, subscriber_type: str) -> Change:
-    """Convert key and subscriber to the types of the table's names; raise ContradaError if impossible."""
-    return change._replace(
-        key=_typed(change.key, key_type, "key"), subscriber=_typed(change.subscriber, subscriber_type, "subscriber")
-    )
-
-
 INTEGERS = {"tinyint": 1 << 7, "smallint": 1 << 15, "int": 1 << 31, "bigint": 1 << 63}
 
 
 def _typed(name: Name, kind: str, what: str) -> Name:
+    """Convert a key or subscriber to the type of the table's names; raise FormatError if impossible."""
     if kind == "string":
         return str(name)
     try:
@@ -246,7 +235,7 @@ def _typed(name: Name, kind: str, what: str) -> Name:
     except ValueError:
         number = None
     if number is None or not -INTEGERS[kind] <= number < INTEGERS[kind]:
-        raise FormatError(f"a {what} is {kind} here, and {name!r} is none")
+        raise FormatError(f"{what}: need {kind}, got {name!r:.60}")
     return number
 
 
@@ -278,7 +267,8 @@ def apply_changes(
             made.rejected.append(record)
             continue
         try:
-            change = named_as(record, *types)
+            key, subscriber = _typed(record.key, types[0], "key"), _typed(record.subscriber, types[1], "subscriber")
+            change = record._replace(key=key, subscriber=subscriber)
             if change.filter is None:
                 table.unsubscribe(change.key)
             else:
@@ -294,10 +284,10 @@ def apply_changes(
 
 
 def apply_segment(table: ForwardingTable, lines: bytes) -> int:
-    """Apply changes that were validated before, from lines of JSON; return the number of subscriptions."""
+    """Apply changes that were validated before, from lines of `Change.line`; return the number of subscriptions."""
     count = 0
     for line in filter(None, lines.decode().split("\n")):
-        change = Change.of_line(line)
+        change = Change(*json.loads(line))
         if change.filter is None:
             table.unsubscribe(change.key)
         else:

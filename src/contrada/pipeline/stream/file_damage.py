@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingestion.quarantine import path_of
-from contrada.pipeline.java_errors import first_cause, java_reason, spark_errors, without_log
+from contrada.pipeline.java_errors import SPARK_ERRORS, first_cause, java_reason, without_log
+from contrada.pipeline.storage import path_of
 from contrada.pipeline.stream.footers import deadly_footers
 from contrada.pipeline.stream.message_files import PARQUET, MessageFiles
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 COMPRESSED = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".deflate")
 FILE_IN_ERROR = re.compile(r"while reading file (\S+?)\.?\s")
@@ -54,7 +53,7 @@ class Damage:
         rest = [uri for uri in uris if uri not in damage]
         try:
             has_rows = bool(rest) and not self._files.read(self._session, rest).isEmpty()
-        except spark_errors():
+        except SPARK_ERRORS:
             return None
         return None if has_rows else damage
 
@@ -102,7 +101,7 @@ class Damage:
         try:
             frame = self._chosen(self._files.read(self._session, uris, partly=partly))
             frame.write.format("noop").mode("overwrite").save()
-        except spark_errors() as error:
+        except SPARK_ERRORS as error:
             if any(name in str(error) for name in READ_ERRORS):
                 return error
             raise
@@ -123,7 +122,7 @@ class Damage:
             store, path = self._opened(uri)
             try:
                 is_empty = store.getFileStatus(path).getLen() == 0
-            except spark_errors() as error:
+            except SPARK_ERRORS as error:
                 found[uri] = self._own_fault(uri, error)
             else:
                 if is_empty and (self._files.format == PARQUET or uri.lower().endswith(COMPRESSED)):
@@ -137,7 +136,7 @@ class Damage:
         nowhere = jvm.java.io.OutputStream.nullOutputStream()
         try:
             jvm.org.apache.hadoop.io.IOUtils.copyBytes(store.open(path), nowhere, 1 << 16, True)
-        except spark_errors() as error:
+        except SPARK_ERRORS as error:
             return self._own_fault(uri, error)
         return None
 
@@ -146,7 +145,7 @@ class Damage:
         if not any(name in reason for name in OWN_FAULTS):
             raise ContradaError(f"{path_of(uri)} cannot be read from its store: {reason}") from error
         if first_cause(error).getClass().getSimpleName() == "FileNotFoundException" and "denied" not in reason:
-            return "the file is gone: it was there when Spark listed the directory"
+            return "the file was removed after Spark listed the directory"
         return f"the file cannot be read: {reason}"
 
     def _opened(self, uri: str) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from contrada.errors import ContradaError
-from contrada.pipeline.ingestion.quarantine import path_of
+from contrada.pipeline.storage import path_of
 from contrada.pipeline.stream.apart import Ran, limit_memory, run_apart
 from contrada.pipeline.systems import file_systems
 
@@ -18,7 +18,7 @@ FILES_PER_PROCESS = 50  # files per process
 def deadly_footers(uris: Sequence[str]) -> dict[str, str]:
     """Return the files whose footers crash the process that reads them, and how; other faults do not count."""
     if uris and (failure := _read([]).failure) is not None:
-        raise ContradaError(f"no process can be started that reads footers of Parquet files: {failure}")
+        raise ContradaError(f"cannot start a process to read footers of Parquet files: {failure}")
     found: dict[str, str] = {}
     rest = list(uris)
     while rest:

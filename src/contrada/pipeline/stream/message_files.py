@@ -6,29 +6,24 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from contrada.errors import ContradaError, TableError
 from contrada.formats.records import IDENTIFIERS
-from contrada.pipeline.ingestion.quarantine import path_of
-from contrada.pipeline.java_errors import java_reason, spark_errors, without_log
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.java_errors import SPARK_ERRORS, java_reason, without_log
+from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.worker import FILE, Decoding
 from contrada.spark_names import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 LINES, PARQUET = "ndjson", "parquet"
 COLUMNS = "contrada/columns.json"  # beside the checkpoint
 # The opposite settings of Spark would skip damage silently. Page checksums are compared if a file has them.
-STRICT = {
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
-    "parquet.page.verify-checksum.enabled": "true",
-}
+STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "parquet.page.verify-checksum.enabled": "true"}
 WILDCARDS = re.compile(r"[\\{}\[\]*?]")
 LINE_ID = "concat(_metadata.file_name, ':', hex(xxhash64(value))) AS message_id"
 
@@ -53,11 +48,11 @@ class MessageFiles:
         **options: Any,
     ) -> None:
         if format not in (LINES, PARQUET):
-            raise ContradaError(f'the format of files of messages is "{LINES}" or "{PARQUET}", not {format!r}')
+            raise ContradaError(f'format: need "{LINES}" or "{PARQUET}", got {format!r:.60}')
         text = os.fspath(directory)
         if "://" not in text:
             if not os.path.isdir(text):
-                raise ContradaError(f"{text} is no directory")
+                raise ContradaError(f"{text} is not a directory")
             text = os.path.abspath(text)  # Java may have another working directory
         self.session, self.directory, self.format = session, text, format
         self._id, self._options = id, {**{key: str(value) for key, value in options.items()}, **STRICT}
@@ -97,7 +92,7 @@ class MessageFiles:
         names = [self._id] if self._id is not None else [name for name in usual if name in frame.columns]
         if not names or names[0] not in frame.columns:
             raise ContradaError(
-                f"no column identifies the messages: name it with id, or --id; there are {frame.columns}"
+                f"no column identifies the messages; pass id= or --id; columns: {', '.join(frame.columns)}"
             )
         own = [] if names[0] == "message_id" else [f"{quoted(names[0])} AS message_id"]
         return frame.selectExpr(*own, "*", file)
@@ -107,8 +102,6 @@ class MessageFiles:
 
         Otherwise a later file with other types could decide, at the next start, that the earlier files are wrong.
         """
-        from pyspark.sql.types import StructType
-
         kept = _kept_columns(checkpoint)
         try:
             found = self._found_columns()
@@ -124,11 +117,8 @@ class MessageFiles:
 
     def _found_columns(self) -> StructType:
         """Return the columns of the first readable file."""
-        errors = spark_errors()
-        try:
+        with suppress(*SPARK_ERRORS):  # the file that Spark chose is damaged, or there is none
             return self.session.read.options(**self._options).parquet(self.directory).schema
-        except errors:  # the file that Spark chose is damaged, or there is none
-            pass
         listed = self.session.read.options(**self._options).format("binaryFile").load(self.directory).select("path")
         paths = sorted(row.path for row in listed.collect())
         reader = self.session.read.options(**self._options).option("basePath", self.directory)
@@ -137,11 +127,11 @@ class MessageFiles:
             for path in paths:
                 try:
                     return reader.parquet(path_pattern(path)).schema
-                except errors as error:
+                except SPARK_ERRORS as error:
                     first = first or f"{path_of(path)}: {java_reason(error)}"
         if not paths:
-            raise ContradaError(f"{self.directory}: no Parquet file here tells the columns yet")
-        raise ContradaError(f"{self.directory}: no Parquet file of {len(paths):,} here can be read: {first}")
+            raise ContradaError(f"{self.directory}: need at least one Parquet file to read the columns from")
+        raise ContradaError(f"{self.directory}: none of {len(paths):,} Parquet files can be read: {first}")
 
 
 def path_pattern(uri: str) -> str:
@@ -158,8 +148,6 @@ def path_pattern(uri: str) -> str:
 
 
 def _kept_columns(checkpoint: Storage) -> StructType | None:
-    from pyspark.sql.types import StructType
-
     data = checkpoint.read(COLUMNS)
     try:
         return None if data is None else StructType.fromJson(json.loads(data))

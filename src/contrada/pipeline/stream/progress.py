@@ -10,11 +10,7 @@ from contrada.pipeline.stream.sinks import StreamBatch
 from contrada.pipeline.stream.version_log import Versions
 
 # Metrics of Spark's sources about unread input, and their units.
-LAGS = {
-    "numFilesOutstanding": "file",
-    "maxOffsetsBehindLatest": "message",
-    "numBytesOutstanding": "byte",
-}
+LAGS = {"numFilesOutstanding": "file", "maxOffsetsBehindLatest": "message", "numBytesOutstanding": "byte"}
 
 
 class StreamProgress(NamedTuple):

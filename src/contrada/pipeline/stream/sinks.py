@@ -8,14 +8,13 @@ import shutil
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from contrada.errors import ContradaError, TableError
+from pyspark.sql import DataFrame
+
+from contrada.errors import ContradaError
 from contrada.pipeline import manifests
 from contrada.pipeline.storage import Storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 OWNER = "_contrada.json"
 
@@ -35,7 +34,8 @@ class Sink(Protocol):
     """Takes `matches` (message_id, subscriber, key, version) and `rejected` (message_id, reason, raw, version)."""
 
     def begin(self, stream: str) -> None:
-        """Prepare for the stream with this id, which is stored in its checkpoint."""
+        """Prepare for the stream with this id, which is stored in its checkpoint; by default, do nothing."""
+        return None
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write the answers of a batch, replacing any that it wrote before."""
@@ -58,26 +58,20 @@ class ParquetSink:
         if not self._is_local:
             return
         place = Storage(self.path)
-        told = place.read(OWNER)
-        if told is not None and self._owner(told) != stream:
+        told = place.fields(OWNER, {"stream": manifests.text})
+        if told is not None and told["stream"] != stream:
             raise ContradaError(
-                f"{self.path} holds the output of a stream with another checkpoint: batches of both would replace"
-                " each other. Name another output, or the checkpoint that it was begun with"
+                f"{self.path} has the output of a stream with another checkpoint;"
+                " use another output directory, or the checkpoint of that stream"
             )
         if told is None and os.path.isdir(self.path) and os.listdir(self.path):
-            raise ContradaError(f"{self.path} holds something else; the output of a stream is a directory of its own")
+            raise ContradaError(f"{self.path} is not empty and not the output of a stream; use a new directory")
         place.write(OWNER, json.dumps({"stream": stream}).encode())
         for kind in ("matches", "rejected"):
             folder = os.path.join(self.path, kind)
             for name in os.listdir(folder) if os.path.isdir(folder) else ():
                 if name.startswith((".new-", ".old-")):
                     shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-
-    def _owner(self, told: bytes) -> str:
-        try:
-            return str(manifests.fields(manifests.parsed(told), {"stream": manifests.text})["stream"])
-        except TableError as error:
-            raise TableError(f"{self.path}/{OWNER} is damaged: {error}") from error
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write a batch: a directory of matches always, one of rejections if there are any."""
@@ -103,7 +97,7 @@ class ParquetSink:
         shutil.rmtree(old, ignore_errors=True)
 
 
-class KafkaSink:
+class KafkaSink(Sink):
     """Kafka topics: one JSON record per match, with the columns as members, and one per rejection.
 
     At least once: a repeated batch is sent again. The record's key is the message's id; copies of one match have equal
@@ -113,9 +107,6 @@ class KafkaSink:
     def __init__(self, servers: str, topic: str, rejected: str | None = None, **options: str) -> None:
         self._options = {"kafka.bootstrap.servers": servers, **options}
         self._topic, self._rejected = topic, rejected or f"{topic}-rejected"
-
-    def begin(self, stream: str) -> None:
-        """Nothing to prepare."""
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Send a batch."""
@@ -128,11 +119,8 @@ class KafkaSink:
         records.write.format("kafka").options(**self._options).option("topic", topic).save()
 
 
-class ConsoleSink:
+class ConsoleSink(Sink):
     """Standard output of the driver: one JSON line per match; rejections have a reason."""
-
-    def begin(self, stream: str) -> None:
-        """Nothing to prepare."""
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Print a batch."""
@@ -141,14 +129,11 @@ class ConsoleSink:
                 print(row.line, flush=True)
 
 
-class CallSink:
+class CallSink(Sink):
     """A user's function, called with matches, rejections and the batch."""
 
     def __init__(self, function: Callable[[DataFrame, DataFrame, StreamBatch], None]) -> None:
         self._function = function
-
-    def begin(self, stream: str) -> None:
-        """Nothing to prepare."""
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Call the function."""

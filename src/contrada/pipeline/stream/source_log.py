@@ -25,7 +25,7 @@ def files_of_batch(checkpoint: Storage, number: int) -> list[str]:
     for entry in range(first, _last_entry(checkpoint, number) + 1):
         name = _name_of(names, entry)
         if name is None:
-            raise TableError(f"{checkpoint.where}/{LOG} has no entry {entry}, which batch {number} reads")
+            raise TableError(f"{checkpoint.where}/{LOG} has no entry {entry}, needed by batch {number}")
         found |= {line["path"]: None for line in _lines(checkpoint, f"{LOG}/{name}") if line["batchId"] == entry}
     return list(found)
 
@@ -42,7 +42,9 @@ def _name_of(names: list[str], entry: int) -> str | None:
 def _last_entry(checkpoint: Storage, number: int) -> int:
     *_, last = _lines(checkpoint, f"offsets/{number}")
     if not isinstance(last.get("logOffset"), int):
-        raise TableError(f"{checkpoint.where}/offsets/{number}: the last line is no offset of a file source: {last}")
+        raise TableError(
+            f"{checkpoint.where}/offsets/{number}: the last line is not an offset of a file source: {str(last)[:100]}"
+        )
     return int(last["logOffset"])
 
 
@@ -50,7 +52,7 @@ def _lines(checkpoint: Storage, name: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a log file, after the line with its version."""
     data = checkpoint.read(name)
     if data is None:
-        raise TableError(f"{checkpoint.where}/{name} is not there, and says which files a batch reads")
+        raise TableError(f"{checkpoint.where}/{name} is missing; it lists the files of a batch")
     try:
         for line in data.decode().splitlines()[1:]:
             yield dict(json.loads(line))

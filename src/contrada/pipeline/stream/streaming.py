@@ -6,22 +6,28 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
 from contrada.matching import ForwardingTable
+from contrada.matching.answer import By
 from contrada.matching.census import Census
+from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.compiling import Compiled, compile
-from contrada.pipeline.batch.matching import ID, By
-from contrada.pipeline.ingestion.quarantine import path_of
-from contrada.pipeline.java_errors import spark_errors
+from contrada.pipeline.java_errors import SPARK_ERRORS
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text
-from contrada.pipeline.spark_types import attribute_columns, name_type
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.spark_types import attribute_columns
+from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.changes import Changes, ChangeTable, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
@@ -29,37 +35,26 @@ from contrada.pipeline.stream.progress import StreamProgress, progress_of
 from contrada.pipeline.stream.sinks import CallSink, ParquetSink, Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
 from contrada.pipeline.stream.version_log import Version, Versions, checkpoint_place
-from contrada.pipeline.stream.worker import FILE, Decoding, TaskOrders, compact_version, match_version
+from contrada.pipeline.stream.worker import FILE, FURTHER, Decoding, TaskOrders, compact_version, match_version
 from contrada.pipeline.systems import declared_systems, frame_systems
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 TEXT = "value"
 POLL_SECONDS = 0.05  # seconds
 
 
 class Stream:
-    """A running stream; `query` is Spark's own handle on it."""
+    """A running stream; `query` is Spark's own handle on it, `versions` are those of its subscriptions.
+
+    `census` counts tested attributes and messages since this process started the stream.
+    """
 
     def __init__(self, query: StreamingQuery, batches: _Batches) -> None:
-        self.query = query
-        self._batches = batches
-
-    @property
-    def versions(self) -> Versions:
-        """Return the versions of the stream's subscriptions."""
-        return self._batches.versions
+        self.query, self._batches = query, batches
+        self.versions, self.census = batches.versions, batches.census
 
     def progress(self) -> StreamProgress | None:
         """Return the last batch, rates, lag and version; None before the first batch."""
-        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self._batches.census)
-
-    @property
-    def census(self) -> Census:
-        """Return the census of tested attributes and of messages since this process started the stream."""
-        return self._batches.census
+        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self.census)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait up to `seconds` for the stream to end; return True if it has ended. Raises the error that ended it."""
@@ -137,28 +132,26 @@ def match_stream(
 
 def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
     if not messages.isStreaming:
-        raise ContradaError("messages are a table; match_stream takes a stream, and match tables")
+        raise ContradaError("messages are a table; match_stream needs a stream, use match")
     if by not in ("subscription", "subscriber"):
-        raise ContradaError(f'by is "subscription" or "subscriber", not {by!r}')
+        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
     if type(messages).__module__.startswith("pyspark.sql.connect"):
-        raise ContradaError("streams keep their versions in the driver, which Spark Connect has not: use a session")
+        raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
     needed = (ID,) if decoding is None else (ID, TEXT)
     for name in needed:
         if name not in messages.columns:
-            raise FormatError(f"messages have a column {name!r}; there are {messages.columns}")
+            raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
     if template is not None and (
         subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
     ):
-        raise ContradaError("a template is for rows of subscriptions")
+        raise ContradaError("template needs rows of subscriptions as a DataFrame")
 
 
 def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
     """Raise for triggers without `foreachBatch`, in which a batch gets its version."""
     for name in ("realTime", "continuous"):
         if trigger and name in trigger:
-            raise ContradaError(
-                f"trigger {name!r} takes no foreachBatch, in which a batch gets its version: use another"
-            )
+            raise ContradaError(f"trigger {name!r} does not support foreachBatch; use another trigger")
 
 
 def _sink_of(sink: Any) -> Sink:
@@ -169,7 +162,7 @@ def _sink_of(sink: Any) -> Sink:
         return taken
     if callable(sink):
         return CallSink(sink)
-    raise ContradaError(f"a sink is a directory, a sink or a function, not {sink!r}")
+    raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
 
 
 def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
@@ -182,7 +175,7 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
         subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
     artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
     if isinstance(artifact, PartitionedArtifact):
-        raise ContradaError('every executor of a stream holds the whole table: compile it with plan="broadcast"')
+        raise ContradaError('a stream needs the whole table on every executor; compile it with plan="broadcast"')
     return artifact
 
 
@@ -194,35 +187,29 @@ class _BatchCounts(NamedTuple):
     matches: int
     rejected: int
     censuses: list[str]
-    files: list[list[str]]
+    files: list[str]
     damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
 
 
+@dataclass
 class _Batches:
     """Runs every batch, in the driver."""
 
-    def __init__(
-        self,
-        versions: Versions,
-        sink: Sink,
-        by: By,
-        decoding: Decoding | None,
-        told: Callable[[StreamProgress], None] | None,
-        files: tuple[MessageFiles, Storage] | None = None,  # with the checkpoint, which lists the files of a batch
-    ) -> None:
-        self.versions, self._sink, self._by, self._decoding, self._told = versions, sink, by, decoding, told
-        self._files = files
-        self.last: tuple[StreamBatch, float] | None = None
-        self.census = Census()
-        self.query: StreamingQuery | None = None
-        self.is_ending = False
+    versions: Versions
+    sink: Sink
+    by: By
+    decoding: Decoding | None
+    told: Callable[[StreamProgress], None] | None
+    files: tuple[MessageFiles, Storage] | None  # with the checkpoint, which lists the files of a batch
+    last: tuple[StreamBatch, float] | None = None
+    census: Census = field(default_factory=Census)
+    query: StreamingQuery | None = None
+    is_ending: bool = False
 
     def run(self, messages: DataFrame, number: int) -> None:
         """Match a batch against its version, and write the answers to the sink."""
-        from pyspark.sql import functions as f
-
         if self.is_ending:
-            raise ContradaError(f"the stream ends: batch {number} comes again when it is started again")
+            raise ContradaError(f"the stream is stopping; batch {number} runs again at the next start")
         began = time.perf_counter()
         self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
         version = self.versions.of_batch(number)
@@ -235,33 +222,33 @@ class _Batches:
             good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
             bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
             self.versions.check_driver()
-            self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
+            self.sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
             answers.unpersist()
         for text in counted.censuses:
             self.census.merge(text)
         self.last = (batch, time.perf_counter() - began)
-        if self._told is not None:
+        if self.told is not None:
             latest = None if self.query is None else self.query.lastProgress
             report = progress_of(self.last, latest, self.versions, self.census)
             assert report is not None
-            self._told(report)
+            self.told(report)
 
     def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
         """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
-        if self._files is None:
+        if self.files is None:
             return self._count(messages, version)
-        files, checkpoint = self._files
+        files, checkpoint = self.files
         uris = files_of_batch(checkpoint, number)
         damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
         try:
             counted = self._count(messages, version)
-        except spark_errors():
+        except SPARK_ERRORS:
             found = damage.sorted(uris)
             if not found.damage:
                 raise
         else:
-            seen = {path_of(uri) for some in counted.files for uri in some}
+            seen = set(map(path_of, counted.files))
             unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
             if unread is not None:
                 return counted._replace(damage=unread)
@@ -271,24 +258,21 @@ class _Batches:
         return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
 
     def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
-        from pyspark.sql import functions as f
-
         answers = self._answers(messages, version).persist()
         sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
         try:
-            *total, censuses, files = answers.select(
-                *sums, f.collect_list("census"), f.collect_list("files")
-            ).collect()[0]
+            found = answers.select(*sums, f.collect_list("census"), f.collect_list("file")).collect()
         except BaseException:
             answers.unpersist()
             raise
+        *total, censuses, files = found[0]
         read, matches, rejected = (int(value or 0) for value in total)
         return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
 
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
         """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
         file = [FILE] if FILE in messages.columns else []
-        if self._decoding is None:
+        if self.decoding is None:
             columns = attribute_columns(messages, version.attributes)
             own = [*columns.values(), *file]
             return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
@@ -297,30 +281,17 @@ class _Batches:
 
     def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
         """Return lists of matches, rejections and counts of the messages."""
-        from pyspark.sql.types import ArrayType, StringType, StructType
-
         has_files = FILE in messages.columns
         sent, columns = self._sent(messages, version)
-        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
-        found = StructType().add("subscriber", name_type(version.artifact.subscriber_type))
-        if self._by == "subscription":
-            found = found.add("key", name_type(version.artifact.key_type))
-        schema = ids.add("found", ArrayType(found)).add("reason", "string").add("raw", "string")
-        schema = schema.add("messages", "long").add("census", "string").add("files", ArrayType(StringType()))
-        schema[ID].nullable = True
-        place = self.versions.place.where
+        ids = messages.select(ID).schema if self.decoding is None else StructType().add(ID, "string")
+        ids[ID].nullable = True
+        schema = answer_schema(ids, name_types(version.artifact), self.by, FURTHER)
+        # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
+        systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
         work = TaskOrders(
-            version._replace(state=None),
-            place,
-            self._by,
-            columns,
-            self._decoding,
-            self.versions.retired,
-            # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
-            declared_systems(messages, columns) if has_files else frame_systems(messages, columns),
-            has_files,
-            has_files and self._decoding is None,
-        )
+            version._replace(state=None), self.versions.place.where, self.by, columns, self.decoding,
+            self.versions.retired, systems, has_files, has_files and self.decoding is None,
+        )  # fmt: skip
         return sent.mapInArrow(partial(match_version, work=work), schema)
 
 

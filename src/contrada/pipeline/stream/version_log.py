@@ -47,11 +47,6 @@ class Version(NamedTuple):
         """Return the version as JSON."""
         return json.dumps({**self._asdict(), "artifact": self.artifact._asdict()}).encode()
 
-    @classmethod
-    def of_text(cls, text: bytes) -> Version:
-        """Parse a version from the output of `text`; a field of a wrong type or range is a TableError."""
-        return cls(**manifests.fields(manifests.parsed(text), FIELDS))
-
 
 FIELDS: dict[str, manifests.Check] = {
     "number": manifests.count,
@@ -88,6 +83,7 @@ class Versions:
         compact_after: int = 1000,
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
+        self._artifacts = f"{self.place.where}/artifacts"
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
         # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
         self._compaction: tuple[Version, Background[Artifact]] | None = None
@@ -104,19 +100,11 @@ class Versions:
     @property
     def id(self) -> str:
         """Return the id of this stream, which is stored in its checkpoint."""
-        told = self._told("stream.json", {"id": manifests.text})
+        told = self.place.fields("stream.json", {"id": manifests.text})
         if told is None:
             self.place.write("stream.json", json.dumps({"id": uuid.uuid4().hex}).encode())
             return self.id
         return str(told["id"])
-
-    def _told(self, name: str, checks: dict[str, manifests.Check]) -> dict[str, Any] | None:
-        """Return the fields of a file beside the checkpoint, None if it is missing; a damaged one is a TableError."""
-        data = self.place.read(name)
-        try:
-            return None if data is None else manifests.fields(manifests.parsed(data), checks)
-        except TableError as error:
-            raise TableError(f"{self.place.where}/{name} is damaged: {error}") from error
 
     def begin(self, first: Callable[[str], Artifact]) -> None:
         """Continue with the latest version; if there is none, `first` is called for the table of version 0."""
@@ -127,25 +115,22 @@ class Versions:
         if numbers:
             self.current = self.read(numbers[-1])
         else:
-            artifact = first(self._artifacts())
+            artifact = first(self._artifacts)
             self._put(Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None))
         self._table = self._opened(self.current)
 
     def check_driver(self) -> None:
         """Raise a ContradaError if another driver has started on this checkpoint since this one did."""
-        told = self._told("driver.json", {"driver": manifests.text})
+        told = self.place.fields("driver.json", {"driver": manifests.text})
         if told is None or told["driver"] != self._driver:
             raise ContradaError(
-                f"{self.place.where}: another driver goes on from this checkpoint; this one ends, for of two that run"
-                " at once each would replace what the other wrote"
+                f"{self.place.where}: another driver has started from this checkpoint; this one stops, because two"
+                " drivers would overwrite each other's output"
             )
 
     def _put(self, version: Version) -> None:
         self.current = version
         self.place.write(f"versions/{version.number}.json", version.text())
-
-    def _artifacts(self) -> str:
-        return f"{self.place.where}/artifacts"
 
     def _opened(self, version: Version) -> ForwardingTable:
         """Open a version's table for the driver, which validates changes with it; memory-mapped and not shared."""
@@ -160,7 +145,7 @@ class Versions:
     def of_batch(self, batch: int) -> Version:
         """Return the version of a batch: the recorded one if the batch ran before, or the newest, recorded first."""
         self.check_driver()
-        told = self._told(f"batches/{batch}.json", {"version": manifests.count})
+        told = self.place.fields(f"batches/{batch}.json", {"version": manifests.count})
         if told is not None:
             return self.read(told["version"])
         self._take_compaction()
@@ -171,13 +156,10 @@ class Versions:
 
     def read(self, number: int) -> Version:
         """Read a version; a missing one is a TableError."""
-        text = self.place.read(f"versions/{number}.json")
-        if text is None:
+        told = self.place.fields(f"versions/{number}.json", FIELDS)
+        if told is None:
             raise TableError(f"{self.place.where} has no version {number}")
-        try:
-            return Version.of_text(text)
-        except TableError as error:
-            raise TableError(f"{self.place.where}/versions/{number}.json is damaged: {error}") from error
+        return Version(**told)
 
     def _take_changes(self) -> None:
         """Make a version of new changes; more than `MAX_SEGMENT_RECORDS` become one later, as a table."""
@@ -225,7 +207,7 @@ class Versions:
         """Build a table of all subscriptions with many changes applied; runs in the background."""
         made, old = self._applied(news), self.current.artifact
         types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
-        return Prepared(publish(self._table, self._artifacts(), **types), made, news.state)
+        return Prepared(publish(self._table, self._artifacts, **types), made, news.state)
 
     def _take_prepared(self, done: Prepared) -> None:
         """Make a version of a prepared table."""
@@ -261,7 +243,7 @@ class Versions:
     def _begin_compaction(self) -> None:
         is_free = self._compaction is None and self._preparation is None
         if is_free and self.current.changes >= self._compact_after:
-            made = partial(self._compact, self.current, self._artifacts())
+            made = partial(self._compact, self.current, self._artifacts)
             self._compaction = self.current, Background(made)
 
     def wait(self) -> None:
@@ -281,7 +263,7 @@ class Versions:
                 self.place.remove(f"batches/{number}.json")
         kept = {self.current.number}
         for number in self._numbers("batches"):
-            told = self._told(f"batches/{number}.json", {"version": manifests.count})
+            told = self.place.fields(f"batches/{number}.json", {"version": manifests.count})
             kept.add(0 if told is None else told["version"])
         numbers = self._numbers("versions")
         versions = [self.read(number) for number in numbers if number in kept]
@@ -332,5 +314,5 @@ def segment(place: Storage, number: int) -> bytes:
 def checkpoint_place(checkpoint: str) -> Storage:
     """Return the storage of a checkpoint; an empty name is a ContradaError."""
     if not checkpoint:
-        raise ContradaError("a stream has a checkpoint: a directory or URI that is its own")
+        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
     return Storage(checkpoint)

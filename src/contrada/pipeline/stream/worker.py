@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.messages import message_of
 from contrada.geometry import Crs
-from contrada.matching import ForwardingTable
+from contrada.matching.answer import By
 from contrada.matching.census import Census
-from contrada.matching.storage import SavedNames
+from contrada.matching.store.storage import SavedNames
+from contrada.pipeline.answers import AnswerWriter, Slices, name_types, names_array
 from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, remove_copy
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.batch.batches import FIRST_SLICE, Naming, SliceAnswer, answer_of, names_array
-from contrada.pipeline.ingestion.quarantine import path_of
 from contrada.pipeline.reasons import plain_text, reason_of
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.changes import apply_segment
 from contrada.pipeline.stream.version_log import Version, segment
 from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
 
-By = Literal["subscription", "subscriber"]
-COLUMNS = ["message_id", "found", "reason", "raw", "messages", "census", "files"]
+FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string"}  # columns of answers
 FILE = "__file"  # column with the URI of a message's file
 RAW_LENGTH = 10_000  # characters of a bad message that are kept
 
@@ -63,13 +65,13 @@ class Ready(NamedTuple):
     digest: str
     segments: tuple[int, ...]
     added: int  # subscriptions added since the table was saved
-    namings: dict[By, Naming]  # made on demand; tasks of one version share them
+    writers: dict[By, AnswerWriter]  # made on demand; tasks of one version share them
 
-    def naming(self, artifact: Artifact, by: By) -> Naming:
-        """Return the `Naming` that turns answers into columns of names."""
-        if by not in self.namings:
-            self.namings[by] = Naming(_names(self, artifact, by), artifact, by)
-        return self.namings[by]
+    def writer(self, artifact: Artifact, by: By) -> AnswerWriter:
+        """Return the writer of answers."""
+        if by not in self.writers:
+            self.writers[by] = AnswerWriter(name_types(artifact), by, FURTHER, _names(self, artifact, by))
+        return self.writers[by]
 
 
 _READY: Ready | None = None  # a worker runs one task at a time, and the versions of a stream come in order
@@ -81,7 +83,9 @@ def ready_table(version: Version, place: str) -> Ready:
     held = _READY
     digest = f"{place} {version.artifact.digest}"
     if held is None or held.digest != digest or held.segments != version.segments[: len(held.segments)]:
-        _forget()
+        _READY = None
+        if held is not None:
+            held.opened.use.close()
         held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
     elif held.segments == version.segments:
         return held
@@ -93,20 +97,8 @@ def ready_table(version: Version, place: str) -> Ready:
     return _READY
 
 
-def _forget() -> None:
-    """Close the open table."""
-    global _READY
-    if _READY is not None:
-        _READY.opened.use.close()
-        _READY = None
-
-
 def compact_version(batches: Iterator[Any], version: Version, place: str, artifacts: str) -> Iterator[Any]:
     """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON."""
-    import json
-
-    import pyarrow as pa
-
     for _ in batches:
         pass
     opened = open_copy(version.artifact, cache_home() / "tables")
@@ -122,47 +114,72 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
 
 def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
     """Match batches of an id and attributes, or of an id and a text; yield matches, rejections and counts."""
-    naming: Naming | None = None
-    size = FIRST_SLICE
-    files: dict[str, None] = {}
+    task: _VersionTask | None = None
     for batch in batches:
-        if naming is None:
-            ready = ready_table(work.version, work.place)
-            naming = ready.naming(work.version.artifact, work.by)
-            census = Census(ready.opened.table.asked_kinds())
-            for digest in work.retired:
-                remove_copy(digest, cache_home() / "tables")
-        if work.has_files:
-            files.update(dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist()))
-        slices = _decoded if work.decoding is not None else _columns
-        start = 0
-        while start < batch.num_rows:
-            count = min(size, batch.num_rows - start)
-            count = _of_one_file(batch.slice(start, count), work)
-            ids, answer, raw = slices(ready.opened.table, batch.slice(start, count), work, census)
-            yield from _batches(naming, ids, answer, raw)
-            start += count
-            size = answer.next_size
-    if naming is not None:
-        yield _last_batch(naming, ids, census, list(files))
+        task = task or _VersionTask(work)
+        yield from task.match(batch)
+        id_type = batch.column(0).type
+    if task is not None:
+        yield from task.report(id_type)
 
 
-def _columns(
-    table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
-) -> tuple[Any, SliceAnswer, dict[int, str]]:
-    """Match messages given as columns."""
-    import pyarrow as pa
+class _VersionTask:
+    """Matches and counts the messages of one task."""
 
-    whole = pa.Table.from_batches([batch])
-    columns = whole.select(range(1, len(work.names) + 1))
-    try:
-        messages = named_columns(columns, work.names, _systems(batch, work))
-    except ContradaError as error:
-        nothing = np.empty(0, np.int64)
-        bad = [(row, str(error)) for row in range(batch.num_rows)]
-        return batch.column(0), SliceAnswer(batch.num_rows, nothing, nothing, bad), {}
-    census.add(messages)
-    return batch.column(0), answer_of(table, messages, work.by), {}
+    def __init__(self, work: TaskOrders) -> None:
+        ready = ready_table(work.version, work.place)
+        self._work, self._table = work, ready.opened.table
+        self._writer = ready.writer(work.version.artifact, work.by)
+        self._slices, self._census = Slices(), Census(self._table.asked_kinds())
+        self._messages, self._files = 0, dict[str, None]()
+        for digest in work.retired:
+            remove_copy(digest, cache_home() / "tables")
+
+    def match(self, batch: Any) -> Iterator[Any]:
+        """Yield the matches and rejections of a batch."""
+        self._messages += batch.num_rows
+        if self._work.has_files:
+            self._files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
+        bad: dict[int, str] = {}
+        ids, groups = (_columns if self._work.decoding is None else _decoded)(batch, self._work, bad)
+        for places, messages in groups:
+            self._census.add(messages)
+            for start, answer in self._slices.match(self._table, messages, self._work.by):
+                own = places[start : start + answer.asked]
+                yield from self._writer.matches(ids.take(pa.array(own)), answer)
+                bad |= {int(own[row]): reason for row, reason in answer.rejected.items()}
+        raw = {}
+        if bad and self._work.decoding is not None:
+            texts = [_text(text) if row in bad else None for row, text in enumerate(batch.column(1).to_pylist())]
+            raw["raw"] = pa.array(texts, pa.string())
+        yield from self._writer.rejections(ids, dict(sorted(bad.items())), **raw)
+
+    def report(self, id_type: Any) -> Iterator[Any]:
+        """Yield the number of messages with the census of their attributes, and their files."""
+        yield self._writer.rows(pa.nulls(1, id_type), messages=[self._messages], census=[self._census.to_json()])
+        yield self._writer.rows(pa.nulls(len(self._files), id_type), file=list(self._files))
+
+
+Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the messages
+
+
+def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
+    """Return ids and messages given as columns; a file whose CRS cannot be read has its messages added to `bad`."""
+    groups: list[Group] = []
+    for places in _rows_by_file(batch, work):
+        rows = batch.slice(places[0], len(places))
+        try:
+            groups.append((places, named_columns(rows, work.names, _systems(rows, work), 1)))
+        except ContradaError as error:
+            bad.update(dict.fromkeys(places.tolist(), str(error)))
+    return batch.column(0), groups
+
+
+def _rows_by_file(batch: Any, work: TaskOrders) -> Iterator[NDArray[np.int64]]:
+    """Yield the rows of a batch, cut where the file changes if the CRS depends on the file."""
+    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_systems else [None] * batch.num_rows
+    for _, rows in groupby(range(batch.num_rows), files.__getitem__):
+        yield np.array(list(rows))
 
 
 def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
@@ -174,44 +191,24 @@ def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
     return {**declared, **{name: crs for name, crs in own.items() if crs is not None}}
 
 
-def _of_one_file(batch: Any, work: TaskOrders) -> int:
-    """Return how many of the first messages come from one file, if the CRS depends on the file."""
-    if not work.has_systems:
-        return int(batch.num_rows)
-    files = batch.column(batch.num_columns - 1).to_pylist()
-    return next((row for row, file in enumerate(files) if file != files[0]), len(files))
-
-
-def _decoded(
-    table: ForwardingTable, batch: Any, work: TaskOrders, census: Census
-) -> tuple[Any, SliceAnswer, dict[int, str]]:
-    """Match messages given as texts."""
-    import pyarrow as pa
-
+def _decoded(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
+    """Return ids and messages given as texts; texts that are no messages are added to `bad`."""
     decoding = work.decoding
     assert decoding is not None
-    ids, texts = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+    ids = batch.column(0).to_pylist()
     good: list[dict[str, Any]] = []
-    rows: list[int] = []
-    rejected: list[tuple[int, str]] = []
-    for row, text in enumerate(texts):
+    for row, text in enumerate(batch.column(1).to_pylist()):
         try:
             if text is None:
                 raise FormatError("no text")
             message = message_of(text, **decoding.options)
             ids[row] = _identifier(message, decoding, ids[row])
         except Exception as error:  # any error: a task that fails on a message would end the stream
-            rejected.append((row, reason_of(error)))
+            bad[row] = reason_of(error)
         else:
             good.append(message)
-            rows.append(row)
-    census.add(good)
-    found = answer_of(table, good, work.by)
-    numbers = np.array(rows, np.int64)
-    rejected += [(rows[row], reason) for row, reason in found.rejected]
-    raw = {row: _text(texts[row]) for row, _ in rejected}
-    answer = SliceAnswer(len(texts), numbers[found.messages], found.rows, sorted(rejected))
-    return pa.array(ids, pa.string()), answer, raw
+    places = np.setdiff1d(np.arange(len(ids)), np.array(list(bad), np.int64))
+    return pa.array(ids, pa.string()), [(places, good)]
 
 
 def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str | None:
@@ -220,7 +217,7 @@ def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str 
         if isinstance(value, str | int) and not isinstance(value, bool):
             return plain_text(str(value))
     if decoding.is_id_needed:
-        raise FormatError(f"no attribute {decoding.ids[0]!r}, which shall identify the message")
+        raise FormatError(f"need attribute {decoding.ids[0]!r} to identify the message")
     return None if place is None else str(place)
 
 
@@ -230,42 +227,8 @@ def _text(value: Any) -> str:
     return plain_text(text[:RAW_LENGTH])
 
 
-def _batches(naming: Naming, ids: Any, answer: SliceAnswer, raw: dict[int, str]) -> Iterator[Any]:
-    """Yield the record batches of an answer: the number of messages, lists of matches, and rejections."""
-    import pyarrow as pa
-
-    def batch(rows: Any, found: Any = None, reasons: Any = None, texts: Any = None, messages: int = 0) -> Any:
-        count = len(rows)
-        nulls = pa.nulls(count, naming.list_type), pa.nulls(count, pa.string())
-        given = [
-            nulls[0] if found is None else found,
-            nulls[1] if reasons is None else reasons,
-            nulls[1] if texts is None else texts,
-            pa.array([messages] * count, pa.int64()),
-        ]
-        return pa.record_batch([ids.take(rows), *given, nulls[1], pa.nulls(count, pa.list_(pa.string()))], COLUMNS)
-
-    yield batch(pa.nulls(1, pa.int64()), messages=answer.asked)
-    for owners, lists in naming.lists(answer.messages, answer.rows):
-        yield batch(pa.array(owners), lists)
-    if answer.rejected:
-        rows = [row for row, _ in answer.rejected]
-        reasons = pa.array([reason for _, reason in answer.rejected], pa.string())
-        yield batch(pa.array(rows, pa.int64()), None, reasons, pa.array([raw.get(row) for row in rows], pa.string()))
-
-
-def _last_batch(naming: Naming, ids: Any, census: Census, files: list[str]) -> Any:
-    """Return the last batch of a task: the census of its messages, and their files."""
-    import pyarrow as pa
-
-    nothing = [pa.nulls(1, naming.list_type), *(pa.nulls(1, pa.string()) for _ in range(2)), pa.array([0], pa.int64())]
-    told = pa.array([census.to_json()], pa.string()), pa.array([files], pa.list_(pa.string()))
-    return pa.record_batch([pa.nulls(1, ids.type), *nothing, *told], COLUMNS)
-
-
 def _names(ready: Ready, artifact: Artifact, by: By) -> SavedNames:
     """Return the names of the saved table and of later subscriptions, with a subscriber for every row."""
-    import pyarrow as pa
 
     def joined(saved: Any, new: list[Any], kind: str) -> Any:
         return pa.concat_arrays([names_array(saved, kind), names_array(new, kind)])

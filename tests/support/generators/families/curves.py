@@ -53,10 +53,7 @@ def combs(rng: np.random.Generator, count: int) -> Pairs:
     inset = rng.integers(0, 2, (POOL, 5)) | (rng.random((POOL, 1)) < 0.5)  # at which sides, for the partner
     outlines = comb_outlines(start, width, height, base)
     partners = comb_outlines(
-        start + inset[:, :1],
-        width - inset[:, :1] - inset[:, 1:2],
-        height - inset[:, 2:3],
-        base - inset[:, 3:],
+        start + inset[:, :1], width - inset[:, :1] - inset[:, 1:2], height - inset[:, 2:3], base - inset[:, 3:]
     )
     falling = rng.random(POOL) < 0.4
     level = rng.choice([28, 30, 32], (falling.sum(), 1))

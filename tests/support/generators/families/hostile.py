@@ -80,6 +80,3 @@ def filling(shape: Any) -> Any:
     frame = shapely.box(*(2 * np.array(shape.bounds)))
     shells: Geometries = shapely.get_parts(shape)
     return shapely.Polygon(frame.exterior, [part.exterior for part in shells])
-
-
-__all__ = ["hostile"]

@@ -1,0 +1,110 @@
+"""How fast covers are found while subscriptions come and go: k-d tree and Z-curve against scans; mixed filters.
+
+    python -m benchmarks.cover [--quick] [--only scan,numpy,mixed] [--seed 7] [--write]
+
+Whole sequences of commands on the relation graph G_1 are run, as [COVER] draws them: 15 % unsubscriptions, 16 point
+dimensions (eight attributes). The scan is compiled: row by row with an exit at the first dimension that fails, or block
+by block, column by column, with an exit when no point of a block is left. The faster of the two, on a fifth of the
+commands, is the peer. Which rows are forwarded is compared. Mixed filters: see benchmarks/cover/mixed.py. Writes
+build/bench/cover.json.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.command import run_sections
+from benchmarks.cover import mixed
+from benchmarks.peers.cover_scans import numpy_run, numpy_search, row_scan
+from benchmarks.report import Report, Row
+from benchmarks.timing import Timed, take_turns
+from contrada.papers.cover import KdTree, Scan, ZCurve, replay
+from contrada.papers.cover.commands import rectangle_commands
+from contrada.papers.cover.point_index import PointIndex
+
+COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15
+INDEXES: dict[str, Callable[[int], PointIndex]] = {"k-d tree": KdTree, "Z-curve": ZCurve}
+BARS = {"k-d tree": 8.0, "Z-curve": 3.0}
+NUMPY_BAR = 20.0
+NUMPY_PLANS = {"one whole column": 1, "three whole columns": 3}
+NUMPY_QUERIES = 300
+
+
+def against_scan(report: Report) -> Iterator[Row]:
+    """Measure whole sequences of commands, for three dimensions; the paper's bar is at the largest."""
+    section = "Covering: indexes against a compiled scan"
+    commands = 5_000 if report.quick else COMMANDS
+    repeats = 1 if report.quick else 3
+    for attributes in (3, 5, ATTRIBUTES):
+        steps, points = rectangle_commands(commands, attributes, P, report.seed)
+        part = steps[: commands // 5]
+        scans = {"blocks": partial(forwarded, Scan, points, part), "rows": partial(row_scan, points, part)}
+        timed = take_turns(scans, repeats)
+        rows, blocks = timed["rows"], timed["blocks"]
+        work = f"{len(part):,} commands, {2 * attributes} dimensions"
+        yield versus(section, f"scan, block by block: {work}", "scan, row by row", blocks, rows)
+        is_blocks = blocks.seconds < rows.seconds
+        peer = partial(forwarded, Scan, points, steps) if is_blocks else partial(row_scan, points, steps)
+        ours = {name: partial(forwarded, make, points, steps) for name, make in INDEXES.items()}
+        timed = take_turns(ours | {"peer": peer}, repeats)
+        against = f"scan, {'block by block' if is_blocks else 'row by row'}"
+        for name in INDEXES:
+            bar = BARS[name] if attributes == ATTRIBUTES else None
+            work = f"{name}: {commands:,} commands, {2 * attributes} dimensions"
+            yield versus(section, work, against, timed[name], timed["peer"], bar)
+
+
+def versus(section: str, work: str, against: str, ours: Timed, theirs: Timed, bar: float | None = None) -> Row:
+    """Return a comparison of two that tell which rows are forwarded."""
+    counts = {"compared": len(theirs.answer), "different": len(theirs.answer ^ ours.answer)}
+    return Row.versus(section, work, against, ours.seconds, theirs.seconds, bar, **counts)
+
+
+def forwarded(make: Callable[[int], PointIndex], points: NDArray[np.float64], steps: NDArray[np.int64]) -> set[int]:
+    """Return the rows that G_1 above an index forwards at some time."""
+    return set(replay(make(points.shape[1]), points, steps).forwarded.tolist())
+
+
+def against_numpy(report: Report) -> Iterator[Row]:
+    """Yield whole sequences of commands, and single queries called from Python at the load that half of them leave."""
+    section = "Covering: the k-d tree against NumPy"
+    commands = 2_000 if report.quick else COMMANDS
+    steps, points = rectangle_commands(commands, ATTRIBUTES, P, report.seed)
+    peers = {name: partial(numpy_run, points, steps, first) for name, first in NUMPY_PLANS.items()}
+    timed = take_turns({"ours": partial(forwarded, KdTree, points, steps)} | peers, 1)
+    work = f"{commands:,} commands, {2 * ATTRIBUTES} dimensions"
+    for name in peers:
+        yield versus(section, work, f"NumPy, {name} and then what is left", timed["ours"], timed[name], NUMPY_BAR)
+    half = steps[: commands // 2]
+    rows = np.setdiff1d(half[half >= 0], -1 - half[half < 0])
+    queries = rectangle_commands(NUMPY_QUERIES, ATTRIBUTES, 0.0, report.seed + 1)[1]
+    columns = np.ascontiguousarray(points[rows].T)
+    index = KdTree(2 * ATTRIBUTES)
+    for row in rows:
+        index.add(row, points[row])
+    singles = {
+        name: partial(numbers_found, partial(numpy_search, columns, len(rows), first=first), queries)
+        for name, first in NUMPY_PLANS.items()
+    }
+    singles["ours"] = partial(numbers_found, partial(index.find_covers, k=None), queries)
+    timed = take_turns(singles, 3, len(queries))
+    ours = timed.pop("ours")
+    work = f"one query for all covers, from Python, {len(rows):,} points, {2 * ATTRIBUTES} dimensions"
+    for name, theirs in timed.items():
+        different = sum(a != b for a, b in zip(ours.answer, theirs.answer, strict=True))
+        counts = {"compared": len(queries), "different": different}
+        against = f"NumPy, {name} and then what is left"
+        yield Row.versus(section, work, against, ours.seconds, theirs.seconds, **counts)
+
+
+def numbers_found(find: Callable[..., NDArray[np.int64]], queries: NDArray[np.float64]) -> list[int]:
+    """Return how many covers each query has."""
+    return [len(find(query)) for query in queries]
+
+
+SECTIONS = {"scan": against_scan, "numpy": against_numpy, "mixed": mixed.run}
+
+if __name__ == "__main__":
+    run_sections("cover", __doc__, SECTIONS)

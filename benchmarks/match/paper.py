@@ -1,0 +1,200 @@
+"""Figure 4a of [SPATIAL] and the two forms of the constraint R-tree: scans, the paper's tree, the packed tree.
+
+All contenders are compiled and take a ready-made region to sorted rows, on one thread. As in section 5 of the paper,
+every constraint has one of the eight operators at random; Algorithm 1 is `relate_sampled` with its halo, at the paper's
+densities: 2,000 points per half-length of the synthetic universe, 10,000 of the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import contrada as ct
+from benchmarks.answers import Answer, ask_plan, count_differences, table_of
+from benchmarks.polygons import KINDS, PolygonSet, large_messages, read_sets, synthetic_set
+from benchmarks.relate.scans import density
+from benchmarks.report import Report, Row
+from benchmarks.timing import Timed, measured, take_turns
+from contrada import kernels
+from contrada.geometry.arrays import frozen
+from contrada.geometry.relate import relate_boxes
+from contrada.index.packed import NO_MASKS, PackedTree
+from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
+from contrada.papers.spatial.sampled import relate_sampled
+from generators import synthetic
+
+FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
+FORMS = "Two forms of the constraint R-tree, random operators"
+PACKED, EXACT, BOXES_FIRST = "packed tree", "exact scan", "exact scan, boxes (Table 2) first"
+SAMPLED, PAPER, PAPER_EXACT = "Algorithm 1, scan", "CR-tree with Algorithm 1", "CR-tree with the exact relation"
+SYNTHETIC, REAL = "synthetic", "Rhône-Alpes"
+Match = Callable[[ct.Region], npt.NDArray[np.integer]]
+
+
+class Workload(NamedTuple):
+    """Constraints, row k with masks[k] against region k, in random order; messages; and a density for Algorithm 1."""
+
+    polygons: PolygonSet
+    column: ct.RegionArray
+    masks: npt.NDArray[np.uint8]
+    messages: list[ct.Region]
+    density: float
+
+    def __str__(self) -> str:
+        return f"{self.polygons.name}, N = {len(self.column):,}"
+
+    def first(self, size: int) -> Workload:
+        """Return the first constraints alone."""
+        return self._replace(column=self.column[:size], masks=self.masks[:size])
+
+
+def run(report: Report) -> Iterator[Row]:
+    """Measure the figure on synthetic regions and on a real set, then both forms in detail on the whole of each."""
+    count = 3 if report.quick else 6
+    workloads = [synthetic_workload(report, count)]
+    workloads += [real_workload(real, report, count) for real in read_sets(report, (REAL,), 1)]
+    for workload in workloads:
+        whole = len(workload.column)
+        sizes = [1_000, 2_000] if report.quick else [1_000, 2_500, 5_000, 10_000, whole]
+        for size in dict.fromkeys(sizes):
+            yield from figure(workload.first(size), 1 if report.quick else 3)
+    for workload in workloads:
+        yield from forms(workload.first(2_000) if report.quick else workload, 2 if report.quick else 7)
+
+
+def synthetic_workload(report: Report, count: int) -> Workload:
+    """Return the paper's worst case: constraints and messages from the same generator."""
+    messages = list(synthetic.paper_regions(np.random.default_rng((report.seed, 1)), count))
+    return shuffled(synthetic_set(report.seed), messages, 2_000, synthetic.UNIVERSE, report.seed)
+
+
+def real_workload(polygons: PolygonSet, report: Report, count: int) -> Workload:
+    """Return polygons without holes, for which Algorithm 1 is defined; messages of all kinds."""
+    simple = ct.RegionArray.from_wkb(polygons.wkb).is_simple
+    chosen = polygons.take(np.flatnonzero(simple))
+    messages = [wkb for kind in KINDS for wkb in large_messages(polygons, kind, count // len(KINDS), report.seed)]
+    return shuffled(chosen, [ct.Region.from_wkb(wkb) for wkb in messages], 10_000, polygons.universe, report.seed)
+
+
+def shuffled(
+    polygons: PolygonSet, messages: list[ct.Region], per_half_length: int, universe: synthetic.Box, seed: int
+) -> Workload:
+    """Return the polygons in random order, so that the first ones are a sample and trees grow by chance."""
+    order = np.random.default_rng(seed).permutation(len(polygons.shapes))
+    column = ct.RegionArray.from_wkb(polygons.wkb.take(pa.array(order)))
+    masks = (1 << polygons.operators[order]).astype(np.uint8)
+    return Workload(polygons, column, masks, messages, density(per_half_length, universe))
+
+
+def figure(workload: Workload, repeats: int) -> Iterator[Row]:
+    """Measure every contender for one number of constraints; answers are compared with the packed tree's."""
+    column, masks, density = workload.column, workload.masks, workload.density
+    tree, packed = paper_tree(workload, "quadratic"), packed_tree(workload)
+    contenders: dict[str, Match] = {
+        PACKED: packed.match,
+        EXACT: lambda message: rows_in(masks, ct.relate(message, column, threads=1)),
+        BOXES_FIRST: partial(scan_boxes_first, column, masks),
+        SAMPLED: lambda message: rows_in(masks, relate_sampled(message, column, density)),
+        PAPER: partial(tree.match, density=density),
+        PAPER_EXACT: tree.match,
+    }
+    yield from compared(FIGURE, str(workload), workload, contenders, repeats)
+
+
+def compared(section: str, work: str, workload: Workload, contenders: dict[str, Match], repeats: int) -> Iterator[Row]:
+    """Yield a row for each contender but the packed tree, with the answers on which they differ from it."""
+    messages = workload.messages
+    asked = {name: partial(ask_plan, match, messages) for name, match in contenders.items()}
+    found: dict[str, Timed] = take_turns(asked, repeats, len(messages))
+    ours = found.pop(PACKED)
+    for name, theirs in found.items():
+        different = count_differences(ours.answer, theirs.answer)
+        counts = {"compared": len(messages) * len(workload.column), "different": different}
+        yield Row.versus(section, work, name, ours.seconds, theirs.seconds, **counts)
+
+
+def rows_in(masks: npt.NDArray[np.uint8], codes: npt.NDArray[np.uint8]) -> Answer:
+    """Return rows whose relation is asked for."""
+    return np.flatnonzero(masks >> codes & 1)
+
+
+def scan_boxes_first(column: ct.RegionArray, masks: npt.NDArray[np.uint8], message: ct.Region) -> Answer:
+    """Boxes one after another; the exact relation of those whose boxes admit the operator (Table 2, corrected)."""
+    boxes = relate_boxes(message._column.bounds, column.bounds)
+    near = np.flatnonzero((ADMITTED[masks] >> boxes & 1).astype(bool) & (boxes != ct.Relation.DISJOINT))
+    apart = np.flatnonzero((boxes == ct.Relation.DISJOINT) & (masks & 1).astype(bool))
+    codes = np.empty(len(near), np.uint8)
+    kernels.relate_chosen(*message._column._kernel_arrays(), *column._kernel_arrays(), frozen(near), NO_MASKS, codes)
+    return np.sort(np.concatenate([apart, near[(masks[near] >> codes & 1).astype(bool)]]))
+
+
+def paper_tree(workload: Workload, split: Split) -> CRTree:
+    """Return the paper's tree, one insert after another."""
+    tree = CRTree(split)
+    for row, region in enumerate(workload.column):
+        tree.insert(row, int(workload.masks[row]), region)
+    return tree
+
+
+def packed_tree(workload: Workload) -> PackedTree:
+    """Return the packed tree, all at once."""
+    return PackedTree(workload.column, workload.masks, np.arange(len(workload.column), dtype=np.int32))
+
+
+def forms(workload: Workload, repeats: int) -> Iterator[Row]:
+    """Measure building, matching, updating and memory: the packed tree next to the paper's with each of its splits."""
+    trees: dict[str, CRTree] = {}
+    packing = measured(partial(packed_tree, workload), 3)
+    for split in get_args(Split):
+        name = f"CR-tree, {split} split"
+        few = partial(paper_tree, workload.first(500), split)
+        growing = measured(partial(paper_tree, workload, split), warm_up=few)
+        trees[name] = growing.answer
+        against = f"{name}, one insert after another"
+        yield Row.versus(FORMS, f"{workload}: build", against, packing.seconds, growing.seconds)
+    packed: PackedTree = packing.answer
+    contenders: dict[str, Match] = {name: tree.match for name, tree in trees.items()}
+    contenders[PACKED] = packed.match
+    yield from compared(FORMS, f"{workload}: match one message", workload, contenders, repeats)
+    for name, tree in trees.items():
+        opened = float(np.mean([opened_nodes(tree, message) for message in workload.messages]))
+        yield Row(FORMS, f"{workload}: nodes opened for a message", name, None, None, opened, "nodes")
+    yield from updates(workload, trees, 100 if len(workload.column) < 5_000 else 500)
+    for name, held in (("packed tree", packed), *list(trees.items())[:1]):
+        each = held.nbytes / len(workload.column)
+        yield Row(FORMS, f"{workload}: memory per constraint beyond coordinates", name, None, None, each, "bytes")
+
+
+def opened_nodes(tree: CRTree, message: ct.Region) -> int:
+    """Return nodes whose children the search looks at: the living ones whose boxes are not apart from the message's."""
+    xmin, ymin, xmax, ymax = message.bounds
+    box = tree._tree.boxes[tree._tree.levels >= 0]
+    return int(((box[:, 0] <= xmax) & (box[:, 2] >= xmin) & (box[:, 1] <= ymax) & (box[:, 3] >= ymin)).sum())
+
+
+def updates(workload: Workload, trees: dict[str, CRTree], count: int) -> Iterator[Row]:
+    """Measure one constraint in and out again; the packed form takes it through the levels of a table."""
+    table = table_of(workload.polygons)
+    regions = [(int(mask), region) for mask, region in zip(workload.masks, workload.column[:count], strict=False)]
+    constraints = [ct.Constraint("area", ct.RelationSet.from_mask(mask), region) for mask, region in regions]
+
+    def change_table() -> None:
+        for constraint in constraints:
+            table.unsubscribe(table.subscribe("someone", constraint))
+
+    def change_tree(tree: CRTree) -> None:
+        for mask, region in regions:
+            tree.insert(-1, mask, region)
+            tree.delete(-1)
+
+    ours = measured(change_table, 3, count).seconds
+    table.wait_for_compaction()
+    for name, tree in trees.items():
+        theirs = measured(partial(change_tree, tree), 3, count).seconds
+        yield Row.versus(FORMS, f"{workload}: one in and out again", f"{name}; ours a table", ours, theirs)

@@ -1,0 +1,109 @@
+"""Filters on scalars and a region: our table against compiled counting, DuckDB and Python with one STRtree."""
+
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+import contrada as ct
+from benchmarks.mixed import sets, tables
+from benchmarks.mixed.sets import Filters, Messages, mixed_messages, mixed_set, settle_filters
+from benchmarks.peers.programs import beside_program, database
+from benchmarks.peers.python_plans import SCALARS_FIRST, PythonPlans
+from benchmarks.polygons import read_set
+from benchmarks.report import Report, Row
+from benchmarks.timing import Timed, say, take_turns
+from contrada.papers.spatial.counting import CountingMatcher
+
+COUNTING = "Mixed filters, about 100 answers: the table against compiled counting (time per message)"
+ENGINES = "Mixed filters, about 100 answers: against DuckDB and Python (time per message)"
+ANSWERS = 100
+# Of 10,000 filters, the scalar constraints of only about 80 hold on average: a region can only leave fewer.
+FEW_ANSWERS = 20
+GROWTH = f"Mixed filters, messages that {FEW_ANSWERS} of N filters match (time per message)"
+BAR = 20
+
+
+class Work(NamedTuple):
+    """Filters, messages with about ANSWERS answers each, and the two that find them."""
+
+    filters: Filters
+    messages: Messages
+    python: PythonPlans
+    table: ct.ForwardingTable
+
+    def compare(self, report: Report, section: str, how: str, against: str, ours: Timed, peer: Timed) -> Row:
+        """Return the row of one peer."""
+        work = f"{len(self.filters):,} filters, {how}"
+        settle = partial(settle_filters, self.filters, self.messages)
+        return report.compare(section, work, against, ours, peer, settle, BAR)
+
+
+@cache
+def prepared(seed: int, quick: bool) -> Work:
+    """Make the large mixed set, which takes minutes, once; whoever changes the table comes last."""
+    polygons = read_set("LA", seed)
+    filters = mixed_set(polygons, 20_000 if quick else 1_000_000, seed)
+    python = PythonPlans(filters)
+    count = 30 if quick else 100
+    messages = mixed_messages(filters, python.quickest, count, seed, ANSWERS)
+    say(f"{len(filters):,} mixed filters and {count} messages")
+    table = tables.table_of(filters)
+    # Tables learn from the messages they see: here others of the same kind.
+    tables.ask(table, tables.as_dicts(mixed_messages(filters, python.quickest, count, seed + 1, ANSWERS)))
+    table.pack()
+    say("the table")
+    return Work(filters, messages, python, table)
+
+
+def against_counting(report: Report) -> Iterator[Row]:
+    """Measure one by one, and in a batch."""
+    work = prepared(report.seed, report.quick)
+    asked = tables.as_dicts(work.messages)
+    contenders = {
+        "match_keys, one by one": partial(tables.ask, work.table, asked),
+        "match_many, 1 thread": partial(tables.ask_many, work.table, asked, 1),
+        "counting": partial(tables.ask, CountingMatcher(work.table), asked),
+    }
+    found = take_turns(contenders, 3 if report.quick else 25, len(asked))
+    peer = found.pop("counting")
+    for name, ours in found.items():
+        yield work.compare(report, COUNTING, name, "compiled counting", ours, peer)
+
+
+def against_engines(report: Report) -> Iterator[Row]:
+    """Measure our match_keys against the plans in Python and DuckDB's best one."""
+    work = prepared(report.seed, report.quick)
+    filters, messages, python, table = work
+    ask = partial(tables.ask, table, tables.as_dicts(messages))
+    plans = {name: partial(plan, messages) for name, plan in python.plans().items()}
+    found = take_turns({"ours": ask, **plans}, 3 if report.quick else 5, len(messages))
+    ours = found.pop("ours")
+    for name, peer in found.items():
+        yield work.compare(report, ENGINES, "match_keys, one by one", name, ours, peer)
+    assert filters.polygons is not None
+    inputs = {
+        "filters": pa.table({**sets.scalar_columns(filters), "geometry": filters.polygons.wkb}),
+        "messages": pa.table({**sets.message_columns(messages), "geometry": list(messages.regions or ())}),
+    }
+    again, peer, told = beside_program({"ours": ask}, 5, len(messages), "DuckDB", database("duckdb", "mixed"), inputs)
+    say(f"DuckDB: {told['plans']}")
+    yield work.compare(report, ENGINES, "match_keys, one by one", f"DuckDB: {told['plan']}", again["ours"], peer)
+
+
+def growth(report: Report) -> Iterator[Row]:
+    """Time per message from 10,000 filters on; messages shrink so that the answer keeps its size."""
+    polygons = read_set("LA", report.seed)
+    sizes = [10_000, 30_000] if report.quick else [10_000, 100_000, 1_000_000]
+    times = []
+    for size in sizes:
+        filters = mixed_set(polygons, size, report.seed)
+        peer = PythonPlans(filters).quickest
+        messages = mixed_messages(filters, peer, 30 if report.quick else 300, report.seed, FEW_ANSWERS)
+        ask = partial(tables.ask, tables.table_of(filters), tables.as_dicts(messages))
+        ours, theirs = take_turns({"ours": ask, "peer": partial(peer, messages)}, 5, len(messages)).values()
+        times.append(ours.seconds)
+        settle = partial(settle_filters, filters, messages)
+        yield report.compare(GROWTH, f"N = {size:,}", SCALARS_FIRST, ours, theirs, settle)
+    yield Row.growing(GROWTH, sizes, times)

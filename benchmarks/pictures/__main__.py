@@ -1,0 +1,58 @@
+"""The pictures of the README and the docs: relations, cover graphs, and how fast all of it is.
+
+    python -m benchmarks.pictures
+
+Those of speed show what is in build/bench/relate.json, match.json and simplify.json. `python -m
+benchmarks.pictures.report_page` takes the screenshot of a report. docs/images/message_flow.svg is drawn by hand.
+"""
+
+import argparse
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from benchmarks.command import command
+from benchmarks.match.paper import FIGURE
+from benchmarks.pictures import speed
+from benchmarks.pictures.charts import read_result
+from benchmarks.pictures.cover_graphs import draw_graphs
+from benchmarks.pictures.relations import draw_relations
+from benchmarks.report import ROOT
+from benchmarks.simplify import report as simplify
+
+IMAGES = ROOT / "docs" / "images"
+SPEED = {
+    "relate_speed.png": ("relate", "One message", speed.draw_scans),
+    "match_speed.png": ("match", "Random operators", speed.draw_match),
+    "match_paper.png": ("match", FIGURE, speed.draw_figure_4a),
+    "figure4b.png": ("simplify", simplify.FIGURE, speed.draw_figure_4b),
+}
+
+
+def save(figure: Figure, name: str, dpi: int = 170) -> None:
+    """Write the picture, twice as fine as the screen."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(IMAGES / name, dpi=dpi)
+    plt.close(figure)
+    print(f"wrote {(IMAGES / name).relative_to(ROOT)}")
+
+
+def main() -> None:
+    """Draw all for which there are numbers."""
+    argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0]).parse_args()
+    save(draw_relations(), "eight_relations.png")
+
+    save(draw_graphs(), "cover_graphs.png", dpi=110)
+    for picture, (name, section, draw) in SPEED.items():
+        if (result := read_result(name, section)) is not None:
+            save(draw(result), picture)
+        else:
+            print(f"no {picture}: run `python -m benchmarks.{name}` first")
+
+
+if __name__ == "__main__":
+    main()

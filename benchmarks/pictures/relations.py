@@ -1,0 +1,89 @@
+"""The eight relations as pairs of regions; the relations are computed, not assumed."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+import shapely
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path as Outline
+
+import contrada as ct
+from benchmarks.pictures.charts import FIRST, GREY, INK, SECOND
+
+FloatArray = npt.NDArray[np.float64]
+RCC8 = dict(zip(ct.Relation, ("DC", "EC", "PO", "EQ", "NTPP", "NTPPi", "TPPi", "TPP"), strict=True))
+
+
+def blob(x: float, y: float, radius: float, phase: float = 0.0, steps: int = 240) -> FloatArray:
+    """Return a smooth, slightly irregular ring."""
+    angle = 2 * np.pi * np.arange(steps) / steps
+    distance = radius * (1 + 0.10 * np.sin(3 * angle + phase) + 0.05 * np.cos(5 * angle - phase))
+    return np.stack([x + distance * np.cos(angle), y + distance * np.sin(angle)], axis=1)
+
+
+def bite(ring: FloatArray, start: int, stop: int, depth: float) -> FloatArray:
+    """Return the part of a ring next to its vertices start..stop, reaching `depth` of the way to its centre.
+
+    With a negative depth it is a region outside the ring that shares these vertices.
+    """
+    rim = np.take(ring, np.arange(start, stop), axis=0, mode="wrap")
+    centre = ring.mean(axis=0)
+    bow = np.sin(np.linspace(0, np.pi, len(rim)))[:, None] ** 0.5
+    return np.concatenate([rim, (rim + (centre - rim) * depth * bow)[-2:0:-1]])
+
+
+def pairs() -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield eight pairs of rings, one for each relation of the first to the second."""
+    large = blob(0, 0, 1.0)
+    yield blob(-0.8, 0.35, 0.55, 1.0), blob(0.75, -0.25, 0.6, 2.0)
+    yield bite(blob(0.5, 0, 0.75, 2.0), 80, 160, -1.1), blob(0.5, 0, 0.75, 2.0)
+    yield blob(-0.4, 0.15, 0.75, 1.0), blob(0.45, -0.15, 0.75, 2.0)
+    yield large, np.roll(large, 11, axis=0)[::-1]
+    yield blob(0.05, 0.05, 0.5, 2.0), large
+    yield bite(large, 50, 130, 0.7), large
+    yield large, blob(0.05, 0.05, 0.5, 2.0)
+    yield large, bite(large, 170, 250, 0.7)
+
+
+def draw_region(axes: Axes, region: ct.Region, colour: str) -> None:
+    """Draw a translucent region with a crisp boundary."""
+    shape = region.to_shapely()
+    outline = Outline(np.asarray(shape.exterior.coords), closed=True)
+    axes.add_patch(PathPatch(outline, facecolor=colour, alpha=0.38, edgecolor="none"))
+    axes.add_patch(PathPatch(outline, facecolor="none", edgecolor=colour, linewidth=2.0, joinstyle="round"))
+
+
+def draw_common_boundary(axes: Axes, a: ct.Region, b: ct.Region) -> None:
+    """Draw dashes of the second colour where the boundaries run together, so that both are seen."""
+    common = shapely.line_merge(shapely.intersection(a.to_shapely().boundary, b.to_shapely().boundary))
+    for line in shapely.get_parts(common):
+        if line.geom_type == "LineString":
+            axes.plot(*np.asarray(line.coords).T, color=SECOND, linewidth=2.0, dashes=(3, 3))
+
+
+def draw_relations() -> Figure:
+    """Draw eight panels, each labelled with the relation that `relate` finds."""
+    figure, panels = plt.subplots(2, 4, figsize=(11, 6.1), facecolor="white")
+    found = []
+    for axes, (first, second) in zip(panels.flat, pairs(), strict=True):
+        a, b = ct.Region(first), ct.Region(second)
+        relation = ct.Relation(ct.relate(a, b))
+        found.append(relation)
+        draw_region(axes, b, SECOND)
+        draw_region(axes, a, FIRST)
+        draw_common_boundary(axes, a, b)
+        axes.set(xlim=(-1.55, 1.55), ylim=(-1.35, 1.3), aspect="equal")
+        axes.axis("off")
+        name = relation.name.lower().replace("_", "-")
+        axes.set_title(name, fontsize=16, color=INK, fontweight="bold", pad=4)
+        axes.text(0, -1.32, f"RCC-8: {RCC8[relation]}", ha="center", va="center", fontsize=12, color=GREY)
+    if sorted(found) != sorted(ct.Relation):
+        raise SystemExit(f"the picture shows {[relation.name for relation in found]}, not each relation once")
+    keys = [Patch(facecolor=FIRST, alpha=0.6, label="A"), Patch(facecolor=SECOND, alpha=0.6, label="B")]
+    figure.legend(handles=keys, loc="lower center", ncols=2, frameon=False, fontsize=13)
+    figure.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.12, wspace=0.02, hspace=0.22)
+    return figure

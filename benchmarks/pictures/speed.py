@@ -1,0 +1,190 @@
+"""Charts of what was measured: scans of one message, matching by the number of subscriptions, figures 4a and 4b."""
+
+import re
+from statistics import fmean
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+
+from benchmarks.match.paper import EXACT, FIGURE, PACKED, PAPER, PAPER_EXACT, REAL, SAMPLED, SYNTHETIC
+from benchmarks.match.scale import GROWTH
+from benchmarks.pictures.charts import FIRST, GREY, INK, PALE, SECOND, Series, clean, draw_lines, finished, number
+from benchmarks.polygons import FILES
+from benchmarks.report import duration
+from benchmarks.simplify.report import COUNTING, TABLE
+from benchmarks.simplify.report import FIGURE as FIGURE_4B
+
+Rows = list[dict[str, Any]]
+LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.055, 1.0), "frameon": False, "fontsize": 9.5}
+KINDS = {
+    "message of 20 points": "message of\n20 points",
+    "message of kind A": "A: round,\n6 to 10 points",
+    "message of kind B": "B: irregular,\n30 to 50 points",
+    "message of kind C": "C: narrow,\n3 to 5 points",
+}
+SCANS = {
+    "ours": ("Contrada, exact", FIRST),
+    "shapely.intersects, message prepared": ("GEOS, prepared: only intersects or not", GREY),
+    "shapely.relate": ("GEOS relate", PALE),
+    "relate_sampled (Algorithm 1, no halo)": ("Algorithm 1 (2011), compiled: approximate", SECOND),
+}
+ENGINES = {"Contrada": (FIRST, "o"), "Shapely": (GREY, "s"), "DuckDB spatial": (SECOND, "D"), "PostGIS": (PALE, "^")}
+FORMS = {
+    SAMPLED: ("Algorithm 1, one constraint after another", SECOND, "s", "-"),
+    PAPER: ("the paper's CR-tree with Algorithm 1", SECOND, "o", ":"),
+    EXACT: ("exact relation, one constraint after another", GREY, "s", "-"),
+    PAPER_EXACT: ("the paper's CR-tree with the exact relation", FIRST, "o", ":"),
+    PACKED: ("packed tree", FIRST, "D", "-"),
+}
+TIMES_ALGORITHM_1 = 6  # section 5.1: CGAL's exact polygon intersection takes about six times as long
+# Table 3, natural features in Rhône-Alpes, scenario 1: milliseconds for messages of the kinds A, B and C.
+TABLE_3_POLYGONS = 17_048
+TABLE_3 = {SAMPLED: (951.0, 1323.0, 851.0), PAPER: (108.0, 93.0, 7.0)}
+NOTE_4A = (
+    "Pale: what [SPATIAL] prints, measured on an Intel i5. Left, CGAL's exact test takes about six times as long as "
+    "Algorithm 1 (drawn: 6 times ours).\nRight, the means of Table 3 for 17,048 polygons. "
+    "The paper's text gives no numbers for the curves of its figure 4a."
+)
+NOTE_4B = "The paper's text gives no numbers for the curves of its figure 4b."
+PREDICATES = {5: (FIRST, "o"), 15: (SECOND, "s"), 25: ("#2a9d5c", "^")}
+# Regions from the generator of the constraints, as in section 5.1.
+WORK_4B = re.compile(r"(\d+) predicates, N = ([\d,]+), 20 points,")
+
+
+def draw_scans(result: dict[str, Any]) -> Figure:
+    """Draw milliseconds per scan on a logarithmic axis."""
+    rows = [row for row in result["rows"] if row["section"].startswith("One message") and row["against"] in SCANS]
+    times: dict[str, dict[str, float]] = {}
+    for row in rows:
+        times.setdefault(row["work"], {"ours": row["ours"]})[row["against"]] = row["theirs"]
+    figure, axes = plt.subplots(figsize=(11, 6.4), facecolor="white")
+    for group, seconds in enumerate(times.values()):
+        for place, (contender, (label, colour)) in enumerate(SCANS.items()):
+            y, value = group + 0.2 * (place - 1.5), seconds[contender] * 1e3
+            axes.barh(y, value, height=0.18, color=colour, label=label if group == 0 else None)
+            factor = "" if contender == "ours" else f"  ({seconds[contender] / seconds['ours']:.0f} times)"
+            axes.text(value, y, f" {duration(seconds[contender])}{factor}", va="center", fontsize=9.5, color=INK)
+    every = [value * 1e3 for seconds in times.values() for value in seconds.values()]
+    axes.set(xscale="log", xlim=(min(every) / 2, max(every) * 5), xlabel="milliseconds per message (logarithmic)")
+    axes.set_yticks(range(len(times)), [KINDS[work] for work in times], fontsize=11)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    clean(axes, f"{rows[0]['section'].split(' (')[0]}, one thread", fontsize=15, pad=34)
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=False, axis="y")
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=4, frameon=False, fontsize=9.5)
+    libraries = "".join(f", {name} {result['versions'][name]}" for name in ("GEOS", "shapely", "numba"))
+    return finished(figure, result, libraries, left=0.125, top=0.86, bottom=0.115)
+
+
+def draw_match(result: dict[str, Any]) -> Figure:
+    """Draw random operators on the real sets to the left, 100 answers of N to the right; logarithmic axes."""
+    figure, both = plt.subplots(1, 2, figsize=(11, 5.4), facecolor="white")
+    styles = {name: {"color": colour, "marker": marker, "label": name} for name, (colour, marker) in ENGINES.items()}
+    drawn = {
+        "Random operators, messages of 1 to 25 %": random_operators(result["rows"]),
+        "S_INTERSECTS, 100 matches of N": growth(result["rows"]),
+    }
+    for axes, (title, series) in zip(both, drawn.items(), strict=True):
+        draw_lines(axes, series, styles, title, xscale="log", yscale="log", xlabel="subscriptions (N)")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+        low, high = np.log10(axes.get_ylim())
+        axes.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
+        axes.legend(frameon=False)
+    both[0].set_ylabel("milliseconds per message")
+    return finished(figure, result, ", ours on one thread", left=0.07, top=0.92, bottom=0.13, wspace=0.2)
+
+
+def random_operators(rows: Rows) -> Series:
+    """Return mean seconds over the kinds of messages; for Shapely those of the plan that the bar speaks of."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        is_real = row["section"].startswith("Random operators") and row["work"].startswith(tuple(FILES))
+        if is_real and row["at_least"] is not None:
+            size = number(re.findall(r"([\d,]+) polygons", row["work"])[0])
+            found.setdefault(row["against"].split(":")[0], {}).setdefault(size, []).append(row["theirs"])
+            if row["against"].startswith("Shapely"):
+                found.setdefault("Contrada", {}).setdefault(size, []).append(row["ours"])
+    return {name: {size: fmean(each) for size, each in times.items()} for name, times in found.items()}
+
+
+def growth(rows: Rows) -> Series:
+    """Return seconds by N, ours and Shapely's."""
+    found = [row for row in rows if row["section"] == GROWTH and row["work"].startswith("N = ")]
+    sides = {"Contrada": "ours", "Shapely": "theirs"}
+    return {name: {number(row["work"][4:]): row[side] for row in found} for name, side in sides.items()}
+
+
+def draw_figure_4a(result: dict[str, Any]) -> Figure:
+    """Draw synthetic regions to the left, a real set to the right: N against milliseconds, logarithmic upwards."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6.2), sharey=True, facecolor="white")
+    styles = {
+        name: {"label": label, "color": colour, "marker": marker, "linestyle": line}
+        for name, (label, colour, marker, line) in FORMS.items()
+    }
+    drawn = {
+        left: (SYNTHETIC, "Synthetic regions, each at least 10 % of the universe"),
+        right: (REAL, "Rhône-Alpes, messages of 1 to 25 %"),
+    }
+    for axes, (name, title) in drawn.items():
+        series = forms(result["rows"], name)
+        draw_lines(axes, series, styles, title, yscale="log", xlabel="constraints (N)", xlim=(0, None))
+    sampled = sorted(forms(result["rows"], SYNTHETIC)[SAMPLED].items())
+    cgal = [(size, TIMES_ALGORITHM_1 * seconds * 1e3) for size, seconds in sampled]
+    left.plot(*zip(*cgal, strict=True), color=PALE, linestyle="--", linewidth=1.5)
+    note = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": GREY}
+    left.annotate("CGAL, by the paper's ratio", cgal[-1], (0, 7), **note)
+    for name, milliseconds in TABLE_3.items():
+        point = TABLE_3_POLYGONS, fmean(milliseconds)
+        right.plot(*point, marker=FORMS[name][2], markersize=9, color=PALE, fillstyle="none")
+        right.annotate(f"Table 3: {point[1]:,.0f} ms", point, (8, -18), **note)
+    right.set_xlim(0, 1.08 * TABLE_3_POLYGONS)
+    left.set_ylim(None, 5_000)
+    left.set_ylabel("milliseconds per message (logarithmic)")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, ncols=2, **LEGEND)
+    return finished(figure, result, ", one thread", NOTE_4A, left=0.068, top=0.815, bottom=0.155, wspace=0.06)
+
+
+def forms(rows: Rows, name: str) -> Series:
+    """Return seconds by N for every contender on one set; empty where it was not measured."""
+    found: Series = {contender: {} for contender in FORMS}
+    for row in rows:
+        if row["section"] == FIGURE and row["work"].startswith(f"{name}, N = "):
+            size = number(row["work"].split(" = ")[1])
+            found[PACKED][size] = row["ours"]
+            found.setdefault(row["against"], {})[size] = row["theirs"]
+    return found
+
+
+def draw_figure_4b(result: dict[str, Any]) -> Figure:
+    """Draw the table to the left, the counting matcher to the right: N against milliseconds, on one scale."""
+    figure, both = plt.subplots(1, 2, figsize=(11, 5.4), sharey=True, facecolor="white")
+    styles = {
+        (count, side): {"color": colour, "marker": marker, "linestyle": line}
+        for count, (colour, marker) in PREDICATES.items()
+        for side, line in (("theirs", "-"), ("ours", "--"))
+    }
+    for axes, matcher, title in zip(both, (TABLE, COUNTING), ("ForwardingTable", "Counting matcher"), strict=True):
+        series: Series = {}
+        for row in result["rows"]:
+            work = WORK_4B.match(row["work"])
+            if row["section"] == FIGURE_4B and row["against"] == matcher and work:
+                for side in ("theirs", "ours"):
+                    series.setdefault((int(work[1]), side), {})[number(work[2])] = row[side]
+        draw_lines(axes, series, styles, title, xlabel="constraints (N), two in a filter", xlim=(0, None))
+    both[0].set(ylabel="milliseconds per message", ylim=(0, None))
+    keys = [
+        Line2D([], [], color=colour, marker=marker, linewidth=2, label=f"{count} predicates")
+        for count, (colour, marker) in PREDICATES.items()
+    ]
+    keys += [Line2D([], [], color=GREY, linewidth=2, label="as they are")]
+    keys += [Line2D([], [], color=GREY, linewidth=2, linestyle="--", label="simplified")]
+    figure.legend(handles=keys, ncols=5, **LEGEND)
+    return finished(figure, result, ", one thread", NOTE_4B, left=0.068, top=0.86, bottom=0.135, wspace=0.06)

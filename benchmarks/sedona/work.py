@@ -1,0 +1,128 @@
+"""What benchmarks.sedona works on: files that both sides read, our side of the join, and whose pairs are right."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import shapely
+from pyspark.sql import DataFrame, SparkSession
+
+import contrada as ct
+from benchmarks.polygons import PolygonSet, read_set
+from benchmarks.report import Report, duration
+from benchmarks.sedona.plans import Spelled
+from benchmarks.sedona.setup import Peer
+from benchmarks.spark import jobs
+from benchmarks.spark.settings import DIGEST
+from contrada import pipeline
+from oracles.relations import judge
+
+Pairs = npt.NDArray[np.int64]  # message_id << 32 | key, sorted
+PLANNED = "Sedona: what it plans for each relation"
+HEADINGS = (
+    "relation", "Sedona's SQL", "plan", "plan with broadcast(messages)", "looks at", "ours", "Sedona", "pairs",
+    "answers that differ",
+)  # fmt: skip
+PARTS = 8
+
+
+def cells(one: Spelled) -> list[str]:
+    """Return a relation as texts, in the order of HEADINGS."""
+    differ = f"{one.different:,}" + (f" (ours wrong: {one.wrong})" if one.different else "")
+    looked = "every pair" if one.is_nested else "what an index finds"
+    times = [duration(one.ours), duration(one.theirs)]
+    return [one.relation, f"`{one.condition}`", one.plain, one.hinted, looked, *times, f"{one.pairs:,}", differ]
+
+
+class Files(NamedTuple):
+    """A set and messages for it, as both sides read them."""
+
+    polygons: PolygonSet
+    asked: pa.Table
+    messages: Path
+    subscriptions: Path
+
+    @property
+    def compared(self) -> int:
+        """Return how many answers there are, of a message and a polygon each."""
+        return self.asked.num_rows * len(self.polygons.wkb)
+
+
+class Bench(NamedTuple):
+    """Our session, their process, where files are, and the report."""
+
+    spark: SparkSession
+    peer: Peer
+    directory: Path
+    report: Report
+
+    def polygons(self, name: str) -> PolygonSet:
+        """Return a real set; a part of it in a quick run."""
+        found = read_set(name, self.report.seed)
+        return found.take(slice(2000)) if self.report.quick else found
+
+    def files(self, name: str, polygons: PolygonSet, asked: pa.Table) -> Files:
+        """Return messages and polygons as Parquet, in several files each."""
+        paths = []
+        for what, table in (("messages", asked), ("subscriptions", jobs.subscription_rows(polygons))):
+            paths.append(self.directory / f"{name}-{what}")
+            jobs.stored(self.spark, table, paths[-1], PARTS)
+        return Files(polygons, asked, *paths)
+
+    def read(self, path: Path) -> DataFrame:
+        """Return what a directory holds, as our session reads it."""
+        return self.spark.read.parquet(str(path))
+
+    def compiled(self, files: Files, template: str, plan: Any = "broadcast", new: int | None = None) -> Any:
+        """Return subscriptions compiled for a plan; a new one has a subscription more, far from all messages.
+
+        Workers keep tables open that they have seen: a table that is to be opened must be one that they have not.
+        """
+        rows = self.read(files.subscriptions)
+        if new is not None:
+            far = shapely.to_wkb(shapely.box(1000 + new, 1000, 1001 + new, 1001))
+            rows = rows.union(self.spark.createDataFrame([(-1 - new, bytearray(far))], rows.schema))
+        options = {"partitions": PARTS} if plan == "partitioned" else {}
+        place = str(self.directory / "artifacts")
+        return pipeline.compile(rows, place, template=template, plan=plan, **options)
+
+
+def digest(frame: DataFrame, compiled: Any) -> list[int]:
+    """Return how many pairs we find, and a number that differs when one does; nothing is kept for the next time."""
+    found = pipeline.match(frame, compiled)
+    row = found.matches.selectExpr(*DIGEST).collect()[0]
+    found.unpersist()
+    return [row.pairs, row.digest or 0]
+
+
+def write(frame: DataFrame, compiled: Any, path: Path) -> None:
+    """Write our pairs as Parquet."""
+    found = pipeline.match(frame, compiled)
+    found.matches.select("message_id", "key").write.mode("overwrite").parquet(str(path))
+    found.unpersist()
+
+
+def pairs_of(path: Path) -> Pairs:
+    """Return the pairs that one side wrote."""
+    table = pq.read_table(path)
+    return np.sort(np.asarray(table["message_id"]) << 32 | np.asarray(table["key"]))
+
+
+def settled(files: Files, ours: Pairs, theirs: Pairs, relations: ct.RelationSet) -> tuple[int, int]:
+    """Return on how many pairs the two sides differ, and on how many of these rational arithmetic finds ours wrong.
+
+    A pair that one side names twice is an error: no relation is asked for by then.
+    """
+    for who, pairs in (("ours", ours), ("Sedona", theirs)):
+        if len(np.unique(pairs)) != len(pairs):
+            raise RuntimeError(f"{who}: {len(pairs) - len(np.unique(pairs)):,} pairs come more than once")
+    areas = files.asked["area"]
+    differ, wrong = np.setxor1d(ours, theirs, assume_unique=True), 0
+    for pair in differ.tolist():
+        message, key = pair >> 32, pair & 0xFFFFFFFF
+        code = judge(shapely.from_wkb(areas[message].as_py()), files.polygons.shapes[key])
+        wrong += (ct.Relation(code) in relations) != (pair in ours)
+    return len(differ), wrong

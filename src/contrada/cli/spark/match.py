@@ -1,0 +1,154 @@
+"""`contrada match --spark`: the same files, options and answers, with messages matched by Spark's workers.
+
+Spark itself reads Parquet, in as many splits as it chooses. Every other format is read by the same code as without
+Spark, one file per task.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from contrada.cli.match import MatchCounts, MatchPlan, concluded
+from contrada.cli.message_reader import MessageOptions
+from contrada.cli.progress import ProgressLine
+from contrada.cli.rejections import Rejections
+from contrada.cli.results import ResultFormat, chosen_format
+from contrada.cli.spark.files import FURTHER, Table, read_files
+from contrada.cli.spark.running import interruptible
+from contrada.cli.spark.tables import PartitionPlan, SparkSubscriptions
+from contrada.errors import ContradaError
+from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
+from contrada.pipeline.answers import ID, answer_schema, name_types
+from contrada.pipeline.batch.census import asked_census
+from contrada.pipeline.batch.matching import match
+from contrada.pipeline.spark_types import artifacts_place
+from contrada.pipeline.systems import common_systems, with_systems
+from contrada.spark_names import quoted
+
+WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
+
+
+class FileAnswers(NamedTuple):
+    """The answers to all messages, as persisted frames."""
+
+    matches: DataFrame  # with `message_id`, `subscriber` and, by subscription, `key`
+    rejected: DataFrame  # with the fields of `Rejected`
+    totals: DataFrame  # one row: good messages, matched messages, censuses as JSON
+    persisted: DataFrame
+
+
+def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
+    """Match, write matches to a directory, print the summary, and return the exit code."""
+    with interruptible() as interruption:
+        format = _checked(plan)
+        with closing(Rejections(plan.reject)) as rejections, ProgressLine(not plan.quiet) as progress:
+            subscriptions = SparkSubscriptions(plan, wanted, rejections, progress)
+            progress.tell(lambda: "starting Spark")
+            spark = interruption.start(master)
+            try:
+                table = subscriptions.placed(spark, artifacts_place(spark, artifacts))
+                counts = MatchCounts(subscriptions=table.artifact.subscriptions)
+                _match(spark, plan, table.artifact, format, rejections, counts)
+            finally:
+                spark.stop()
+        if not plan.quiet:
+            typer.echo(table.told, err=True)
+        return concluded(plan, counts, rejections)
+
+
+def _checked(plan: MatchPlan) -> str:
+    """Return Spark's name of the output format; raise for options that Spark does not support."""
+    if plan.output is None:
+        raise ContradaError("--spark needs --output, a directory")
+    if plan.explain is not None:
+        raise ContradaError("--explain does not work with --spark")
+    if str(plan.messages) == "-":
+        raise ContradaError("--spark cannot read standard input; use files")
+    if plan.csv_safe:
+        raise ContradaError("--csv-safe does not work with --spark")
+    format = plan.format or (chosen_format(None, plan.output) if plan.output.suffix else ResultFormat.parquet)
+    if format not in WRITERS:
+        raise ContradaError(f"--spark: need the format parquet, csv or ndjson, got {format}")
+    return WRITERS[format]
+
+
+def _match(
+    spark: SparkSession, plan: MatchPlan, artifact: Table, format: str, rejections: Rejections, counts: MatchCounts
+) -> None:
+    files = [str(path) for path in files_of(plan.messages)]
+    if not files:
+        raise ContradaError(f"{plan.messages}: no file has a known suffix; pass --messages-format")
+    counts.began = time.perf_counter()
+    found = (_of_parquet if _is_parquet(plan.reading, files) else _of_files)(spark, plan, artifact, files)
+    names = [f.col(name).cast("string") for name in found.matches.columns if name != ID]
+    written = found.matches.select(f.col(ID).alias("message"), *names)
+    written.write.mode("errorifexists").format(format).save(str(plan.output))
+    for row in found.rejected.toLocalIterator():
+        rejections.add(Rejected(*row), "message")
+    *totals, censuses = found.totals.collect()[0]
+    counts.messages, counts.matched = (int(total or 0) for total in totals)
+    counts.matches = found.matches.count()
+    counts.census = asked_census(artifact)
+    for text in censuses:
+        counts.census.merge(text)
+    found.persisted.unpersist()
+
+
+def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
+    """Return True if Spark can read the messages itself: plain Parquet in one coordinate reference system."""
+    formats = {reading.format or SUFFIXES.get(Path(path).suffix.lower()) for path in files}
+    is_plain = formats == {"parquet"} and not any(value for name, value in reading.options.items() if name != "zones")
+    return is_plain and common_systems(list(map(os.path.abspath, files))) is not None
+
+
+def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> FileAnswers:
+    """Match Parquet files; messages are identified as without Spark."""
+    frame = spark.read.parquet(*files)
+    place = f.col("_metadata.file_path"), f.col("_metadata.row_index")
+    id = _identifier(frame, plan.reading.id, len(files) > 1, place[1])
+    known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
+    systems = common_systems(list(map(os.path.abspath, files))) or {}
+    own = {name: crs for name, crs in systems.items() if name in frame.columns}
+    messages = with_systems(frame.withColumn(ID, known), own)
+    found = match(messages, artifact, by=plan.by)
+    matches = found.matches.withColumn(ID, f.col("message_id.message")).persist()  # distinct ones are found once
+    place_of = "message_id.source", f.lit("row"), "message_id.number"
+    rejected = found.rejected.select(*place_of, "reason", f.lit(""), f.lit(False))
+    census = found.census()
+    bad, good = (f.count_distinct(f.when(f.col("reason").isNotNull() == is_bad, f.col(ID))) for is_bad in (True, False))
+    totals = found.answers.select(f.lit(census.messages) - bad, good, f.array(f.lit(census.to_json())))
+    return FileAnswers(matches, rejected, totals, matches)
+
+
+def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
+    """Return the identifier of a message: the named column, a usual one, or its row."""
+    if named is not None and named not in frame.columns:
+        raise ContradaError(f"need column {named!r} to identify messages; columns: {', '.join(frame.columns)}")
+    names = [named] if named is not None else [name for name in IDENTIFIERS if name in frame.columns]
+    by_row = row.cast("string")
+    if several:
+        file = f.element_at(f.split(f.col("_metadata.file_path"), "/"), -1)
+        by_row = f.concat(file, f.lit(":"), by_row)
+    return f.coalesce(*(f.col(quoted(name)).cast("string") for name in names), by_row)
+
+
+def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> FileAnswers:
+    """Match files of any format, one task per file."""
+    rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
+    read = partial(read_files, reading=plan.reading, table=artifact, by=plan.by, several=len(files) > 1)
+    schema = answer_schema(StructType().add(ID, "string"), name_types(artifact), plan.by, FURTHER)
+    answers = rows.mapInArrow(read, schema).persist()
+    matches = answers.where("found IS NOT NULL").select(ID, f.inline("found"))
+    rejected = answers.where("reason IS NOT NULL").select(*Rejected._fields)
+    totals = answers.select(f.sum("read"), f.sum("matched"), f.collect_list("census"))
+    return FileAnswers(matches, rejected, totals, answers)

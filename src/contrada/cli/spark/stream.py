@@ -1,0 +1,158 @@
+"""Run `contrada stream`: open source and sink, match, and show a line of progress."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from contrada.cli.ending import FAILED
+from contrada.cli.spark.running import Interruption, interruptible
+from contrada.cli.subscribing import Asking, table_of
+from contrada.errors import ContradaError
+from contrada.formats.records import Rejected
+from contrada.matching.answer import By
+from contrada.pipeline.storage import Storage
+from contrada.pipeline.stream.message_files import MessageFiles
+from contrada.pipeline.stream.progress import StreamProgress
+from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
+from contrada.pipeline.stream.streaming import match_stream
+from contrada.pipeline.stream.worker import Decoding
+
+KAFKA, RATE = "kafka:", "rate:"
+POLL_SECONDS = 0.5  # seconds
+
+
+class StreamPlan(NamedTuple):
+    """The parameters of a stream: messages, subscriptions, changes, output and trigger."""
+
+    messages: str
+    asking: Asking | None
+    checkpoint: str
+    output: str
+    changes: Path | None
+    id: str | None
+    format: str
+    times: tuple[str, ...]
+    files: int | None
+    records: int | None
+    servers: str
+    by: By
+    trigger: dict[str, Any]
+    compact_after: int
+    metrics: Path | None
+    quiet: bool
+    master: str | None
+    jars: str | None
+
+
+def run(plan: StreamPlan) -> int:
+    """Run the stream until it ends or is interrupted, and return the exit code."""
+    resumed = f"run the same command to resume from checkpoint {plan.checkpoint}"
+    with interruptible(f"stopped at once: {resumed}") as interruption:
+        return _run(plan, resumed, interruption)
+
+
+def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
+    line = Line(plan.quiet, plan.metrics)
+
+    spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
+    stream = None
+    try:
+        frame, decoding = _source(spark, plan)
+        is_begun = Storage(plan.checkpoint).inner("contrada").names("versions")
+        first = None if plan.asking is None or is_begun else table_of(plan.asking, _told)
+        stream = match_stream(
+            frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
+            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
+        )  # fmt: skip
+        interruption.is_patient = True
+        while not stream.wait(POLL_SECONDS):
+            if interruption.number is not None:
+                line.last(f"stopping after this batch (again: at once): {resumed}")
+                stream.stop(finish=True)
+                return interruption.code
+    except PySparkException as error:
+        typer.echo(f"error: {str(error).strip().partition(chr(10))[0]}", err=True)
+        return FAILED
+    finally:
+        line.end([] if stream is None else stream.census.lines())
+        spark.stop()
+    return 0
+
+
+def _told(item: Rejected) -> None:
+    typer.echo(f"rejected subscription: {item}", err=True)
+
+
+def _source(spark: SparkSession, plan: StreamPlan) -> tuple[DataFrame | MessageFiles, Decoding | None]:
+    """Return the stream of messages, and how their texts are decoded, if they are texts."""
+    options = {"times": plan.times} if plan.times else {}
+    if plan.messages.startswith(KAFKA):
+        ids = () if plan.id is None else (plan.id,)
+        return _kafka(spark, plan), Decoding(ids, plan.id is not None, options)
+    if plan.messages.startswith(RATE):
+        rate = spark.readStream.format("rate").option("rowsPerSecond", plan.messages.removeprefix(RATE)).load()
+        return rate.selectExpr("value AS message_id", "value", "timestamp"), None
+    most: dict[str, Any] = {} if plan.files is None else {"maxFilesPerTrigger": plan.files}
+    files = MessageFiles(spark, plan.messages, plan.format, id=plan.id, **most)
+    return files, None if files.decoding is None else files.decoding._replace(options=options)
+
+
+def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
+    """Read the records of a topic, from its beginning."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", plan.servers)
+    reader = reader.option("subscribe", plan.messages.removeprefix(KAFKA)).option("startingOffsets", "earliest")
+    if plan.records is not None:
+        reader = reader.option("maxOffsetsPerTrigger", plan.records)
+    try:
+        frame = reader.load()
+    except AnalysisException as error:
+        raise ContradaError(f"Spark cannot read Kafka; pass the jars of its connector with --jars: {error}") from error
+    # Unique, and equal when a batch is replayed, so that readers of the matches can detect copies.
+    return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
+
+
+def _sink(plan: StreamPlan) -> Any:
+    if plan.output.startswith(KAFKA):
+        return KafkaSink(plan.servers, plan.output.removeprefix(KAFKA))
+    return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output)
+
+
+class Line:
+    """A line of progress on standard error, overwritten on a terminal; and a file of metrics."""
+
+    def __init__(self, quiet: bool, metrics: Path | None) -> None:
+        self._quiet, self._metrics = quiet, metrics
+        self._is_terminal = sys.stderr.isatty()
+        self._is_open = False
+
+    def show(self, progress: StreamProgress) -> None:
+        """Show the progress after a batch."""
+        if self._metrics is not None:
+            fresh = self._metrics.with_name(f".{self._metrics.name}.new")
+            fresh.write_text(progress.metrics())
+            fresh.replace(self._metrics)
+        if self._quiet:
+            return
+        text = progress.line()
+        sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
+        sys.stderr.flush()
+        self._is_open = self._is_terminal
+
+    def last(self, text: str) -> None:
+        """Replace the line by a last text; further progress is not shown."""
+        sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_open else f"{text}\n")
+        sys.stderr.flush()
+        self._quiet, self._is_open = True, False
+
+    def end(self, lines: list[str]) -> None:
+        """End the line, and print `lines` below it."""
+        if self._is_open:
+            sys.stderr.write("\n")
+        for text in [] if self._quiet else lines:
+            sys.stderr.write(f"{text}\n")

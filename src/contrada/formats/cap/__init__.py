@@ -1,0 +1,1 @@
+"""Read CAP alerts: XML, areas, and one message per block of information."""

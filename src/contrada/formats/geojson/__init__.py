@@ -1,0 +1,1 @@
+"""Read GeoJSON: geometry objects, features as messages, and features as columns."""

@@ -1,0 +1,130 @@
+"""Read Parquet, GeoParquet, Arrow (Feather, IPC streams) and GIS files, batch by batch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from contrada.doors import input_errors, reason_of
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.bounded import Expansion, check_expansion, open_parquet
+from contrada.formats.parquet.geometry import parquet_schema
+from contrada.formats.parquet.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
+from contrada.formats.records import OpenFile, Read, Rejected
+from contrada.formats.spatial import Spatial
+from contrada.formats.tables.gis_files import gis_batches
+from contrada.formats.tables.rows import attributes_of, check_table, rows_of
+from contrada.formats.times import instant_of
+from contrada.geometry.arrow.checks import guarded, unreadable_reason
+from contrada.halving import in_halves
+
+BATCH_ROWS = 8192  # rows
+
+
+def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
+    """Yield the tables of a file with the metadata of its schema; their values are not validated yet.
+
+    Each table fits in memory when decoded. Any failure to read on is a FormatError.
+    """
+    return guarded(_batches(stream, format), "the file")
+
+
+def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if format == "gis":
+        for batch in gis_batches(stream, BATCH_ROWS):
+            yield pa.Table.from_batches([batch])
+        return
+    # These formats are read from the end.
+    seekable = stream if stream.seekable() else io.BytesIO(stream.read())
+    size = seekable.seek(0, io.SEEK_END)
+    seekable.seek(0)
+    expansion = Expansion("the file", size)
+    if format == "parquet":
+        opened = open_parquet(seekable, BATCH_ROWS, size)
+        schema = parquet_schema(opened.file)
+        is_marked = not schema.equals(opened.file.schema_arrow, check_metadata=True)
+        for batch in opened.batches():
+            for part in expansion.slices(batch):
+                table = pa.Table.from_batches([part])
+                yield table.cast(schema) if is_marked else table.replace_schema_metadata(schema.metadata)
+        return
+    is_file = seekable.read(6) == b"ARROW1"
+    check_expansion("the file", (ipc_file_bytes if is_file else ipc_stream_bytes)(seekable), size)
+    seekable.seek(0)
+    reader = pa.ipc.open_file(seekable) if is_file else pa.ipc.open_stream(seekable)
+    batches = (reader.get_batch(k) for k in range(reader.num_record_batches)) if is_file else reader
+    for batch in batches:
+        batch.validate()  # array lengths: slices and names would exceed them
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            for part in expansion.slices(batch.slice(start, BATCH_ROWS)):
+                yield pa.Table.from_batches([part])
+
+
+def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
+    """Yield the messages of a file of rows.
+
+    The rows of a batch with a damaged column are rejected one by one; if reading fails, one rejection stands for the
+    rest of the file.
+    """
+    first = 0
+    try:
+        for table in read_batches(ready.stream, ready.format):
+            yield from _read_table(table, ready.name, first, spatial, times)
+            first += table.num_rows
+    except ContradaError as error:
+        yield Rejected(ready.name, "row", first, unreadable_reason(error), "")
+
+
+def _read_table(
+    table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
+) -> Iterator[Read | Rejected]:
+    """Yield the messages of one table, which starts at row `first` of its file; reject all rows if it is damaged."""
+    try:
+        check_table(table)
+    except FormatError as error:
+        yield from (Rejected(name, "row", first + row, str(error), "") for row in range(table.num_rows))
+        return
+    for row, found in enumerate(_messages(table, spatial, times)):
+        if isinstance(found, str):
+            yield Rejected(name, "row", first + row, found, row_text(table, row))
+        else:
+            yield Read(name, "row", first + row, found)
+
+
+def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
+    """Return the message of each row, or a reason."""
+
+    def read(start: int, stop: int) -> list[dict[str, Any] | str]:
+        rows = attributes_of(table.slice(start, stop - start), is_checked=True)
+        messages, bad = rows_of(rows, None, spatial)
+        return [bad[row].reason if row in bad else _timed(message, times) or message
+                for row, message in enumerate(messages)]  # fmt: skip
+
+    found: list[dict[str, Any] | str] = []
+    for part in in_halves(table.num_rows, read, input_errors()):
+        found += [reason_of(part.error)] if part.error is not None else part.result or []
+    return found
+
+
+def _timed(message: dict[str, Any], times: Collection[str]) -> str:
+    """Turn the text of attributes in `times` into timestamps; return the fault, or ""."""
+    for name in times:
+        if isinstance(message.get(name), str):
+            try:
+                message[name] = instant_of(message[name])
+            except FormatError as error:
+                return f"attribute {name!r}: {error}"
+    return ""
+
+
+def row_text(table: Any, row: int) -> str:
+    """Return a row as JSON for users: geometry in Base64, values that JSON lacks as text."""
+    try:
+        return msgspec.json.encode(table.slice(row, 1).to_pylist()[0], enc_hook=str).decode()
+    except Exception:  # values that Python or JSON cannot hold; the rejection has the row number
+        return ""

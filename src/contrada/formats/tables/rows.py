@@ -1,0 +1,296 @@
+"""Read rows of Arrow tables as messages: a column is an attribute; a struct field has a dotted name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
+from contrada.geometry.arrow.mixed import is_geometry, is_null, is_vertex, parts_by_crs
+from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
+from contrada.geometry.faults import FaultCode, Rejection
+
+if TYPE_CHECKING:
+    from contrada.formats.spatial import Spatial
+
+GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
+EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+
+
+def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
+    """Return a table with one column per attribute, for `ForwardingTable.match_many`; `only` selects attributes.
+
+    Structs become columns with dotted names, dictionary-encoded values are decoded, and geometry columns carry the
+    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not read. A column whose
+    offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
+
+    >>> import pyarrow as pa
+    >>> attributes_of(pa.table({"id": [7], "wind": [{"speed": 12.5, "from": "NW"}]})).column_names
+    ['id', 'wind.speed', 'wind.from']
+    """
+    import pyarrow as pa
+
+    check_names(table.schema)
+    geo = geo_columns(table.schema.metadata or {})
+    columns: dict[str, Any] = {}
+    is_same = True
+    for place, field in enumerate(table.schema):
+        if only is not None and not _is_asked(field.name, only):
+            is_same = False
+            continue
+        column = table.column(place)
+        if not is_checked:
+            check_column(column, f"column {field.name!r}")
+        for name, values in _plain_columns(field, column, geo.get(field.name)):
+            if name in columns:
+                raise FormatError(f"duplicate attribute {name!r}")
+            is_same = is_same and values is column
+            columns[name] = values
+    if is_same:
+        return table
+    if not columns:  # a table made of no columns would have no rows
+        return table.select([])
+    return pa.table(columns)
+
+
+def table_of(rows: Any) -> Any:
+    """Return an Arrow table of an object with an Arrow interface; an unreadable one is a FormatError."""
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    try:  # a GeoDataFrame exports geometry by to_arrow only
+        return pa.table(rows.to_arrow() if hasattr(rows, "to_arrow") else rows)
+    except (pa.ArrowException, TypeError, ValueError, KeyError, OSError) as error:
+        raise FormatError(f"a {type(rows).__name__} cannot be read as an Arrow table: {error}") from error
+
+
+def check_table(table: Any) -> None:
+    """Raise FormatError if an Arrow table or one of its columns is damaged."""
+    import pyarrow as pa
+
+    try:
+        table.validate()
+    except pa.ArrowException as error:
+        raise FormatError(f"the table is damaged: {error}") from error
+    check_names(table.schema)
+    for place, field in enumerate(table.schema):
+        check_column(table.column(place), f"column {field.name!r}")
+
+
+def check_names(schema: Any) -> None:
+    """Raise FormatError if the name of a column or of a nested field is not UTF-8."""
+    import pyarrow as pa
+
+    kinds = [schema]
+    while kinds:
+        kind = kinds.pop()
+        for place, field in enumerate(kind if isinstance(kind, pa.Schema) else map(kind.field, range(kind.num_fields))):
+            try:
+                str(field.name)
+            except UnicodeDecodeError as error:
+                raise FormatError(f"the name of column {place} is not UTF-8: {error}") from error
+            if pa.types.is_struct(field.type):
+                kinds.append(field.type)
+
+
+class GeometryColumns(NamedTuple):
+    """The geometry columns in the metadata of a schema, with their CRS, and the primary one."""
+
+    primary: str | None
+    crs: dict[str, Crs | None]
+
+
+def geometry_columns(schema: Any) -> GeometryColumns:
+    """Return the geometry columns of GeoParquet and GeoArrow metadata; an unsupported encoding is a FormatError.
+
+    >>> import pyarrow as pa
+    >>> geo = b'{"primary_column": "area", "columns": {"area": {"encoding": "WKB"}}}'
+    >>> geometry_columns(pa.schema([("area", pa.binary())], metadata={b"geo": geo}))
+    GeometryColumns(primary='area', crs={'area': 'OGC:CRS84'})
+    """
+    import pyarrow as pa
+
+    from contrada.geometry.arrow.geoarrow import crs_of_type
+
+    metadata = schema.metadata or {}
+    geo = geo_columns(metadata)
+    found: dict[str, Crs | None] = {}
+    for field in schema:
+        about, extension = geo.get(field.name), (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+        nothing = pa.chunked_array([], field.type)
+        if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("geoarrow."):
+            _check_encoding(field.name, nothing, field.type.extension_name)
+            found[field.name] = crs_of_type(field.type)
+        elif about is not None or extension.startswith("geoarrow."):
+            encoding = extension or f"geoarrow.{str(about and about.get('encoding')).lower()}"
+            _check_encoding(field.name, nothing, encoding)
+            found[field.name] = _column_crs(field.name, field, about)
+    primary = json.loads(metadata[b"geo"]).get("primary_column") if geo else None
+    return GeometryColumns(primary if primary in found else next(iter(found), None), found)
+
+
+def _is_asked(name: str, only: Collection[str]) -> bool:
+    return name in only or any(asked.startswith(name + ".") for asked in only)
+
+
+def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    """Return the GeoParquet metadata of a schema, by column."""
+    if b"geo" not in metadata:
+        return {}
+    try:
+        about = loaded(metadata[b"geo"], "GeoParquet metadata")
+        return {str(name): dict(own) for name, own in about["columns"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise FormatError(f"GeoParquet metadata cannot be read: {error}") from error
+
+
+def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """Yield a column as plain ones: decoded, flattened, with its CRS."""
+    import pyarrow as pa
+
+    name, extension = field.name, (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
+    if isinstance(column.type, pa.BaseExtensionType):
+        _check_encoding(name, column, column.type.extension_name)
+        yield name, column
+        return
+    column = _decoded(column)
+    if geo is not None or extension.startswith("geoarrow."):
+        from contrada.geometry.arrow.geoarrow import with_crs
+
+        _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
+        yield name, with_crs(column, _column_crs(name, field, geo))
+    elif pa.types.is_struct(column.type) and not is_vertex(column.type):
+        inner = column.flatten()
+        for place, values in enumerate(inner):
+            for below, plain in _plain_columns(column.type.field(place), values, None):
+                yield f"{name}.{below}", plain
+    else:
+        yield name, column
+
+
+def _check_encoding(name: str, column: Any, encoding: str) -> None:
+    """Raise FormatError for GeoArrow other than WKB, points and polygons: some types differ in their names only."""
+    if encoding.startswith("geoarrow.") and not (encoding in GEOARROW_ENCODINGS and is_geometry(column)):
+        raise FormatError(
+            f"column {name!r}: unsupported {encoding} in {column.type}; supported: {', '.join(GEOARROW_ENCODINGS)}"
+        )
+
+
+def _decoded(column: Any) -> Any:
+    """Decode dictionaries, run ends and views of a column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _decoded(column.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _decoded(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
+    if kind == pa.string_view():  # by way of binary: a cast to text fails for the whole column if one text is not UTF-8
+        wide = [chunk.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string()) for chunk in column.chunks]
+        return pa.chunked_array(wide, pa.large_string())
+    return column.cast(pa.large_binary()) if kind == pa.binary_view() else column
+
+
+def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None:
+    """Return the CRS of a geometry column; GeoParquet's default is longitude and latitude."""
+    about = geo
+    if about is None:
+        try:
+            text = (field.metadata or {}).get(EXTENSION_METADATA) or b"{}"
+            about = {"crs": None, **loaded(text, "GeoArrow metadata")}
+        except (ValueError, TypeError) as error:
+            raise FormatError(f"column {name!r}: GeoArrow metadata cannot be read: {error}") from error
+    if about.get("edges", "planar") != "planar":
+        raise CrsError(
+            f"column {name!r} is GEOGRAPHY, with {about['edges']!s:.40} edges; only planar edges are supported"
+        )
+    try:
+        return Crs.of(about.get("crs", LONGITUDE_LATITUDE))
+    except ContradaError as error:
+        raise CrsError(f"column {name!r}: {error}") from error
+
+
+def rows_of(
+    table: Any, only: Collection[str] | None = None, spatial: Spatial | None = None
+) -> tuple[list[dict[str, Any]], dict[int, Rejection]]:
+    """Return the messages of a table from `attributes_of`, and rejections by row; a null is an absent attribute.
+
+    >>> import pyarrow as pa
+    >>> rows_of(pa.table({"id": [7, 8], "name": ["storm", None]}))[0]
+    [{'id': 7, 'name': 'storm'}, {'id': 8}]
+    """
+    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    bad: dict[int, Rejection] = {}
+    for name in table.column_names:
+        if only is not None and name not in only:
+            continue
+        column = table.column(name)
+        if not is_geometry(column):
+            found_values: Iterator[tuple[int, Any]] = enumerate(values_of(column))
+        else:
+            found_values = _spatial_values(column, spatial)
+        for row, found in found_values:
+            if not isinstance(found, Rejection):
+                if found is not None:
+                    rows[row][name] = found
+            elif not is_null(found):
+                bad.setdefault(row, found._replace(reason=f"attribute {name!r}: {found.reason}"))
+    return rows, bad
+
+
+def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int, Any]]:
+    """Yield the regions and points of a column with their rows, and rejections."""
+    if spatial is not None and spatial.is_changing:
+        yield from spatial.of_column(column)
+        return
+    mixed = parts_by_crs(column)
+    for part in mixed.parts:
+        yield from zip(part.rows.tolist(), part.column, strict=True)
+    yield from ((item.row, item) for item in mixed.rejected)
+
+
+def values_of(column: Any) -> list[Any]:
+    """Return the values of a non-geometry column, None or a Rejection for some; timestamps keep nanoseconds."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        ticks = column.cast(pa.int64()).to_pylist()
+        return [None if tick is None else np.datetime64(tick, "ns") for tick in ticks]
+    if pa.types.is_duration(kind) and kind.unit == "ns":  # no operator tests durations
+        ticks = column.cast(pa.int64()).to_pylist()
+        return [None if tick is None else np.timedelta64(tick, "ns") for tick in ticks]
+    try:
+        values: list[Any] = column.to_pylist()
+    except Exception:  # text that is not UTF-8, years beyond 9999, unknown zones, times of day beyond 24 hours
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return _instants(column)
+        values = [_value(column, row) for row in range(len(column))]
+    return values
+
+
+def _instants(column: Any) -> list[Any]:
+    """Return timestamps and dates beyond Python's range as NumPy values."""
+    import pyarrow as pa
+
+    kind = column.type
+    unit: Any = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    ticks = column.cast(pa.int32() if unit == "D" else pa.int64()).to_pylist()
+    return [None if tick is None else np.datetime64(tick, unit) for tick in ticks]
+
+
+def _value(column: Any, row: int) -> Any:
+    """Return one value of a column, or a rejection if Python cannot hold it."""
+    try:
+        return column[row].as_py()
+    except UnicodeDecodeError as error:
+        reason = f"text is not UTF-8: {error.reason}"
+    except Exception as error:  # any type: Arrow has many
+        reason = f"value cannot be read: {str(error)[:MAX_ERROR_CHARS]}"
+    return Rejection(row, reason, FaultCode.VALUE)

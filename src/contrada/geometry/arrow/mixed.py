@@ -1,0 +1,148 @@
+"""Read Arrow columns that hold regions, points or both."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.geometry.column import RegionArray
+from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.faults import FaultCode, Rejection
+from contrada.geometry.named import wkb_srids
+from contrada.geometry.point import PointArray, plain_points, sift_coordinates
+from contrada.geometry.reading import sift_point_rows, sift_regions
+
+POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
+
+
+class ValueRows(NamedTuple):
+    """Values of one kind of an attribute, and the rows they belong to."""
+
+    column: RegionArray | PointArray
+    rows: NDArray[np.int64]
+
+
+def storage_type(kind: Any) -> Any:
+    """Return the type that values are stored as: the storage type of an extension type."""
+    import pyarrow as pa
+
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def is_vertex(kind: Any) -> bool:
+    """Return True for types in which GeoArrow keeps one vertex or point: a struct of x, y or a short list of doubles.
+
+    >>> import pyarrow as pa
+    >>> is_vertex(pa.list_(pa.float64(), 2)), is_vertex(pa.struct({"x": pa.float64(), "name": pa.string()}))
+    (True, False)
+    """
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return kind.list_size in (2, 3, 4) and bool(pa.types.is_floating(kind.value_type))
+    if not pa.types.is_struct(kind):
+        return False
+    fields = [kind.field(k) for k in range(kind.num_fields)]
+    return {field.name for field in fields} in POINT_FIELDS and all(pa.types.is_floating(f.type) for f in fields)
+
+
+def is_binary(values: Any) -> bool:
+    """Return True for columns of bytes."""
+    import pyarrow as pa
+
+    kind = storage_type(values.type)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def nesting(kind: Any) -> tuple[int, Any]:
+    """Return how many lists are around the values of a type, and the type of these values."""
+    import pyarrow as pa
+
+    depth = 0
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        depth, kind = depth + 1, kind.value_type
+    return depth, kind
+
+
+def is_geometry(values: Any) -> bool:
+    """Return True for columns that may hold regions or points: binary columns, and columns nested as in GeoArrow."""
+    depth, inner = nesting(storage_type(values.type))
+    return is_binary(values) or (depth in (0, 2, 3) and is_vertex(inner))
+
+
+class Mixed(NamedTuple):
+    """Geometry column as columns of regions and of points; rejected rows with reasons; rows that were repaired."""
+
+    parts: list[ValueRows]
+    rejected: list[Rejection]
+    repaired: NDArray[np.int64]
+
+
+def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
+    """Return a geometry column as columns of regions and of points with their rows, and the rejected rows.
+
+    A column that is no geometry has no spatial values and no rejected rows.
+    """
+    mixed = sift_mixed(values)
+    for bad in mixed.rejected:
+        if bad.fault is FaultCode.OTHER_CRS:
+            raise bad.error()
+    return mixed.parts, mixed.rejected
+
+
+def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+    """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form their own parts.
+
+    `crs` is the system of rows that name none; `repair` repairs regions that can be repaired.
+    """
+    from contrada.geometry.arrow.geoarrow import crs_of_type
+
+    if not is_binary(values) or crs_of_type(values.type) is not None:
+        return sift_mixed(values, crs, repair)
+    srids = wkb_srids(values)
+    distinct = np.unique(srids).tolist()
+    if len(distinct) < 2:
+        return sift_mixed(values, None if distinct and distinct[0] else crs, repair)
+    parts: list[ValueRows] = []
+    rejected: list[Rejection] = []
+    repaired = []
+    for srid in distinct:
+        rows = np.flatnonzero(srids == srid)
+        some = sift_mixed(values.take(rows), None if srid else crs, repair)
+        parts += [ValueRows(part.column, rows[part.rows]) for part in some.parts]
+        rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
+        repaired.append(rows[some.repaired])
+    return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
+
+
+def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+    """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
+    from contrada.geometry.arrow.geoarrow import crs_of_type
+
+    none = np.empty(0, np.int64)
+    if not is_geometry(values):
+        return Mixed([], [], none)
+    if is_vertex(storage_type(values.type)):
+        sifted = sift_point_rows("arrow", values, crs)
+        return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), none)
+    xy = plain_points(values)
+    if xy is not None:
+        plain = sift_coordinates(xy, common_crs(crs_of_type(values.type), crs))
+        return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), none)
+    regions = sift_regions("arrow", values, crs, repair)
+    parts = [ValueRows(regions.regions, regions.rows)]
+    rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]
+    others = np.array([bad.row for bad in regions.rejected if bad.fault is FaultCode.POINT], np.int64)
+    if others.size:
+        own = regions.regions.crs if crs is None else crs
+        points = sift_point_rows("arrow", values.take(others), own)
+        parts.append(ValueRows(points.points, others[points.rows]))
+        rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
+    return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)
+
+
+def is_null(rejected: Rejection) -> bool:
+    """Return True if the value was absent, which is no fault."""
+    return rejected.fault is FaultCode.NULL

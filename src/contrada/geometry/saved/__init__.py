@@ -1,0 +1,1 @@
+"""Columns and tables saved as directories of NumPy files, checked when they are opened."""

@@ -1,0 +1,1 @@
+"""Store subscriptions: packed levels, a buffer, snapshots that readers take, and files."""

@@ -1,0 +1,318 @@
+"""Save a table as an immutable directory of plain arrays with a header; open it by memory map.
+
+geometry/saved/directories.py describes how the directory is written, checked and mapped.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FilterError, TableError
+from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.geometry.arrays import Arrays
+from contrada.geometry.saved.directories import Format, read_directory, save_directory
+from contrada.geometry.saved.directories import read_header as read_kind_header
+from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
+from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
+from contrada.index.scalars import ScalarArrays, ScalarIndex, scalars_from_arrays
+from contrada.index.scanned import RecordView
+from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
+from contrada.kernels.match.tables import RESIDUAL, TREE
+from contrada.kernels.runtime.layout import Field
+from contrada.matching.encoding import MessageEncoder
+from contrada.matching.names import Names
+from contrada.matching.residual import Constraints, Residual
+from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
+from contrada.matching.store.level import Level, Slot
+from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
+
+TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
+CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
+CHECK_PARTS = ("filters", "masks", "offsets")
+
+
+class Saved(NamedTuple):
+    """The contents of a saved table: one level, and the names and owners of its rows."""
+
+    level: Level
+    crs: dict[str, Crs | None]
+    encoder: dict[str, Any]
+    keys: Any
+    subscribers: Any
+    filter_subscription: NDArray[np.int32] | None
+    subscription_subscriber: NDArray[np.int32] | None
+    rows: int
+    filters: int
+    several_filters: bool
+    has_keys: bool
+
+
+def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = False) -> None:
+    """Write a table to a new directory; with `replace` an existing saved table is replaced."""
+    header = {
+        "rows": saved.rows,
+        "filters": saved.filters,
+        "several_filters": saved.several_filters,
+        "has_keys": saved.has_keys,
+        "crs": saved.crs,
+        "places": saved.encoder,
+        "reached": saved.level.filters,
+        "scalars": _scalars_header(saved.level.scalars),
+        "trees": [list(slot) for slot, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
+        "checks": [list(slot) for slot, part in saved.level.checks.items() if isinstance(part, Residual)],
+        "own": _custom_parts(saved.level),
+    }
+    save_directory(TABLE_FORMAT, directory, _arrays_of(saved), header, replace)
+
+
+def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
+    """Return the saved table, memory-mapped; raise TableError if the directory is foreign, damaged or truncated.
+
+    With `verify` all files are checked against their checksums. Numbers that kernels use as indexes are always checked.
+    """
+    import pyarrow as pa
+
+    source = Path(directory)
+    header, arrays = read_directory(TABLE_FORMAT, source, verify)
+    try:
+        level = _level_of(header, arrays, verify)
+        keys, subscribers = _names_of("keys", arrays), _names_of("subscribers", arrays)
+        owners = _first(arrays, "filter_subscription", header["filters"])
+        whose = _first(arrays, "subscription_subscriber", header["rows"])
+        _check_owners(header, owners, whose, len(keys), len(subscribers))
+        systems = {name: Crs.of(crs) for name, crs in header["crs"].items()}
+        return Saved(
+            level, systems, header["places"], keys, subscribers, owners, whose,
+            header["rows"], header["filters"], header["several_filters"], header["has_keys"],
+        )  # fmt: skip
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{source} is damaged: {error}") from error
+
+
+def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: bool) -> Level:
+    """Return the level of a saved table; every number that kernels use as an index is checked."""
+    encoder = MessageEncoder.of_saved(header["places"])
+    scalars = _scalars_of(header["scalars"], arrays, encoder.forms[: len(encoder.numbers)], header["filters"])
+    numbered = header["filters"] if scalars is None else len(scalars.arrays.numbers)
+    trees = {_slot(p): _tree_of(f"tree{k}", arrays, p[1], numbered) for k, p in enumerate(header["trees"])}
+    checks = {_slot(p): _checks_of(f"check{k}", arrays, p[1], numbered) for k, p in enumerate(header["checks"])}
+    if not verify:
+        for name, array in arrays.items():
+            if name.endswith(("-xy", "-bounds")):
+                check_coordinates(name, array)
+    custom_trees, custom_checks = _custom_of(header["own"])
+    return Level({**trees, **custom_trees}, {**checks, **custom_checks}, scalars, header["reached"])
+
+
+def _check_owners(
+    header: dict[str, Any], owners: NDArray[np.int32] | None, whose: NDArray[np.int32] | None, keys: int, names: int
+) -> None:
+    """Raise ValueError unless the counts of filters, subscriptions and subscribers fit arrays and names."""
+    rows, filters = header["rows"], header["filters"]
+    require(rows >= 0 and filters >= 0 and keys == rows, f"{keys} keys for {rows} subscriptions")
+    require(owners is not None or filters == rows, f"{filters} filters for {rows} subscriptions")
+    require(whose is not None or names == rows, f"{names} subscribers for {rows} subscriptions")
+    for name, numbers, count, stop in (
+        ("filter_subscription", owners, filters, rows),
+        ("subscription_subscriber", whose, rows, names),
+    ):
+        if numbers is not None:
+            require(numbers.dtype == np.int32 and numbers.shape == (count,), f"{name} is not an array of {count} int32")
+            check_numbers(name, numbers, 0, stop)
+
+
+def _first(arrays: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[np.int32] | None:
+    """Return the first `count` entries of an array; tables saved by earlier releases have spare room after them."""
+    return arrays[name][:count] if name in arrays else None
+
+
+class SavedNames(NamedTuple):
+    """The names of a saved table's rows: Arrow arrays over the mapped files, or lists if text and integers mix."""
+
+    keys: Any  # of subscriptions
+    subscribers: Any
+    owners: NDArray[np.int32] | None  # subscriber row of each subscription; None: row k for subscription k
+
+
+def saved_names(directory: str | os.PathLike[str]) -> SavedNames:
+    """Return the names of a saved table as columns, to name the rows of whole answers; checksums are not checked."""
+    source = Path(directory)
+    wanted = ("keys-", "subscribers-", "subscription_subscriber")
+    header, arrays = read_directory(TABLE_FORMAT, source, False, lambda name: name.startswith(wanted))
+    owners = _first(arrays, "subscription_subscriber", header["rows"])
+    return SavedNames(_names_of("keys", arrays), _names_of("subscribers", arrays), owners)
+
+
+def read_header(source: Path) -> dict[str, Any]:
+    """Return the contents of `header.json`; raise TableError if it is foreign or damaged."""
+    return read_kind_header(TABLE_FORMAT, source)
+
+
+def _slot(pair: list[Any]) -> Slot:
+    attribute, kind = pair
+    if kind not in ("region", "point"):
+        raise ValueError(f"a tree has the unknown kind {kind!r:.60}")
+    return str(attribute), str(kind)
+
+
+def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
+        arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
+    for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Residual)):
+        arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_PARTS})
+        column = checks.column
+        own = {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
+        arrays.update({f"check{k}-{name}": array for name, array in own.items()})
+    if isinstance(saved.level.scalars, ScalarIndex):
+        arrays.update({f"scalars-{name}": array for name, array in saved.level.scalars.arrays._asdict().items()})
+    for name, names in (("keys", saved.keys), ("subscribers", saved.subscribers)):
+        arrays.update({f"{name}-{part}": array for part, array in _name_arrays(names).items()})
+    for name in ("filter_subscription", "subscription_subscriber"):
+        array = getattr(saved, name)
+        if array is not None:
+            arrays[name] = array
+    return arrays
+
+
+def _custom_parts(level: Level) -> list[dict[str, Any]]:
+    """Return the constraints of added types as JSON values, made by the `dump` of each type."""
+    parts = []
+    for (attribute, kind), part in (*level.trees.items(), *level.checks.items()):
+        if isinstance(part, CustomIndex | CustomResidual):
+            try:
+                dumped = part.part.dumped()
+            except NotImplementedError as error:
+                raise TableError(
+                    f"constraints of type {kind!r} cannot be saved: the type has no dump and load"
+                ) from error
+            parts.append({"attribute": attribute, "is_reached": isinstance(part, CustomIndex), **dumped})
+    return parts
+
+
+def _custom_of(parts: list[dict[str, Any]]) -> tuple[dict[Slot, CustomIndex], dict[Slot, CustomResidual]]:
+    trees, checks = {}, {}
+    for dumped in parts:
+        try:
+            part, slot = CustomConstraints.loaded(dumped), (dumped["attribute"], dumped["kind"])
+        except FilterError as error:
+            raise TableError(f"the table needs a type that is not registered: {error}") from error
+        if dumped["is_reached"]:
+            trees[slot] = part.indexed()
+        else:
+            checks[slot] = part.checks()
+    return trees, checks
+
+
+def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> PackedTree:
+    """Return a tree from saved arrays; raise ValueError unless its entries are numbers below `numbered`."""
+    own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
+    TREE.check(own)
+    check_tree_arrays(own, kind == "point", numbered)
+    tree = tree_from_arrays(own, kind == "point")
+    check_tree(tree)
+    return tree
+
+
+def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> Residual:
+    """Return residual constraints from saved arrays; raise ValueError unless filters are below `numbered`."""
+    filters, masks, offsets = (arrays[f"{prefix}-{name}"] for name in CHECK_PARTS)
+    CHECKS.check({"filters": filters, "masks": masks, "offsets": offsets})
+    count = len(filters)
+    require(count > 0 and len(masks) == count, "filters and masks differ in number")
+    check_numbers("filters", filters, 0, numbered)
+    require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
+    check_offsets("offsets", offsets, int(filters[-1]) - int(filters[0]) + 1, count)
+    require(np.array_equal(np.diff(offsets), np.bincount(filters - filters[0])), "offsets do not fit the filters")
+    if kind == "point":
+        points = arrays[f"{prefix}-xy"]
+        CHECKS.check({"xy": points})
+        require(len(points) == count, "points and filters differ in number")
+        return Residual(Constraints(filters, masks, PointArray(points)), offsets)
+    own = {name: arrays[f"{prefix}-{name}"] for name in Arrays._fields}
+    CHECKS.check(own)
+    check_regions(Arrays(**own), count)
+    return Residual(Constraints(filters, masks, RegionArray(Arrays(**own))), offsets)
+
+
+def _scalars_header(scalars: ScalarIndex | RecordView | None) -> dict[str, Any] | None:
+    """Return the header fields of packed scalar constraints; None if there are none."""
+    if not isinstance(scalars, ScalarIndex):
+        return None
+    return {"first": scalars.first, "place": scalars.region_slot, "expected": scalars.expected}
+
+
+def _scalars_of(
+    header: dict[str, Any] | None, arrays: dict[str, NDArray[Any]], forms: NDArray[np.uint8], filters: int
+) -> ScalarIndex | None:
+    """Return the scalar constraints of a saved table; `forms[p]` is the form of slot p."""
+    if header is None:
+        return None
+    own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
+    slot = None if header["place"] is None else _slot(header["place"])
+    index = scalars_from_arrays(header["first"], own, slot, float(header["expected"]))
+    check_scalar_arrays(index.arrays, forms)
+    require(0 <= index.first <= filters - len(index.arrays.local_of), "scalar constraints refer to unknown filters")
+    return index
+
+
+def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
+    """Return names (list or Arrow array) as int64, or as text with a flag for each integer."""
+    import pyarrow as pa
+
+    if not isinstance(names, list) and pa.types.is_integer(names.type):
+        try:
+            return {"numbers": np.asarray(names.cast(pa.int64()))}
+        except pa.ArrowInvalid:  # uint64 beyond int64
+            names = names.to_pylist()
+    if not isinstance(names, list):
+        whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
+        _, offsets, text = whole.buffers()
+        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
+        return {"text": used, "offsets": ends - ends[0], "is_number": np.zeros(len(whole), np.uint8)}
+    if all(isinstance(name, int) for name in names) and all(-(2**63) <= name < 2**63 for name in names):
+        return {"numbers": np.array(names, np.int64)}
+    texts = [str(name).encode() for name in names]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    return {
+        "text": np.frombuffer(b"".join(texts), np.uint8),
+        "offsets": np.concatenate([np.zeros(1, np.int64), ends]),
+        "is_number": np.array([isinstance(name, int) for name in names], np.uint8),
+    }
+
+
+def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return saved names as an Arrow array over the mapped files, or as a list if text and integers mix."""
+    import pyarrow as pa
+
+    if f"{prefix}-numbers" in arrays:
+        require(arrays[f"{prefix}-numbers"].dtype == np.int64, f"{prefix} are not 64-bit integers")
+        return pa.array(arrays[f"{prefix}-numbers"])
+    text, offsets = arrays[f"{prefix}-text"], arrays[f"{prefix}-offsets"]
+    require(text.dtype == np.uint8 and offsets.dtype == np.int64, f"{prefix} are not text")
+    check_offsets(f"{prefix}-offsets", offsets, len(arrays[f"{prefix}-is_number"]), len(text))
+    array = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+    array.validate(full=True)
+    is_number = arrays[f"{prefix}-is_number"]
+    if not is_number.any():
+        return array
+    return [int(name) if number else name for name, number in zip(array.to_pylist(), is_number.tolist(), strict=True)]
+
+
+def names_from(values: Any, tuning: Tuning = DEFAULT_TUNING) -> Names:
+    """Return the names of an Arrow array or a list, with look-up."""
+    names = Names(tuning)
+    if isinstance(values, list):
+        for name in values:
+            names.append(name)
+    elif len(values):
+        names.extend(values)
+    return names

@@ -1,0 +1,141 @@
+"""`pipeline.compile`: rows in, an artifact and the bad rows out."""
+
+from functools import partial
+
+import pyarrow as pa
+import pytest
+import shapely
+
+import contrada as ct
+from contrada import pipeline
+from contrada.matching.building import TableBuilder
+from contrada.pipeline import artifact_cache as tables
+from contrada.pipeline.batch import building
+from contrada.pipeline.spark_types import ARTIFACTS, artifacts_place
+from effort import slow
+
+BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
+BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+POINT = shapely.to_wkb(shapely.Point(1, 1))
+TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least"
+
+
+def rejections(compiled):
+    return [tuple(row) for row in compiled.rejected.orderBy("row").collect()]
+
+
+def test_bad_filters_are_set_aside_with_reasons(spark, tmp_path):
+    rows = [
+        ("a", "ops", "size >= 1"), ("b", "ops", "size >="), (None, "ops", "size >= 1"), ("a", "ops", "size < 1"),
+        ("c", "ops", None), ("d", None, "size < 5"), ("e", "ops", "inside(area, POLYGON((0 0, 2 2, 2 0, 0 2, 0 0)))"),
+    ]  # fmt: skip
+    compiled = pipeline.compile(spark.createDataFrame(rows, "key string, subscriber string, filter string"), tmp_path)
+    assert compiled.count == compiled.artifact.subscriptions == 2
+    found = rejections(compiled)
+    assert [(row, key) for row, key, _ in found] == [(1, "b"), (2, None), (3, "a"), (4, "c"), (6, "e")]
+    parts = ("line 1, column", "no key", "'a' already exists", "no filter", "intersect")
+    for (_, _, reason), part in zip(found, parts, strict=True):
+        assert part in reason
+    table = ct.ForwardingTable.open(compiled.artifact.path)
+    assert set(table) == {"a", "d"}
+    assert set(table.match({"size": 3})) == {"ops", "d"}
+    assert [path.name for path in (tmp_path / "rejected").iterdir()] == [compiled.rejected_path.split("/")[-1]]
+
+
+def test_bad_rows_of_a_template_are_set_aside_and_the_rest_compile(spark, tmp_path):
+    rows = [
+        (1, BOX, 1.0), (2, BOW_TIE, 1.0), (None, BOX, 1.0), (4, None, 1.0), (5, BOX, float("nan")), (6, POINT, 1.0),
+        (1, BOX, 2.0), (8, b"odd", 1.0), (9, BOX, 2.0),
+    ]  # fmt: skip
+    frame = spark.createDataFrame(
+        [(k, g and bytearray(g), n) for k, g, n in rows], "key int, geometry binary, least double"
+    )
+    compiled = pipeline.compile(frame.coalesce(1), tmp_path, template=TEMPLATE)
+    assert compiled.count == 2
+    assert [row for row, _, _ in rejections(compiled)] == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(ct.ForwardingTable.open(compiled.artifact.path)) == [1, 9]
+
+
+def test_keys_in_several_parts_of_a_large_input_are_told_apart():
+    builder = TableBuilder(ct.parse("size >= $least"))
+    assert builder.add(pa.table({"key": ["a", "b"], "least": [1, 2]})) == []
+    (again,) = builder.add(pa.table({"key": ["c", "a", "d"], "least": [1, 2, 3]}))
+    assert (again.row, again.key) == (3, "a")
+    assert "duplicate key" in again.reason
+    assert set(builder.table) == {"a", "b", "c", "d"}
+
+
+def test_what_only_the_table_refuses_costs_no_other_row():
+    tagged = [shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, k, 1), s), include_srid=True)
+              for k, s in enumerate([4326, 4326, 3857, 4326, 3857, 4326], 1)]  # fmt: skip
+    builder = TableBuilder(ct.parse("S_INTERSECTS(area, $geometry)"))
+    assert builder.add(pa.table({"geometry": tagged[:2]})) == []
+    rejected = builder.add(pa.table({"geometry": [tagged[2], tagged[4]]}))
+    assert [(item.row, item.key) for item in rejected] == [(2, "2"), (3, "3")]
+    assert all("EPSG:3857" in item.reason for item in rejected)
+    assert len(builder.table) == 2
+
+
+def test_points_and_regions_in_one_column_of_a_template_are_as_the_command_line_has_them():
+    builder = TableBuilder(ct.parse("S_INTERSECTS(area, $geometry)"))
+    assert builder.add(pa.table({"geometry": [BOX]})) == []
+    assert [item.row for item in builder.add(pa.table({"geometry": [POINT, BOX]}))] == [1]
+
+
+@pytest.mark.parametrize("partitions", [slow(1), 3])
+def test_default_keys_run_over_the_partitions_in_order(spark, tmp_path, partitions):
+    filters = spark.range(0, 40, 1, partitions).selectExpr("concat('size = ', id) AS filter")
+    compiled = pipeline.compile(filters, tmp_path)
+    table = ct.ForwardingTable.open(compiled.artifact.path)
+    assert [set(table.match_keys({"size": k})) for k in range(40)] == [{k} for k in range(40)]
+
+
+def test_many_batches_and_parts_give_the_same_table(spark, tmp_path):
+    rows = spark.range(0, 5000, 1, 3).selectExpr("id AS key", "cast(id % 50 as double) AS least")
+    whole = pipeline.compile(rows, tmp_path / "whole", template="size >= $least")
+    parts = list(building.chunks(iter([pa.record_batch([pa.array(range(300))], ["key"])] * 5), 700))
+    assert [part.num_rows for part in parts] == [900, 600]
+    table = ct.ForwardingTable.open(whole.artifact.path)
+    assert len(table.match_keys({"size": 10})) == 1100
+
+
+def test_the_same_subscriptions_are_one_artifact(spark, tmp_path):
+    rows = spark.createDataFrame([("a", "size >= 1")], "key string, filter string")
+    first, second = (pipeline.compile(rows, tmp_path).artifact for _ in range(2))
+    assert first == second == pipeline.Artifact.read(first.path)
+    assert [path.name for path in tmp_path.iterdir()] == [first.digest]
+
+
+@pytest.mark.parametrize(
+    ("schema", "template", "error", "reason"),
+    [
+        ("key string, asked string", None, ct.FilterError, "column 'filter'"),
+        ("key double, filter string", None, ct.FormatError, "column 'key': need text or integers"),
+        ("subscriber binary, filter string", None, ct.FormatError, "column 'subscriber': need text or integers"),
+        ("key int, filter int", None, ct.FormatError, "column 'filter': need CQL2 text"),
+        ("key int, geometry binary", TEMPLATE, ct.FilterError, "column 'least'"),
+        ("key int, least double", "size >=", ct.LanguageError, "line 1"),
+    ],
+)
+def test_what_fits_no_row_is_an_error_before_a_job_runs(spark, tmp_path, schema, template, error, reason):
+    frame = spark.createDataFrame([], schema)
+    for job in (partial(pipeline.compile, artifacts=tmp_path), pipeline.simplify):
+        with pytest.raises(error, match=reason):
+            job(frame, template=template)
+    assert not any(tmp_path.iterdir())
+
+
+class Session:
+    """As much of a session as tells where artifacts go."""
+
+    def __init__(self, **settings):
+        self.conf = {name.replace("_", "."): value for name, value in settings.items()}
+
+
+def test_where_artifacts_go(tmp_path):
+    assert artifacts_place(Session(spark_master="local[2]"), None) == str(tables.cache_home() / "artifacts")
+    named = Session(spark_master="local", spark_contrada_artifacts="s3://bucket/x")
+    assert artifacts_place(named, None) == "s3://bucket/x"
+    assert artifacts_place(Session(spark_master="yarn"), tmp_path) == str(tmp_path)
+    with pytest.raises(ct.ContradaError, match=ARTIFACTS):
+        artifacts_place(Session(spark_master="yarn"), None)

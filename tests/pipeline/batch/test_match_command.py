@@ -1,0 +1,190 @@
+"""`contrada match --spark` gives what `contrada match` gives: for every format, with bad rows, by subscriber."""
+
+import gzip
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import contrada as ct
+from console import collection, feature, read_lines, write_lines
+from effort import slow
+
+SUBSCRIPTIONS = [
+    {"key": "k1", "subscriber": "ops", "filter": "overlaps(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"},
+    {"key": "k2", "subscriber": "ops", "filter": "level >= 3 OR name LIKE 'b%'"},
+    {"key": "k3", "subscriber": "night", "filter": "level < 2"},
+    {"key": "bad", "subscriber": "night", "filter": "level <"},
+]
+
+
+@pytest.fixture
+def run(command):
+    return partial(command, "match")
+
+
+def reasons(path):
+    return sorted((row["what"], row["reason"]) for row in read_lines(path))
+
+
+@pytest.fixture
+def files(tmp_path):
+    square = {"type": "Polygon", "coordinates": [[[2, 2], [6, 2], [6, 6], [2, 6], [2, 2]]]}
+    bowtie = {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}
+    rows = [
+        {"id": "a", "level": 4, "name": "blue", "area": square},
+        {"id": "b", "level": 1, "area": bowtie},
+        {"id": "c", "level": 1},
+        {"level": 2, "name": "red"},
+    ]
+    write_lines(tmp_path / "messages" / "one.ndjson", rows)
+    (tmp_path / "messages" / "two.ndjson").write_text('{"id": "d", "level": 3}\n{"id": \n')
+    region = ct.Region.box(2, 2, 6, 6).to_wkb()
+    crossed = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+    table = pa.table({
+        "id": ["a", "b", None, "d"],
+        "level": [4, 1, 2, None],
+        "name": ["blue", None, "red", "black"],
+        "area": pa.array([region, crossed, None, region], pa.binary()),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "messages.parquet", row_group_size=2)
+    write_lines(tmp_path / "subscriptions.ndjson", SUBSCRIPTIONS)
+    return tmp_path
+
+
+PARTITIONED = ("--plan", "partitioned", "--partitions", "3")
+
+
+@pytest.mark.parametrize(
+    ("messages", "by", "plan"),
+    [
+        ("messages", "subscription", ()), ("messages.parquet", "subscriber", ()),
+        ("messages", "subscriber", PARTITIONED), ("messages.parquet", "subscription", PARTITIONED),
+        slow("messages.parquet", "subscription", ()), slow("messages", "subscriber", ()),
+        slow("messages.parquet", "subscriber", PARTITIONED), slow("messages", "subscription", PARTITIONED),
+    ],
+)  # fmt: skip
+def test_same_rows_and_rejections(run, files, messages, by, plan):
+    asked = [files / messages, files / "subscriptions.ndjson", "--by", by]
+    plain = run(*asked, "--reject", files / "plain.ndjson")
+    output, bad = files / "out", files / "bad.ndjson"
+    found = run(*asked, "--spark", *plan, "--output", output, "--reject", bad)
+    assert f"plan:          {'partitioned' if plan else 'broadcast'}" in found.stderr
+    assert plain.exit_code == found.exit_code == 0, found.output
+    columns = ["message", "subscriber", "key"][: 3 if by == "subscription" else 2]
+    rows = pq.read_table(output).select(columns).to_pylist()
+    expected = read_lines(plain.stdout)
+    named = [sorted(tuple(str(row[name]) for name in columns) for row in some) for some in (rows, expected)]
+    assert named[0] == named[1]
+    assert reasons(bad) == reasons(files / "plain.ndjson") != []
+    counted = [line for line in plain.stderr.splitlines() if line.startswith(("messages:", "matches:"))]
+    assert all(line in found.stderr for line in counted), found.stderr
+
+
+@pytest.mark.parametrize("plan", [(), PARTITIONED])
+def test_lines_and_templates(run, files, plan):
+    places = files / "places.geojson"
+    places.write_text(collection(feature(shapely.Point(x, x), id=id, least=3) for id, x in ((7, 3), (8, 9))))
+    template = "S_INTERSECTS(area, $geometry) AND level >= $least"
+    options = ["--template", template, "--key", "id", "--crs", "OGC:CRS84"]
+    plain = run(files / "messages.parquet", places, *options)
+    found = run(
+        files / "messages.parquet", places, *options, "--spark", *plan, "--output", files / "out", "--format", "ndjson"
+    )
+    assert found.exit_code == 0, found.output
+    assert [row["key"] for path in (files / "out").glob("part-*") for row in read_lines(path)] == ["7"]
+    assert [row["key"] for row in read_lines(plain.stdout)] == [7]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("messages", [slow("messages"), "messages.parquet"])
+def test_a_subscription_in_several_partitions_is_one_row(run, files, messages):
+    wide = "S_INTERSECTS(area, POLYGON(({0} 0, {1} 0, {1} 8, {0} 8, {0} 0)))"
+    rows = [
+        {"key": k, "subscriber": "ops", "filter": " OR ".join(wide.format(x, x + 1) for x in (2, 5))} for k in (1, 2)
+    ]
+    rows += [{"key": k, "filter": wide.format(k, k + 0.5)} for k in range(3, 60)]
+    rows.append({"subscriber": "ops", "filter": "level >= 3"})  # without a key
+    write_lines(files / "subscriptions.ndjson", rows)
+    for by in ("subscription", "subscriber"):
+        asked = [files / messages, files / "subscriptions.ndjson", "--by", by]
+        plain = run(*asked)
+        found = run(*asked, "--spark", "--plan", "partitioned", "--partitions", "5", "--output", files / by)
+        assert found.exit_code == 0, found.output
+        expected = read_lines(plain.stdout)
+        written = pq.read_table(files / by).to_pylist()
+        names = ("message", "subscriber")
+        assert sorted([row[name] for name in names] for row in written) == sorted(
+            [str(row[name]) for name in names] for row in expected
+        )
+        assert len(expected) > 3
+
+
+def test_auto_goes_by_the_size_of_the_table(run, files, spark):
+    asked = [files / "messages.parquet", files / "subscriptions.ndjson", "--spark"]
+    small = run(*asked, "--output", files / "small", "--reject", files / "small.ndjson")
+    assert "plan:          broadcast; the table has" in small.stderr
+    spark.conf.set("spark.contrada.broadcast.bytes", "1k")
+    try:
+        large = run(*asked, "--output", files / "large", "--reject", files / "large.ndjson")
+        again = run(*asked, "--plan", "broadcast", "--output", files / "again")
+    finally:
+        spark.conf.unset("spark.contrada.broadcast.bytes")
+    assert "partitioned, " in large.stderr
+    assert "a worker holds no more than 1 KiB" in large.stderr
+    assert "plan:          broadcast; as requested" in again.stderr
+    rows = [sorted(map(str, pq.read_table(files / name).to_pylist())) for name in ("small", "large", "again")]
+    assert rows[0] == rows[1] == rows[2]
+    assert (files / "small.ndjson").read_text() == (files / "large.ndjson").read_text()
+
+
+def test_what_cannot_be(run, files):
+    asked = [files / "messages.parquet", files / "subscriptions.ndjson", "--spark"]
+    assert "--output" in run(*asked).stderr
+    assert "--explain" in run(*asked, "--explain", "k1", "--output", files / "x").stderr
+    assert "parquet, csv or ndjson" in run(*asked, "--output", files / "x", "--format", "arrow").stderr
+    assert run(*asked[:2], "--master", "local[1]").exit_code == 2
+    assert run(*asked[:2], "--plan", "partitioned").exit_code == 2
+    assert run(*asked, "--plan", "broadcast", "--partitions", "2", "--output", files / "x").exit_code == 2
+    (files / "bad.ndjson").write_text('{"key": 1, "filter": "level <"}\n')
+    none = run(asked[0], files / "bad.ndjson", "--spark", *PARTITIONED, "--output", files / "x")
+    assert "no valid subscription" in none.stderr
+    mixed = [{"key": 1, "filter": "level > 1"}, {"key": "1", "filter": "level > 2"}]
+    alike = run(asked[0], write_lines(files / "mixed.ndjson", mixed), "--spark", *PARTITIONED, "--output", files / "x")
+    assert "both as text and as a number" in alike.stderr
+    assert "cannot read standard input" in run("-", asked[1], "--spark", "--output", files / "x").stderr
+    named = run(*asked, "--id", "nothing", "--output", files / "x")
+    assert "need column 'nothing'" in named.stderr
+
+
+def test_gis_and_packed_files_sound_and_damaged(run, files):
+    """One run over a directory: sound files are matched, of damaged ones the rejections are those without Spark."""
+    pyogrio = pytest.importorskip("pyogrio")
+    place = files / "mixed"
+    place.mkdir()
+    areas = pa.array([ct.Region.box(k, k, k + 4, k + 4).to_wkb() for k in range(3)])
+    rows = pa.table({"id": ["x", "y", "z"], "level": [1, 2, 3], "area": areas})
+    for name in ("sound.gpkg", "sound.shp", "sound.fgb"):
+        pyogrio.write_arrow(rows, place / name, geometry_name="area", geometry_type="Polygon", crs="EPSG:4326")
+    sound = (place / "sound.gpkg").read_bytes()
+    (place / "cut.gpkg").write_bytes(sound[: len(sound) // 2])
+    (place / "zeros.gpkg").write_bytes(sound[:4096] + bytes(len(sound) - 4096))
+    (place / "rubbish.shp").write_bytes(b"\x00\x00\x27\x0a" + bytes(96))
+    lines = gzip.compress(b'{"id": "d", "level": 3}\n' * 3)
+    (place / "sound.ndjson.gz").write_bytes(lines)
+    (place / "cut.ndjson.gz").write_bytes(lines[:-9])
+    (place / "plain.ndjson.gz").write_bytes(b'{"id": "d", "level": 3}\n')
+    asked = [place, files / "subscriptions.ndjson"]
+    plain = run(*asked, "--reject", files / "plain.ndjson", "--output", files / "plain.csv")
+    found = run(*asked, "--spark", "--reject", files / "bad.ndjson", "--output", files / "out")
+    assert plain.exit_code == found.exit_code == 0, found.output
+    expected = pacsv.read_csv(files / "plain.csv").to_pylist()
+    got = pq.read_table(files / "out").to_pylist()
+    assert len(expected) >= 9  # of sound files alone
+    assert sorted(map(str, got)) == sorted(map(str, expected))
+    told = reasons(files / "bad.ndjson")
+    assert told == reasons(files / "plain.ndjson")
+    assert len(told) >= 5

@@ -1,0 +1,254 @@
+"""`pipeline.simplify`: the rows of a single process, however subscriptions are spread over partitions."""
+
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import contrada as ct
+from contrada import pipeline
+from contrada.matching.building import TableBuilder
+from contrada.simplification.simplifying import Simplification, simplified_groups
+from effort import slow
+from generators.filters_of_every_kind import plain_text
+from generators.scalars import OPERATORS, predicates
+
+ROWS = "key string, subscriber string, filter string"
+BOX, WIDE = (shapely.to_wkb(shapely.box(0, 0, size, size)) for size in (2, 5))
+BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+POINT = shapely.to_wkb(shapely.Point(1, 1))
+ACROSS = pytest.mark.parametrize("across", [slow(False), True])
+ACROSS_MOSTLY = pytest.mark.parametrize("across", [slow(False), True])
+SPREAD = pytest.mark.parametrize("partitions", [slow(1), 3])
+
+
+def in_process(rows, across):
+    """What a single process makes of good rows of key, subscriber and predicate, and its report."""
+    if across:
+        asked = {}
+        for _, subscriber, predicate in sorted(rows, key=lambda row: row[0]):
+            asked.setdefault(subscriber, []).extend(ct.parse(str(predicate)).filters)
+        names, groups = [(name,) for name in asked], list(asked.values())
+    else:
+        names, groups = [row[:2] for row in rows], [ct.parse(str(row[2])).filters for row in rows]
+    found = list(simplified_groups(groups))
+    report = Simplification()
+    for one in found:
+        report = report.plus(one.report)
+    return {name: ct.Predicate(one.filters) for name, one in zip(names, found, strict=True)}, report
+
+
+def answer(simplified):
+    """Rows by their names, with predicates; rejected rows; the report."""
+    rows = [tuple(row) for row in simplified.subscriptions.collect()]
+    rejected = sorted(tuple(row) for row in simplified.rejected.collect())
+    simplified.unpersist()
+    named = {row[:-1]: ct.parse(row[-1]) for row in rows}
+    assert len(named) == len(rows)
+    return named, rejected, simplified.report
+
+
+def columns_of(rows, names):
+    return pa.table(list(map(pa.array, zip(*rows, strict=True))), names)
+
+
+def drawn(count):
+    """Predicates of every operator and type that Spark's text can hold."""
+    found = []
+
+    @settings(
+        max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
+    )
+    @given(st.lists(predicates(), min_size=3, max_size=3))
+    def draw(those):
+        found.extend(one for one in those if plain_text(one))
+
+    draw()
+    return found
+
+
+@pytest.fixture(scope="module")
+def generated():
+    rare = [ct.Constraint("name", operator, "a") for operator in ("prefix", "suffix", "contains")]  # drawn seldom
+    asked = [*drawn(120), *(ct.Predicate([ct.Filter([one])]) for one in rare)]
+    operators = {str(one.operator) for predicate in asked for part in predicate for one in part}
+    assert {*(name for names in OPERATORS.values() for name in names), "is null", "is not null"} - operators <= {"<>"}
+    return [(f"k{k:04}", f"s{k * 7 % 11}", predicate) for k, predicate in enumerate(asked)]
+
+
+@pytest.mark.parametrize("partitions", [slow(1), slow(3), 7])
+@ACROSS
+def test_generated_predicates_become_what_one_process_makes_of_them(spark, generated, partitions, across):
+    rows = [(key, subscriber, str(predicate)) for key, subscriber, predicate in generated]
+    rows[10:10] = [("typo", "s1", "size >="), (None, "s2", "size = 1"), ("empty", "s3", None)]
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, partitions), ROWS)
+    named, rejected, report = answer(pipeline.simplify(frame, across=across))
+    expected, told = in_process(generated, across)
+    assert named == expected
+    assert [(row, key) for row, key, _ in rejected] == [(10, "typo"), (11, None), (12, "empty")]
+    assert report == told
+    assert report.filters_after < report.filters_before
+
+
+def test_across_does_not_depend_on_where_rows_are(spark, generated):
+    rows = [(key, subscriber, str(predicate)) for key, subscriber, predicate in generated][:60]
+    one = pipeline.simplify(spark.createDataFrame(rows, ROWS).coalesce(1), across=True)
+    other = pipeline.simplify(spark.createDataFrame(rows[::-1], ROWS).repartition(7, "filter"), across=True)
+    texts = [sorted(tuple(row) for row in simplified.subscriptions.collect()) for simplified in (one, other)]
+    assert texts[0] == texts[1]
+    assert one.report == other.report
+    one.unpersist()
+    other.unpersist()
+
+
+@ACROSS_MOSTLY
+def test_what_comes_out_can_be_matched(spark, tmp_path, across):
+    rows = [("a", "ops", "size >= 1 AND size >= 3"), ("b", "ops", "size < 1 OR size < 0"), ("c", None, "size = 1")]
+    simplified = pipeline.simplify(spark.createDataFrame(rows, ROWS), across=across)
+    assert simplified.subscriptions.columns == (["subscriber", "filter"] if across else ["key", "subscriber", "filter"])
+    messages = spark.range(-1, 5).selectExpr("id AS message_id", "id AS size")
+    found = {}
+    for name, subscriptions in (("before", spark.createDataFrame(rows, ROWS)), ("after", simplified.subscriptions)):
+        matched = pipeline.match(messages, subscriptions, by="subscriber", artifacts=tmp_path)
+        found[name] = sorted(map(tuple, matched.matches.collect()))
+        matched.unpersist()
+    assert found["before"] == found["after"]
+    assert len(found["after"]) == 5
+    simplified.unpersist()
+
+
+@ACROSS
+def test_of_rows_with_one_key_the_first_good_one_is_taken(spark, across):
+    rows = [
+        ("a", "x", "size >="), ("a", "x", "size = 1"), ("b", "y", "size = 5"), ("a", "y", "size = 2"),
+        ("a", "x", "size = 3 AND"), ("a", "x", "size = 4"),
+    ]  # fmt: skip
+    frame = spark.createDataFrame(rows, ROWS).coalesce(1)
+    named, rejected, _ = answer(pipeline.simplify(frame, across=across))
+    names = [("x",), ("y",)] if across else [("a", "x"), ("b", "y")]
+    assert named == {names[0]: ct.parse("size = 1"), names[1]: ct.parse("size = 5")}
+    assert [(row, key) for row, key, _ in rejected] == [(0, "a"), (3, "a"), (4, "a"), (5, "a")]
+    assert [reason for row, _, reason in rejected if row in (3, 5)] == ["duplicate key 'a'"] * 2
+    bad = TableBuilder().add(columns_of(rows, ("key", "subscriber", "filter")))
+    assert [item.row for item in bad] == [row for row, _, _ in rejected], "as compile has it"
+
+
+@SPREAD
+@ACROSS
+def test_names_default_to_numbers(spark, partitions, across):
+    filters = spark.range(0, 20, 1, partitions).selectExpr("concat('size = ', id, ' AND size >= 0') AS filter")
+    named, _, _ = answer(pipeline.simplify(filters, across=across))
+    assert named == {((k,) if across else (k, k)): ct.parse(f"size = {k}") for k in range(20)}
+    some = filters.selectExpr("filter", "CASE WHEN filter LIKE '%1%' THEN 7Y END AS subscriber")
+    simplified = pipeline.simplify(some, across=True)
+    assert simplified.subscriptions.count() == 20 - len([k for k in range(20) if "1" in str(k)]) + 1
+    assert dict(simplified.subscriptions.dtypes)["subscriber"] == "bigint"
+    simplified.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("types", "rows", "kinds", "subscribers"),
+    [
+        (("int", "string"), [(1, "a"), (2, None)], ("int", "string"), ["a", "2"]),
+        slow(("string", "smallint"), [("a", 1)], ("string", "smallint"), [1]),
+        (("string", "int"), [("a", 1), ("b", None)], ("string", "string"), ["1", "b"]),
+        slow(("tinyint", "bigint"), [(1, None)], ("tinyint", "bigint"), [1]),
+    ],
+)
+def test_names_keep_their_types(spark, types, rows, kinds, subscribers):
+    schema = f"key {types[0]}, subscriber {types[1]}, filter string"
+    rows = [(*names, "x = 1") for names in rows]
+    simplified = pipeline.simplify(spark.createDataFrame(rows, schema))
+    assert simplified.subscriptions.dtypes == [("key", kinds[0]), ("subscriber", kinds[1]), ("filter", "string")]
+    assert [row.subscriber for row in simplified.subscriptions.orderBy("key").collect()] == subscribers
+    simplified.unpersist()
+    across = pipeline.simplify(spark.createDataFrame(rows, schema), across=True)
+    assert sorted(row.subscriber for row in across.subscriptions.collect()) == sorted(subscribers)
+    across.unpersist()
+
+
+@ACROSS_MOSTLY
+def test_no_rows(spark, across):
+    simplified = pipeline.simplify(spark.createDataFrame([], ROWS), across=across)
+    assert answer(simplified) == ({}, [], Simplification())
+    bad = pipeline.simplify(spark.createDataFrame([("a", "b", "x >")], ROWS), across=across)
+    assert [len(part) for part in answer(bad)[:2]] == [0, 1]
+
+
+TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least AND size >= 1"
+
+
+@SPREAD
+@ACROSS
+def test_rows_of_a_template(spark, partitions, across):
+    rows = [
+        (1, "x", BOX, 1.0), (2, "x", BOW_TIE, 1.0), (None, "x", BOX, 1.0), (4, "x", None, 1.0),
+        (5, "x", BOX, float("nan")), (6, "x", POINT, 1.0), (1, "x", BOX, 2.0), (8, "y", b"odd", 1.0),
+        (9, "x", WIDE, 0.0), (10, None, BOX, 1.0),
+    ]  # fmt: skip
+    names = "key int, subscriber string, geometry binary, least double"
+    sent = [(k, s, g and bytearray(g), n) for k, s, g, n in rows]
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(sent, partitions), names)
+    named, rejected, report = answer(pipeline.simplify(frame, across=across, template=TEMPLATE))
+    bad = TableBuilder(ct.parse(TEMPLATE)).add(columns_of(rows, ("key", "subscriber", "geometry", "least")))
+    assert [(row, key) for row, key, _ in rejected] == [(item.row, item.key) for item in bad]
+    box, wide = (f"S_INTERSECTS(area, {shapely.from_wkb(one).wkt}) AND size >= 1" for one in (BOX, WIDE))
+    if across:
+        assert named == {("x",): ct.parse(wide)}
+    else:
+        assert named == {(1, "x"): ct.parse(box), (9, "x"): ct.parse(wide)}
+    assert report.constraints_before == 6
+
+
+def test_a_template_of_points_whose_first_rows_are_bad(spark):
+    rows = [(k, bytearray(one)) for k, one in enumerate([BOW_TIE, b"odd", POINT, BOX, POINT])]
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, 3), "key int, geometry binary")
+    named, rejected, _ = answer(pipeline.simplify(frame, template="S_INTERSECTS(area, $geometry)"))
+    assert sorted(named) == [(2, 2), (4, 4)]
+    assert [row for row, _, _ in rejected] == [0, 1, 3]
+    assert "regions and points are mixed" in rejected[-1][2]
+
+
+def test_a_template_without_columns(spark):
+    named, _, _ = answer(pipeline.simplify(spark.range(0, 3, 1, 2), template="size > 1 AND size > 2"))
+    assert named == {(k, k): ct.parse("size > 2") for k in range(3)}
+
+
+@ACROSS_MOSTLY
+def test_coordinate_systems(spark, across):
+    def tagged(srid):
+        return bytearray(shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, 1, 1), srid), include_srid=True))
+
+    template = "S_INTERSECTS(area, $geometry)"
+    schema = "key int, geometry binary"
+    same = pipeline.simplify(spark.createDataFrame([(1, tagged(4326)), (2, tagged(0))], schema), across=across,
+                             template=template)  # fmt: skip
+    assert same.crs == {"area": "EPSG:4326"}
+    assert same.subscriptions.count() == 2
+    same.unpersist()
+    mixed = spark.createDataFrame([(1, tagged(4326)), (2, tagged(3857)), (3, tagged(4326))], schema).coalesce(1)
+    with pytest.raises(ct.CrsError, match=r"attribute 'area'.*EPSG:"):
+        pipeline.simplify(mixed, across=across, template=template)
+
+
+def test_streams_are_refused(spark):
+    with pytest.raises(ct.ContradaError, match="stream"):
+        pipeline.simplify(spark.readStream.format("rate").load().selectExpr("'x = 1' AS filter"))
+
+
+def test_nothing_is_read_twice(spark):
+    """Rows and report come from one pass over the input; later actions read what it made."""
+    seen = spark.sparkContext.accumulator(0)
+
+    def count(row):
+        seen.add(1)
+        return row
+
+    rows = spark.sparkContext.parallelize([(f"k{k}", "s", f"x >= {k} AND x >= 0") for k in range(30)], 3).map(count)
+    simplified = pipeline.simplify(spark.createDataFrame(rows, ROWS))
+    for _ in range(2):
+        assert simplified.subscriptions.count() == 30
+        assert simplified.rejected.count() == 0
+    assert seen.value == 30
+    simplified.unpersist()

@@ -1,0 +1,72 @@
+"""`contrada ingest`: what it writes, what it says, how it ends."""
+
+from functools import partial
+
+import pytest
+
+from console import contrada, feature, write_lines
+from contrada.cli import java
+from contrada.pipeline import read_dataset
+
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}
+BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}
+
+
+run = partial(contrada, "ingest")
+
+
+def write(path, *geometries):
+    return write_lines(path, [feature(shape, id=k) for k, shape in enumerate(geometries)])
+
+
+def test_rows_quarantine_and_summary(spark, tmp_path):
+    one = write(tmp_path / "one.geojsonl", SQUARE, BOW_TIE, None, BOW_TIE)
+    two = write(tmp_path / "two.geojsonl", SQUARE)
+    result = run(one, two, tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    told = result.stderr.splitlines()
+    assert told[0] == "read:          5 from 2 files"
+    assert told[1] == "kept:          2"
+    assert told[4:] == [
+        "quarantined:   3",
+        "  2 x self-intersection",
+        "  1 x no geometry (null)",
+        f"  all of them: {tmp_path / 'out' / 'quarantine'}",
+    ]
+    assert read_dataset(spark, tmp_path / "out").counts() == (5, 2, 3, 0)
+    again = run(one, tmp_path / "out")
+    assert again.exit_code == 2
+    assert "not empty" in again.stderr
+
+
+def test_exit_codes(spark, tmp_path):
+    bad = write(tmp_path / "bad.geojsonl", BOW_TIE)
+    both = write(tmp_path / "both.geojsonl", SQUARE, BOW_TIE)
+    assert run(bad, tmp_path / "a", "--quiet").exit_code == 1
+    strict = run(both, tmp_path / "b", "--strict", "--quiet")
+    assert (strict.exit_code, strict.stderr) == (1, "")
+    mended = run(bad, tmp_path / "c", "--repair", "--strict")
+    assert mended.exit_code == 0
+    assert "kept:          1, 1 of them repaired" in mended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"]])
+def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, arguments):
+    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_java(tmp_path, monkeypatch):
+    monkeypatch.setattr(java, "find_java", lambda: java.Java(None, None, None))
+    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out")
+    assert result.exit_code == 2
+    assert "needs Java 17 or newer for Spark and no Java was found; to install it:" in result.stderr
+
+
+def test_help_has_examples_and_starts_nothing():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "contrada ingest downloads/ places" in result.stdout

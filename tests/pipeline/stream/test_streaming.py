@@ -1,0 +1,239 @@
+"""Streams: every message once, with the version that its batch has; changes while it runs; replay; removal."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streams import AVAILABLE, uncommit, written
+
+import contrada as ct
+from console import read_lines, write_lines
+from contrada import pipeline
+from contrada.pipeline.storage import Storage
+from contrada.pipeline.stream.changes import DirectoryChanges
+from contrada.pipeline.stream.version_log import Versions
+
+SCHEMA = "message_id long, size long, area binary"
+
+
+def write_messages(folder, name, rows):
+    """A file of messages, there whole or not at all."""
+    folder.mkdir(exist_ok=True)
+    kinds = pa.schema({"message_id": pa.int64(), "size": pa.int64(), "area": pa.binary()})
+    table = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
+    pq.write_table(table, folder / f".{name}")
+    os.rename(folder / f".{name}", folder / name)
+
+
+@pytest.fixture
+def home(tmp_path, spark):
+    """A directory with everything that a stream has, and functions on it."""
+
+    class Home:
+        messages, changes = tmp_path / "messages", tmp_path / "changes"
+        output, checkpoint = tmp_path / "output", tmp_path / "checkpoint"
+
+        def stream(self, subscriptions=None, **options):
+            self.messages.mkdir(exist_ok=True)
+            self.changes.mkdir(exist_ok=True)
+            frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.messages))
+            given = {"sink": self.output, "checkpoint": self.checkpoint, "changes": self.changes, "trigger": AVAILABLE}
+            return pipeline.match_stream(frame, subscriptions, **{**given, **options})
+
+        def run(self, subscriptions=None, **options):
+            stream = self.stream(subscriptions, **options)
+            stream.wait(120)
+            stream.versions.wait()
+            return stream
+
+        def matches(self):
+            return written(self.output / "matches", ["batch", "message_id", "subscriber", "key", "version"])
+
+    return Home()
+
+
+def rows_of(spark, filters):
+    """Subscriptions that have one subscriber, and another one that no message of these tests matches."""
+    rows = [(key, "ops", text) for key, text in {**filters, "never": "size < -5"}.items()]
+    return spark.createDataFrame(rows, "key string, subscriber string, filter string")
+
+
+SQUARE = ct.Region.box(0, 0, 4, 4).to_wkb()
+
+
+def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_path):
+    write_messages(home.messages, "1.parquet", [(1, 5, None), (2, 1, SQUARE), (3, 1, b"\0")])
+    filters = {"big": "size >= 3", "here": "S_INTERSECTS(area, POINT(1 1))"}
+    stream = home.run(rows_of(spark, filters))
+    before = home.matches()
+    assert before == [(0, 1, "ops", "big", 0), (0, 2, "ops", "here", 0)]
+    ((*names, reason),) = written(home.output / "rejected", ["batch", "message_id", "version", "reason"])
+    assert names == [0, 3, 0]
+    assert "area" in reason
+    last = stream.progress()
+    assert (last.messages, last.matches, last.rejected, last.subscriptions) == (3, 2, 1, 3)
+    # As if the driver had ended after it wrote its version, and before Spark committed the batch.
+    uncommit(home.checkpoint, 0)
+    files = set(home.output.glob("matches/batch=0/*.parquet"))
+    for name in (".new-0-abc", ".old-0-abc"):
+        (home.output / "matches" / name).mkdir()
+    write_lines(home.changes / "1.ndjson", [{"action": "unsubscribe", "key": key} for key in filters])
+    write_messages(home.messages, "2.parquet", [(4, 5, None)])
+    home.run()
+    assert home.matches() == before, "batch 0 with its version, batch 1 without the subscriptions"
+    assert files.isdisjoint(home.output.glob("matches/batch=0/*.parquet")), "it was written again"
+    assert sorted(os.listdir(home.output / "matches")) == ["batch=0", "batch=1"], "nothing is left half written"
+    with pytest.raises(ct.ContradaError, match="another checkpoint"):
+        home.stream(checkpoint=tmp_path / "other")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(ct.ContradaError, match="not the output of a stream"):
+        home.stream(checkpoint=tmp_path / "other", sink=tmp_path / "full")
+
+
+def test_a_batch_has_one_version_and_rows_name_it(spark, home):
+    write_messages(home.messages, "1.parquet", [(1, 5, None)])
+    home.run(rows_of(spark, {"a": "size >= 3"}))
+    write_messages(home.messages, "2.parquet", [(2, 5, None)])
+    write_lines(
+        home.changes / "1.ndjson",
+        [{"key": "b", "filter": "size = 5"}, {"action": "unsubscribe", "key": "a"}, {"key": "c", "filter": "size <"},
+         {"action": "unsubscribe", "key": "nobody"}, {"action": "forget", "key": "b"}, {"filter": "size = 5"}],
+    )  # fmt: skip
+    stream = home.run()
+    assert home.matches() == [(0, 1, "ops", "a", 0), (1, 2, "b", "b", 1)]
+    reasons = read_lines(home.checkpoint / "contrada" / "rejected_changes" / "1.ndjson")
+    assert [item["number"] for item in reasons] == [3, 4, 5, 6]
+    assert "nobody" in reasons[1]["reason"]
+    assert stream.versions.rejected == 4
+    write_messages(home.messages, "3.parquet", [(3, 5, None)])
+    write_lines(home.changes / "2.ndjson", [{"key": "b", "subscriber": "else", "filter": "size < 9"}])
+    home.run()
+    assert home.matches()[2:] == [(2, 3, "else", "b", 2)]
+
+
+def test_compaction_changes_no_answer_and_old_versions_go(spark, home):
+    home.run()  # nothing to read: version 0 is written
+    table = ct.ForwardingTable()
+    for number in range(4):
+        asked = {"key": f"k{number}", "subscriber": f"s{number // 2}", "filter": "size > 1"}
+        write_lines(home.changes / f"{number}.ndjson", [asked])
+        table.subscribe(asked["subscriber"], asked["filter"], asked["key"])
+        if number == 2:
+            write_lines(home.changes / "2b.ndjson", [{"action": "unsubscribe", "key": "k0"}])
+            table.unsubscribe("k0")
+        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+        stream = home.run(compact_after=2)
+        found = {row[3] for row in home.matches() if row[1] == number}
+        assert found == set(table.match_keys({"size": 5}))
+    assert stream.versions.current.number == 4
+    write_messages(home.messages, "9.parquet", [(9, 5, None)])
+    stream = home.run(compact_after=2)
+    assert {row[3] for row in home.matches() if row[1] == 9} == set(table.match_keys({"size": 5}))
+    kept = home.checkpoint / "contrada"
+    assert os.listdir(kept / "versions") == ["4.json"]
+    current = stream.versions.current
+    assert sorted(os.listdir(kept / "segments")) == sorted(f"{number}.ndjson" for number in current.segments)
+
+
+@pytest.mark.slow
+def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
+    """One run over several batches: a compaction in between is taken up, and its predecessor is removed."""
+    home.run()
+    seen = []
+    counted = iter(range(100))
+
+    def change(progress):
+        number = next(counted)
+        write_lines(home.changes / f"{number:03}.ndjson", [{"key": f"k{number}", "filter": "size > 1"}])
+        stream = running[0] if running else None
+        if stream is not None:
+            stream.versions.wait()
+            seen.append(stream.versions.current.artifact.digest)
+
+    running = []
+    for number in range(8):
+        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+    running.append(home.stream(compact_after=1, progress=change, trigger={"processingTime": "0 seconds"}))
+    running[0].query.processAllAvailable()
+    running[0].stop()
+    assert running[0].versions.compactions > 2
+    assert len(set(seen)) > 2
+    assert len([row for row in home.matches() if row[0] == 7]) == 7
+    kept = os.listdir(home.checkpoint / "contrada" / "artifacts")
+    assert len(kept) <= 3
+    tables = [Path(root) for root, folders, _ in os.walk(tmp_path.parent) if root.endswith("cache/tables")]
+    copies = {path.name for folder in tables for path in folder.iterdir() if path.is_dir()}
+    assert copies, "workers have copies of tables"
+    retired = set(running[0].versions.retired)
+    assert len(retired) > 2
+    assert len(copies & retired) <= 2, "workers hold what they had last"
+
+
+def test_a_change_of_what_messages_cannot_have_is_refused(spark, home):
+    frame = (
+        spark.readStream.format("rate")
+        .load()
+        .selectExpr("value AS message_id", "value AS size", "make_interval(1) AS span")
+    )
+    write_lines(home.changes / "1.ndjson", [{"key": "a", "filter": "span = 3"}, {"key": "b", "filter": "size >= 0"}])
+    rows = []
+
+    def keep(matches, rejected, batch):
+        rows.extend(matches.collect())
+
+    stream = pipeline.match_stream(frame, changes=home.changes, sink=keep, checkpoint=home.checkpoint)
+    try:
+        for _ in range(100):
+            if rows or stream.wait(0.2):
+                break
+    finally:
+        stream.stop()
+    assert {row.key for row in rows} == {"b"}
+    assert stream.versions.rejected == 1
+
+
+def test_changes_of_a_table_are_read_by_their_numbers(spark, home):
+    spark.sql("CREATE TABLE stream_changes (sequence BIGINT, action STRING, key STRING, filter STRING) USING parquet")
+    try:
+        spark.sql("INSERT INTO stream_changes VALUES (1, 'subscribe', 'a', 'size > 1'), (2, NULL, 'b', 'size > 1')")
+        write_messages(home.messages, "1.parquet", [(1, 5, None)])
+        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
+        spark.sql("INSERT INTO stream_changes VALUES (3, 'unsubscribe', 'a', NULL)")
+        write_messages(home.messages, "2.parquet", [(2, 5, None)])
+        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
+    finally:
+        spark.sql("DROP TABLE stream_changes")
+    assert [(row[0], row[3], row[4]) for row in home.matches()] == [(0, "a", 1), (0, "b", 1), (1, "b", 2)]
+
+
+def test_what_is_no_stream_is_refused(spark, home):
+    with pytest.raises(ct.ContradaError, match="needs a stream"):
+        pipeline.match_stream(spark.range(3), sink=home.output, checkpoint=home.checkpoint)
+    rate = spark.readStream.format("rate").load()
+    with pytest.raises(ct.ContradaError, match="message_id"):
+        pipeline.match_stream(rate, sink=home.output, checkpoint=home.checkpoint)
+    named = rate.selectExpr("value AS message_id")
+    for trigger in ({"realTime": "5 seconds"}, {"continuous": "1 second"}):
+        with pytest.raises(ct.ContradaError, match="foreachBatch"):
+            pipeline.match_stream(named, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)
+
+
+def test_the_version_of_a_batch_is_written_before_it_runs(tmp_path):
+    changes = tmp_path / "changes"
+    versions = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
+    versions.begin(lambda place: pipeline.publish(ct.ForwardingTable(), place))
+    write_lines(changes / "1.ndjson", [{"key": "a", "filter": "size > 1"}])
+    assert versions.of_batch(0).number == 1
+    write_lines(changes / "2.ndjson", [{"key": "b", "filter": "size > 1"}])
+    assert versions.of_batch(0).number == 1, "asked again, the batch has what it had"
+    again = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
+    again.begin(lambda place: pytest.fail("there is a version"))
+    assert again.of_batch(0).number == 1
+    assert again.of_batch(1).number == 2
+    again.committed(1)
+    assert os.listdir(tmp_path / "checkpoint" / "contrada" / "versions") == ["2.json"]
+    with pytest.raises(ct.ContradaError, match="no version 1"):
+        again.read(1)

@@ -1,0 +1,286 @@
+"""Versions of subscriptions without Spark: ends at any point, two drivers, very many changes, tables that fail."""
+
+import os
+import threading
+
+import pytest
+
+import contrada as ct
+from console import read_lines, write_lines
+from contrada.pipeline.artifacts import publish
+from contrada.pipeline.storage import Storage
+from contrada.pipeline.stream import version_log as versions
+from contrada.pipeline.stream import worker as versioned
+from contrada.pipeline.stream.changes import DirectoryChanges, apply_segment
+from contrada.pipeline.stream.version_log import Versions, segment
+from effort import slow
+
+
+@pytest.fixture
+def make_home(monkeypatch):
+    """Makes checkpoint, changes and drivers; copies of tables are kept apart from those of other tests."""
+
+    def make(place):
+        for module in (versioned, versions):
+            monkeypatch.setattr(module, "cache_home", lambda: place / "cache")
+        monkeypatch.setattr(versioned, "_READY", None)
+        return Home(place)
+
+    return make
+
+
+@pytest.fixture
+def home(make_home, tmp_path):
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def small_segments(monkeypatch):
+    monkeypatch.setattr(versions, "MAX_SEGMENT_RECORDS", 3)
+
+
+class Home:
+    def __init__(self, place):
+        self.changes, self.checkpoint = place / "changes", place / "checkpoint"
+        self.kept = self.checkpoint / "contrada"
+        self.changes.mkdir()
+
+    def driver(self, compact=None, compact_after=1000):
+        made = Versions(
+            Storage(self.checkpoint), DirectoryChanges(str(self.changes)), compact or self.compact, lambda names: None,
+            compact_after,
+        )  # fmt: skip
+        types = {"key_type": "string", "subscriber_type": "string"}
+        made.begin(lambda artifacts: publish(ct.ForwardingTable(), artifacts, **types))
+        return made
+
+    def compact(self, version, artifacts):
+        """What a task does with a version."""
+        table = ct.ForwardingTable.open(version.artifact.path)
+        for number in version.segments:
+            apply_segment(table, segment(Storage(self.kept), number))
+        return publish(table, artifacts, key_type="string", subscriber_type="string")
+
+    def change(self, name, *records):
+        write_lines(self.changes / name, records)
+
+    def names(self, folder):
+        return sorted(os.listdir(self.kept / folder))
+
+
+def subscribed(*keys):
+    """Changes that subscribe: each two keys in the order of the alphabet have one subscriber."""
+    return [{"key": key, "subscriber": subscriber_of(key), "filter": "size > 1"} for key in keys]
+
+
+def subscriber_of(key):
+    return f"s{ord(key[-1]) // 2}"
+
+
+def answer(driver, version):
+    """What a worker finds with a version."""
+    ready = versioned.ready_table(version, driver.place.where)
+    rows = ready.opened.table.match_keys({"size": 5}).rows
+    found = ready.writer(version.artifact, "subscription").names(rows).to_pylist()
+    assert all(item["subscriber"] == subscriber_of(item["key"]) for item in found)
+    assert {item["subscriber"] for item in found} == set(ready.opened.table.match({"size": 5}))
+    return sorted(item["key"] for item in found)
+
+
+class End(BaseException):
+    """The driver ends here."""
+
+
+EXPECTED = {0: ["a", "b"], 1: ["b", "c"], 2: ["b", "c", "d", "e"], 3: ["b", "c", "e"]}
+
+
+def play(home, state):
+    """A driver that runs the batches from the first that is not committed on, as Spark would."""
+    driver = state["driver"] = home.driver(compact_after=2)
+    for batch in range(state["committed"] + 1, 4):
+        if batch not in state["come"]:
+            state["come"].add(batch)
+            given = [subscribed("a", "b"), [*subscribed("c"), {"action": "unsubscribe", "key": "a"}],
+                     subscribed("d", "e"), [{"action": "unsubscribe", "key": "d"}]]  # fmt: skip
+            home.change(f"{batch}.ndjson", *given[batch])
+        driver.committed(batch)
+        found = answer(driver, driver.of_batch(batch))
+        assert state["answers"].setdefault(batch, found) == found, "a batch that comes again is what it was"
+        driver.wait()
+        state["committed"] = batch
+    driver.committed(4)
+    return driver
+
+
+@pytest.mark.parametrize("step", [6, slow(1)])
+def test_the_end_may_come_between_any_two_writes(make_home, tmp_path_factory, monkeypatch, step):
+    steps = {"left": 10**9, "done": 0}
+
+    def counted(method):
+        def wrapped(self, *arguments):
+            steps["done"] += 1
+            steps["left"] -= 1
+            if steps["left"] < 0:
+                raise End
+            return method(self, *arguments)
+
+        return wrapped
+
+    monkeypatch.setattr(Storage, "write", counted(Storage.write))
+    monkeypatch.setattr(Storage, "remove", counted(Storage.remove))
+    total = 1
+    for last in [10**9, *range(0, 1000, step)]:
+        if last < 10**9 and last >= total:
+            break
+        home = make_home(tmp_path_factory.mktemp("end"))
+        state = {"committed": -1, "come": set(), "answers": {}}
+        steps.update(left=last, done=0)
+        try:
+            driver = play(home, state)
+        except End:
+            steps["left"] = 10**9
+            if "driver" in state:
+                state["driver"].wait()  # its threads would have ended with it
+            driver = play(home, state)
+        else:
+            total = steps["done"]
+            assert last == 10**9
+        assert state["answers"] == EXPECTED, f"ended before write {last}"
+        assert home.names("versions") == [f"{driver.current.number}.json"]
+        assert home.names("segments") == [f"{number}.ndjson" for number in driver.current.segments]
+        assert home.names("batches") == []
+        assert driver.current.artifact.digest in home.names("artifacts")
+    assert total > 20
+
+
+def test_of_two_drivers_the_later_goes_on(home):
+    first = home.driver()
+    first.of_batch(0)
+    second = home.driver()
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.of_batch(1)
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.check_driver()
+    home.change("1.ndjson", *subscribed("a"))
+    assert second.of_batch(1).number == 1
+    with pytest.raises(ct.ContradaError, match="another driver"):
+        first.committed(2)
+    assert home.names("versions") == ["0.json", "1.json"]
+
+
+def test_very_many_changes_are_a_table(home, small_segments, monkeypatch):
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"), {"key": "bad", "filter": "size >"})
+    driver = home.driver()
+    version = driver.of_batch(0)
+    assert (version.number, version.segments, version.subscriptions) == (1, (), 4), "the first batch waits for them"
+    assert answer(driver, version) == ["a", "b", "c", "d"]
+    assert home.names("rejected_changes") == ["1.ndjson"]
+    home.change("2.ndjson", *subscribed("e", "f", "g", "h"))
+    home.change("3.ndjson", {"action": "unsubscribe", "key": "h"})
+    held, make = [], driver._prepared
+    monkeypatch.setattr(driver, "_prepared", lambda news: (held.append(news), make(news))[1])
+    version = driver.of_batch(1)
+    home.change("4.ndjson", {"action": "unsubscribe", "key": "g"})
+    driver.wait()
+    driver.committed(2)
+    version = driver.of_batch(2)
+    assert answer(driver, version) == ["a", "b", "c", "d", "e", "f", "g"]
+    version = driver.of_batch(3)
+    assert answer(driver, version) == ["a", "b", "c", "d", "e", "f"], "what came meanwhile comes after"
+    assert len(held) == 1
+    again = home.driver()
+    assert answer(again, again.of_batch(3)) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_batches_go_on_while_very_many_changes_are_applied(home, small_segments, monkeypatch):
+    driver = home.driver()
+    driver.of_batch(0)
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
+    gate, apply_all = threading.Event(), versions.apply_changes
+
+    def delayed(*arguments):
+        gate.wait(60)
+        return apply_all(*arguments)
+
+    monkeypatch.setattr(versions, "apply_changes", delayed)
+    assert driver.of_batch(1).number == 0
+    driver.committed(2)
+    assert driver.of_batch(2).number == 0
+    gate.set()
+    driver.wait()
+    assert driver.of_batch(3).number == 1
+
+
+def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, small_segments, monkeypatch):
+    home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
+    driver = home.driver()
+
+    def full(*arguments, **options):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "publish", full)
+        with pytest.raises(OSError, match="no space"):
+            driver.of_batch(0)
+    driver = home.driver()
+    assert answer(driver, driver.of_batch(0)) == ["a", "b", "c", "d"]
+
+
+def test_a_compaction_that_fails_is_told_and_tried_again(home):
+    fails = [True]
+
+    def compact(version, artifacts):
+        if fails.pop() if fails else False:
+            raise OSError("no space left")
+        return home.compact(version, artifacts)
+
+    driver = home.driver(compact, compact_after=2)
+    home.change("1.ndjson", *subscribed("a", "b"))
+    driver.of_batch(0)
+    driver.wait()
+    version = driver.of_batch(1)
+    assert (driver.failed_compactions, driver.compactions, version.segments) == (1, 0, (1,))
+    driver.wait()
+    version = driver.of_batch(2)
+    assert (driver.compactions, version.number, version.segments) == (1, 1, ()), "without waiting for changes"
+    assert answer(driver, version) == ["a", "b"]
+
+
+def test_a_file_that_changes_after_it_was_read_is_told_of_once(home):
+    driver = home.driver()
+    half = home.changes / "1.ndjson"
+    half.write_text('{"key": "a", "filter": "size > 1"}\n{"key": "b", "fil')
+    driver.of_batch(0)
+    assert driver.rejected == 1, "the half of a record"
+    with half.open("a") as file:
+        file.write('ter": "size > 1"}\n')
+    version = driver.of_batch(1)
+    assert driver.rejected == 2
+    (told,) = read_lines(home.kept / "rejected_changes" / f"{version.number}.ndjson")
+    assert "not read again" in told["reason"]
+    driver.of_batch(2)
+    assert driver.rejected == 2
+    half.unlink()
+    assert driver.of_batch(3).state == {}
+
+
+def test_what_was_begun_and_not_ended_is_removed(home):
+    home.driver()
+    (home.kept / "artifacts" / ".new-table").mkdir()
+    (home.kept / "versions" / ".new-1").touch()
+    home.driver()
+    assert not [name for name in home.names("artifacts") + home.names("versions") if name.startswith(".")]
+
+
+def test_executors_are_told_of_the_last_tables_that_went(home, monkeypatch):
+    monkeypatch.setattr(versions, "MAX_RETIRED_TABLES", 3)
+    driver = home.driver(compact_after=1)
+    for number in range(6):
+        home.change(f"{number}.ndjson", *subscribed(f"k{number}"))
+        driver.committed(number)
+        driver.of_batch(number)
+        driver.wait()
+    driver.of_batch(6)
+    driver.committed(7)
+    assert len(driver.retired) == 3
+    assert driver.current.artifact.digest not in driver.retired

@@ -1,0 +1,51 @@
+"""`contrada` called in this process, and the lines of JSON that its commands read and write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from contrada.cli.main import app
+
+
+def contrada(*arguments: object, input: str | bytes | None = None) -> Any:
+    """Run a command; arguments may be paths and numbers."""
+    return CliRunner().invoke(app, list(map(str, arguments)), input=input)
+
+
+def without_compiling(text: str) -> str:
+    """Return what a command said but for the note on kernels, which a machine gives once."""
+    return "".join(line for line in text.splitlines(True) if not line.startswith("contrada: compiling"))
+
+
+def ndjson(rows: Iterable[object]) -> str:
+    """Return rows as lines of JSON."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def write_lines(path: Path, rows: Iterable[object]) -> Path:
+    """Write rows as lines of JSON to a file that is there whole or not at all, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text(ndjson(rows))
+    return hidden.rename(path)
+
+
+def read_lines(text: str | Path) -> list[Any]:
+    """Return the values of lines of JSON, given as text or as a file."""
+    return [json.loads(line) for line in (text.read_text() if isinstance(text, Path) else text).splitlines()]
+
+
+def feature(geometry: Any, **properties: Any) -> dict[str, Any]:
+    """Return a GeoJSON feature; its geometry is a mapping, None or a Shapely geometry."""
+    mapping = getattr(geometry, "__geo_interface__", geometry)
+    return {"type": "Feature", "geometry": mapping, "properties": properties}
+
+
+def collection(features: Iterable[dict[str, Any]]) -> str:
+    """Return the text of a GeoJSON feature collection."""
+    return json.dumps({"type": "FeatureCollection", "features": list(features)})

@@ -1,0 +1,79 @@
+"""`pip install .` without extras in an empty environment: the example and the commands of the README work there."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OF_EXTRAS = ("pyspark", "pandas", "pyogrio", "matplotlib", "fastapi", "duckdb", "geopandas", "hypothesis", "pytest")
+OF_TESTS = ("generators", "oracles", "verification", "hostile")
+SUBSCRIPTION = {"subscriber": "harbour-master", "filter": "severity >= 3 AND overlaps(area, BBOX(9, 1, 14, 5))"}
+STORM = {"severity": 4, "area": {"type": "Polygon", "coordinates": [[[4, 3], [10, 3], [12, 6], [4, 9], [4, 3]]]}}
+READ_PAGE = """
+import doctest, sys
+page, options = sys.argv[1], doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+failed, tried = doctest.testfile(page, module_relative=False, optionflags=options)
+assert tried >= 10 and not failed, (tried, failed)
+"""
+ABSENT = """
+import importlib.util, sys
+print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])
+"""
+
+
+class Environment:
+    """A virtual environment, with programs that run outside the source tree."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+        hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+        self.variables = {name: value for name, value in os.environ.items() if name not in hidden}
+
+    def run(self, program: str, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [self.folder / "venv" / "bin" / program, *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory):
+    environment = Environment(tmp_path_factory.mktemp("clean"))
+    environment.run("python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", ROOT)
+    return environment
+
+
+@pytest.mark.slow
+def test_no_extra_and_no_test_support_is_installed(clean):
+    assert clean.run("python", "-c", ABSENT, *OF_EXTRAS, *OF_TESTS).stdout == "[]\n"
+    clean.run("python", "-m", "pip", "check")
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme(clean):
+    clean.run("python", "-c", READ_PAGE, ROOT / "README.md")
+
+
+@pytest.mark.slow
+def test_commands(clean):
+    (clean.folder / "subscriptions.ndjson").write_text(json.dumps(SUBSCRIPTION))
+    (clean.folder / "alerts.ndjson").write_text(json.dumps(STORM))
+    found = clean.run("contrada", "match", "alerts.ndjson", "subscriptions.ndjson").stdout.splitlines()
+    assert [json.loads(line)["subscriber"] for line in found] == ["harbour-master"]
+    assert "contrada" in clean.run("contrada", "doctor").stdout.lower()
+    assert "price < 100" in clean.run("contrada", "check", "NOT price >= 100").stdout
+
+
+@pytest.mark.slow
+def test_a_command_for_spark_says_how_to_install_it(clean):
+    (clean.folder / "messages.ndjson").write_text(json.dumps(STORM))
+    (clean.folder / "asked.ndjson").write_text(json.dumps(SUBSCRIPTION))
+    refused = clean.run("contrada", "match", "messages.ndjson", "asked.ndjson", "--spark", "--output", "out", code=2)
+    assert "pip install" in refused.stderr
+    assert "[spark]" in refused.stderr
+    assert "Traceback" not in refused.stderr
