@@ -21,10 +21,8 @@ from benchmarks.polygons import KINDS, PolygonSet, large_messages, read_sets, sy
 from benchmarks.relate.scans import density
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, measured, take_turns
-from contrada import kernels
-from contrada.geometry.arrays import frozen
-from contrada.geometry.relate import relate_boxes
-from contrada.index.packed import NO_MASKS, PackedTree
+from contrada.geometry.relate import ALL_ROWS, relate_boxes, relate_rows
+from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
 from contrada.papers.spatial.sampled import relate_sampled
 from generators import synthetic
@@ -129,8 +127,7 @@ def scan_boxes_first(column: ct.RegionArray, masks: npt.NDArray[np.uint8], messa
     boxes = relate_boxes(message._column.bounds, column.bounds)
     near = np.flatnonzero((ADMITTED[masks] >> boxes & 1).astype(bool) & (boxes != ct.Relation.DISJOINT))
     apart = np.flatnonzero((boxes == ct.Relation.DISJOINT) & (masks & 1).astype(bool))
-    codes = np.empty(len(near), np.uint8)
-    kernels.relate_chosen(*message._column._kernel_arrays(), *column._kernel_arrays(), frozen(near), NO_MASKS, codes)
+    codes = relate_rows(message._column, column, ALL_ROWS, near)
     return np.sort(np.concatenate([apart, near[(masks[near] >> codes & 1).astype(bool)]]))
 
 

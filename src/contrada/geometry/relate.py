@@ -20,6 +20,7 @@ from contrada.geometry.relation import Relation
 
 Codes = NDArray[np.uint8]
 
+ALL_ROWS, NO_MASKS = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.uint8))
 INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
 
 # Table 2 of [SPATIAL], corrected: for each relation of two regions, the mask of the relations their boxes can have.
@@ -106,14 +107,44 @@ def _relate_columns(a: Many, b: Many, threads: int | None) -> Codes:
 
 
 def _relate_regions(a: RegionArray, b: RegionArray, out: Codes, threads: int | None) -> None:
-    arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays())
-    run_sliced(lambda start, stop: kernels.relate_pairs(*arrays, start, stop, out), len(out), threads)
+    arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays(), ALL_ROWS, ALL_ROWS, NO_MASKS)
+    run_sliced(lambda start, stop: kernels.relate_rows(*arrays, start, stop, out), len(out), threads)
 
 
 def _relate_points(points: PointArray, regions: RegionArray, out: Codes, threads: int | None) -> None:
-    xy, rings, offsets, _, *others = regions._kernel_arrays()
-    arrays: tuple[Any, ...] = (points.xy, xy, rings, offsets, *others)
+    arrays: tuple[Any, ...] = (points.xy, *_without_flags(regions), ALL_ROWS, ALL_ROWS)
     run_sliced(lambda start, stop: kernels.relate_points(*arrays, start, stop, out), len(out), threads)
+
+
+def _without_flags(regions: RegionArray) -> tuple[Any, ...]:
+    xy, rings, offsets, _, *others = regions._kernel_arrays()
+    return xy, rings, offsets, *others
+
+
+def relate_rows(
+    a: Many, b: Many, a_rows: NDArray[np.int64], b_rows: NDArray[np.int64], masks: Codes = NO_MASKS
+) -> Codes:
+    """Return the relation codes of the values of `a` in `a_rows` to those of `b` in `b_rows`, pair by pair.
+
+    Values are not copied, and no CRS is checked. If `a_rows` is empty, `a` has one row, which is used for all pairs;
+    pairs with the same row of `a` should be adjacent. With masks, a code is only certain to be in its mask or not.
+    """
+    out = np.empty(len(b_rows), np.uint8)
+    first, second = frozen(a_rows), frozen(b_rows)
+    if isinstance(a, RegionArray) and isinstance(b, RegionArray):
+        arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays(), first, second, frozen(masks))
+        kernels.relate_rows(*arrays, 0, len(out), out)
+    elif isinstance(a, PointArray) and isinstance(b, PointArray):
+        equal = (a.xy[first if len(first) else [0]] == b.xy[second]).all(axis=1)
+        np.multiply(equal, np.uint8(Relation.EQUALS), out=out)
+    elif isinstance(a, PointArray):
+        assert isinstance(b, RegionArray)
+        kernels.relate_points(a.xy, *_without_flags(b), first, second, 0, len(out), out)
+    else:
+        assert isinstance(b, PointArray)
+        kernels.relate_points(b.xy, *_without_flags(a), second, first, 0, len(out), out)
+        out = INVERSE_CODES[out]
+    return out
 
 
 def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
@@ -130,4 +161,13 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     return out
 
 
-__all__ = ["BOX_MASKS", "BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]
+__all__ = [
+    "ALL_ROWS",
+    "BOX_MASKS",
+    "BOX_RELATIONS",
+    "INVERSE_CODES",
+    "broadcast_length",
+    "relate",
+    "relate_boxes",
+    "relate_rows",
+]

@@ -17,6 +17,7 @@ from contrada import kernels
 from contrada.codes import CONTAINS_BIT, DISJOINT_BIT, FAN, MAX_LEVELS
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
+from contrada.geometry.relate import NO_MASKS
 from contrada.index.edge_trees import EdgeTrees
 from contrada.index.hugepages import room, settled
 from contrada.index.items import Items, boxes_of, items_of, region_items
@@ -227,7 +228,7 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
 
 
 _FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
-_NO_NODES, NO_MASKS = frozen(np.empty((0, 4))), frozen(np.empty(0, np.uint8))
+_NO_NODES = frozen(np.empty((0, 4)))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 

@@ -69,6 +69,10 @@ class EncodedMessages(NamedTuple):
         """The number of messages."""
         return len(self.offsets) - 1
 
+    def one(self, k: int) -> EncodedMessages:
+        """Return message k, with the text of all."""
+        return EncodedMessages(self.offsets[k : k + 2], self.values, self.blob)
+
 
 NO_TABLE = frozen(np.empty(0, np.int64))
 NO_REGIONS = (
@@ -194,7 +198,7 @@ class ScalarIndex:
     def match_many(
         self, messages: EncodedMessages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Match many messages; return the number of filters of each, and the filters message by message, unordered."""
+        """Match many messages; return the number of filters of each, and their places here, unordered."""
         scratch = self._scratch()  # one per thread
         most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
@@ -203,7 +207,7 @@ class ScalarIndex:
         while start < messages.size:
             done = kernels.match_scalars(
                 self._table, *messages, boxes, *regions, region_of, table, frozen(offsets), frozen(reached),
-                self.first, start, *scratch.room, scratch.words, out, ends, GATE_VIEW,
+                -1, start, *scratch.room, scratch.words, out, ends, GATE_VIEW,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
             answers.append(out[: ends[done - 1]].copy())

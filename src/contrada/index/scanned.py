@@ -36,13 +36,29 @@ class RecordView:
 
     def match(self, messages: EncodedMessages, reached: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return `reached`, filters without records here, and the filters here that a message satisfies."""
+        out, ends = np.empty(self.filters, np.int64), np.empty(1, np.int64)
+        kernels.scan_raw(*self.raw, self.forms, *messages, 0, self._value_of(), out, ends, GATE_VIEW)
+        found = out[: ends.item(0)]
+        if len(reached):
+            found = np.concatenate([reached, found])
+            found.sort(kind="stable")
+        return found
+
+    def match_many(self, messages: EncodedMessages) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many filters here each message satisfies, and the filters, message by message."""
+        out = np.empty(max(4 * len(self.raw.records), 1 << 16), np.int64)
+        ends = np.empty(messages.size, np.int64)
+        start, counts, answers = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        while start < messages.size:
+            done = kernels.scan_raw(*self.raw, self.forms, *messages, start, self._value_of(), out, ends, GATE_VIEW)
+            counts.append(np.diff(ends[start:done], prepend=0))
+            answers.append(out[: ends[done - 1]].copy())
+            start = done
+        return np.concatenate(counts), np.concatenate(answers)
+
+    def _value_of(self) -> NDArray[np.int32]:
+        """Return scratch space for the values of a message by place, one per thread."""
         value_of = getattr(self.local, "value_of", None)
         if value_of is None or len(value_of) < len(self.forms):
             self.local.value_of = value_of = np.full(len(self.forms), -1, np.int32)
-        out = np.empty(self.filters, np.int64)
-        count = kernels.scan_raw(*self.raw, self.forms, *messages, 0, value_of, out, GATE_VIEW)
-        if not len(reached):
-            return out[:count]
-        found = np.concatenate([reached, out[:count]])
-        found.sort(kind="stable")
-        return found
+        return value_of

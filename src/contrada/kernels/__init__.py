@@ -1,6 +1,6 @@
 """Compiled kernels: functions from arrays to arrays.
 
-Importing this package imports no Numba. The first use of a name, as in `kernels.relate_pairs(...)`, imports the module
+Importing this package imports no Numba. The first use of a name, as in `kernels.relate_rows(...)`, imports the module
 that holds it and compiles the kernel or loads it from the cache.
 """
 
@@ -9,8 +9,7 @@ from typing import Any
 
 _MODULES = {
     "box_relations": "relate.boxes",
-    "relate_pairs": "relate.regions",
-    "relate_chosen": "relate.rows",
+    "relate_rows": "relate.rows",
     "relate_points": "relate.points",
     "build_chains": "relate.chains",
     "build_edge_tree": "relate.edge_tree",

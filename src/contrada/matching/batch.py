@@ -1,139 +1,273 @@
-"""Match batches of messages: column by column where filters are single regions or points, else a few calls a batch."""
+"""Match batches of messages: one path for lists and Arrow tables, whatever the filters are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import RegionArray
-from contrada.geometry.arrays import concatenate, frozen
+from contrada.codes import A_POINT, NOTHING
+from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry.arrays import concatenate, frozen, offsets_of, ranges
 from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.pool import cores, map_threaded
-from contrada.index.packed import PackedTree, reordered, z_order
-from contrada.index.scalars import NO_REGIONS, NOTHING_BESIDE, Beside, EncodedMessages, ScalarIndex
-from contrada.matching.encoding import MessageEncoder
-from contrada.matching.store.custom_types import CustomIndex
-from contrada.matching.store.level import Level, Message, Slot
+from contrada.index.packed import PackedTree, z_order
+from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, NOWHERE, Beside, EncodedMessages, ScalarIndex
+from contrada.index.scanned import RecordView
+from contrada.matching.residual import Residual
+from contrada.matching.store.custom_types import CustomIndex, CustomResidual
+from contrada.matching.store.level import Level, Slot
 from contrada.matching.store.snapshot import Snapshot
 
-Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # number of rows per message; the rows, message by message
+Integers = NDArray[np.int64]
+Counted = tuple[Integers, Integers]  # number of rows per message; the rows, message by message
+Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
+NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-class Checked(NamedTuple):
-    """A checked message, and by slot its regions, points and values of added types."""
+class SpatialColumn(NamedTuple):
+    """Regions and points of one attribute: message k has region `region_of[k]` or point `point_of[k]`, or -1."""
 
-    message: Mapping[str, Any]
-    objects: Mapping[Slot, Any]
+    regions: RegionArray
+    points: PointArray
+    region_of: Integers
+    point_of: Integers
 
+    @classmethod
+    def of_parts(cls, parts: Sequence[ValueRows], size: int) -> SpatialColumn:
+        """Return the values of `size` messages from columns and the messages that their rows belong to."""
+        region_of, point_of = np.full(size, -1), np.full(size, -1)
+        regions: list[RegionArray] = []
+        points: list[PointArray] = []
+        for column, rows in parts:
+            if isinstance(column, RegionArray):
+                region_of[rows] = np.arange(len(rows)) + sum(map(len, regions))
+                regions.append(column)
+            else:
+                point_of[rows] = np.arange(len(rows)) + sum(map(len, points))
+                points.append(column)
+        return cls(_joined_regions(regions), _joined_points(points), region_of, point_of)
 
-def match_together(
-    snapshot: Snapshot, encoder: MessageEncoder, messages: Sequence[Checked | None], threads: int | None
-) -> Counted:
-    """Return how many subscriptions each message satisfies, and their rows, sorted per message; None matches none."""
-    levels = [level for level in snapshot.levels if level.filters]
-    if threads is None and any(not level.trees and _batch_index(level) is None for level in levels):
-        threads = 1  # one short call per message: threads would only wait for the GIL
-    good = np.array([k for k, message in enumerate(messages) if message is not None], np.int64)
+    @property
+    def kinds(self) -> tuple[tuple[RegionArray | PointArray, Integers], ...]:
+        """The regions and the points, each with the row of every message there."""
+        return (self.regions, self.region_of), (self.points, self.point_of)
 
-    def match(rows: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        chosen = [message for row in rows.tolist() if (message := messages[row]) is not None]
-        scalars = encoder.encode([one.message for one in chosen]) if encoder.asked else None
-        parts = [_level_pairs(level, [one.objects for one in chosen], scalars) for level in levels]
-        return [(rows[owners], filters) for owners, filters in parts]
+    def chosen(self, rows: Integers) -> SpatialColumn:
+        """Return the values of the messages `rows`."""
+        return self._replace(region_of=self.region_of[rows], point_of=self.point_of[rows])
 
-    slices = np.array_split(good, slice_count(len(good), threads, MIN_MESSAGES_PER_SLICE)) if len(good) else []
-    found = [pair for part in map_threaded(match, slices, threads) for pair in part]
-    owners, filters = _joined([owner for owner, _ in found]), _joined([part for _, part in found])
-    return sorted_rows(snapshot, owners, filters, len(messages))
+    def order(self) -> Integers:
+        """Return all messages; those with values that lie close together are close together."""
+        found = []
+        for column, place in self.kinds:
+            rows = np.flatnonzero(place >= 0)
+            if len(rows):
+                rank = np.empty(len(column), np.int64)
+                rank[z_order(column)] = np.arange(len(column))
+                found.append(rows[np.argsort(rank[place[rows]], kind="stable")])
+        without = np.flatnonzero((self.region_of < 0) & (self.point_of < 0))
+        return np.concatenate([*found, without])
 
+    def parts(self) -> list[tuple[RegionArray | PointArray, Integers, Integers]]:
+        """Return the regions and the points, if any: column, messages that have one, and their rows in the column."""
+        found: list[tuple[RegionArray | PointArray, Integers, Integers]] = []
+        for column, place in self.kinds:
+            messages = np.flatnonzero(place >= 0)
+            if len(messages):
+                found.append((column, messages, place[messages]))
+        return found
 
-def _level_pairs(
-    level: Level, objects: list[Mapping[Slot, Any]], scalars: EncodedMessages | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of messages and filters of `level` that the messages satisfy."""
-    index = _batch_index(level)
-    if index is None or scalars is None:
-        found = [level.match(Message(own, _one(scalars, k))) for k, own in enumerate(objects)]
-        return np.repeat(np.arange(len(found)), [len(each) for each in found]), _joined(found)
-    if index.region_slot is None and not level.trees:  # nothing but scalars
-        beside, reached = _repeated(NOTHING_BESIDE, len(objects)), []
-    else:
-        messages = [Message(own, None) for own in objects]
-        beside = _together([level.beside(message) for message in messages])
-        trees = level._replace(checks={}, scalars=None)
-        reached = [trees.match(message) for message in messages] if level.trees else []
-    offsets = np.zeros(len(objects) + 1, np.int64)
-    offsets[1 : len(reached) + 1] = np.cumsum([len(each) for each in reached])
-    counts, filters = index.match_many(scalars, offsets, _joined(reached), beside)
-    return np.repeat(np.arange(len(counts)), counts), filters
-
-
-def _batch_index(level: Level) -> ScalarIndex | None:
-    """Return the index by which `level` matches several messages in one call; None if it takes them one by one."""
-    return level.scalars if isinstance(level.scalars, ScalarIndex) and level.is_checked_beside else None
-
-
-def _one(scalars: EncodedMessages | None, number: int) -> EncodedMessages | None:
-    """Return message `number` of an encoded batch."""
-    return None if scalars is None else EncodedMessages(scalars.offsets[number : number + 2], *scalars[1:])
-
-
-def _repeated(beside: Beside, count: int) -> Beside:
-    """Repeat the region part of one message `count` times."""
-    boxes, region_of = np.repeat(beside.boxes, count, axis=0), np.repeat(beside.region_of, count)
-    return beside._replace(boxes=frozen(boxes), region_of=frozen(region_of))
-
-
-def _together(each: list[Beside]) -> Beside:
-    """Concatenate the spatial parts of several encoded messages."""
-    columns = [RegionArray._of_kernel_arrays(one.regions).arrays for one in each if one.region_of[0] == 0]
-    region_of = np.concatenate([one.region_of for one in each])
-    region_of[region_of == 0] = np.arange(len(columns))
-    regions = RegionArray(concatenate(columns))._kernel_arrays() if columns else NO_REGIONS
-    return Beside(frozen(np.concatenate([one.boxes for one in each])), regions, frozen(region_of), each[0].table)
+    def beside(self, table: NDArray[np.int64]) -> Beside:
+        """Return boxes and regions for the scalar index, with a table of constraints on the regions."""
+        boxes = np.repeat(NOWHERE, len(self.region_of), axis=0)
+        region_of = np.full(len(boxes), NOTHING)
+        for column, messages, rows in self.parts():
+            if isinstance(column, RegionArray):
+                boxes[messages], region_of[messages] = column.bounds[rows], rows
+            else:
+                boxes[messages], region_of[messages] = np.tile(column.xy[rows], 2), A_POINT
+        regions = self.regions._kernel_arrays() if len(self.regions) else NO_REGIONS
+        return Beside(frozen(boxes), regions, frozen(region_of), table)
 
 
-def _joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([*found, np.empty(0, np.int64)])
+class Batch(NamedTuple):
+    """Messages by columns. `custom` has the values of added types by slot, by the number of the message in `rows`."""
+
+    rows: Integers  # numbers of the messages
+    spatial: Mapping[str, SpatialColumn]
+    custom: Mapping[Slot, Mapping[int, Any]]
+    scalars: EncodedMessages | None
+
+    def chosen(self, places: Integers) -> Batch:
+        """Return the messages at `places`."""
+        spatial = {name: column.chosen(places) for name, column in self.spatial.items()}
+        return Batch(self.rows[places], spatial, self.custom, _chosen_messages(self.scalars, places))
+
+    def objects(self, place: int) -> dict[Slot, Any]:
+        """Return the regions and points of one message, by slot."""
+        found: dict[Slot, Any] = {}
+        for name, column in self.spatial.items():
+            for values, places in column.kinds:
+                if places[place] >= 0:
+                    found[name, "region"] = found[name, "point"] = values[int(places[place])]
+        return found
 
 
-def is_plain(snapshot: Snapshot) -> bool:
-    """Return True if every filter is one constraint on regions or points, so columns can be matched separately."""
-    return not any(
-        level.checks or level.scalars or any(isinstance(tree, CustomIndex) for tree in level.trees.values())
-        for level in snapshot.levels
-    )
+def _chosen_messages(messages: EncodedMessages | None, places: Integers) -> EncodedMessages | None:
+    if messages is None:
+        return None
+    starts, stops = messages.offsets[places], messages.offsets[places + 1]
+    values = messages.values[ranges(starts, stops)]
+    return EncodedMessages(frozen(offsets_of(stops - starts)), frozen(values), messages.blob)
 
 
-def match_columns(
-    snapshot: Snapshot, columns: Mapping[str, Sequence[ValueRows]], messages: int, threads: int | None
-) -> Counted:
+def _joined_regions(columns: list[RegionArray]) -> RegionArray:
+    return columns[0] if len(columns) == 1 else RegionArray(concatenate([column.arrays for column in columns]))
+
+
+def _joined_points(columns: list[PointArray]) -> PointArray:
+    return columns[0] if len(columns) == 1 else PointArray(np.concatenate([*(c.xy for c in columns), np.empty((0, 2))]))
+
+
+def spatial_of_objects(values: Mapping[int, Region | Point], size: int) -> SpatialColumn:
+    """Return the regions and points of an attribute, given by message."""
+    regions = {row: value._column for row, value in values.items() if isinstance(value, Region)}
+    points = {row: (value.x, value.y) for row, value in values.items() if isinstance(value, Point)}
+    parts: list[ValueRows] = []
+    if regions:
+        parts.append(ValueRows(_joined_regions(list(regions.values())), np.fromiter(regions, np.int64)))
+    if points:
+        parts.append(ValueRows(PointArray(np.array(list(points.values()))), np.fromiter(points, np.int64)))
+    return SpatialColumn.of_parts(parts, size)
+
+
+def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None) -> Counted:
     """Return how many subscriptions each of `messages` messages satisfies, and their rows, sorted per message."""
-    asked = [
-        (tree, part)
-        for level in snapshot.levels
-        for (attribute, _), tree in level.trees.items()
-        if isinstance(tree, PackedTree)
-        for part in columns.get(attribute, ())
-    ]
-    if len(asked) == 1 and len(asked[0][0].disjoint_map) and is_direct(snapshot):
-        return match_large(*asked[0], messages, threads)
-    found = []
-    for tree, (column, rows) in asked:
-        order = z_order(column)
-        slices = np.array_split(order, slice_count(len(order), threads, 16))
-        answers = map_threaded(partial(tree.match_many, column), slices, threads)
-        counts = np.concatenate([answer[0] for answer in answers])
-        found.append((np.repeat(rows[order], counts), np.concatenate([answer[1] for answer in answers])))
-    owners = np.concatenate([owner for owner, _ in found] or [np.empty(0, np.int64)])
-    filters = np.concatenate([part for _, part in found] or [np.empty(0, np.int32)])
+    levels = [level for level in snapshot.levels if level.filters]
+    large = _large_tree(snapshot, levels, batch)
+    if large is not None:
+        return match_large(*large, batch.rows, messages, threads)
+    main = _main_column(levels, batch)
+    order = np.arange(len(batch.rows)) if main is None else main.order()
+
+    def match(places: Integers) -> list[Pairs]:
+        part = batch.chosen(places)
+        return [(part.rows[owners], filters) for owners, filters in (level_pairs(level, part) for level in levels)]
+
+    slices = np.array_split(order, slice_count(len(order), threads, MIN_MESSAGES_PER_SLICE)) if len(order) else []
+    found = [pair for part in map_threaded(match, slices, threads) for pair in part]
+    owners, filters = _joined(found)
     return sorted_rows(snapshot, owners, filters, messages)
+
+
+def _main_column(levels: list[Level], batch: Batch) -> SpatialColumn | None:
+    """Return the spatial values that most filters ask about; None if no filter does."""
+    counts: dict[str, int] = {}
+    for level in levels:
+        for (name, _), part in (*level.trees.items(), *level.checks.items()):
+            if name in batch.spatial and isinstance(part, PackedTree | Residual):
+                counts[name] = counts.get(name, 0) + len(part.masks)
+    return batch.spatial[max(counts, key=counts.__getitem__)] if counts else None
+
+
+def level_pairs(level: Level, batch: Batch) -> Pairs:
+    """Return the pairs of messages, by their places in `batch`, and filters of `level` that they satisfy."""
+    owners, found = _joined([_tree_pairs(slot, tree, batch) for slot, tree in level.trees.items()])
+    index, done = level.scalars, None
+    if isinstance(index, ScalarIndex):
+        order = np.argsort(owners, kind="stable")
+        offsets = offsets_of(np.bincount(owners, minlength=len(batch.rows)))
+        beside, done = _beside(level, index, batch)
+        assert batch.scalars is not None, "filters with scalar constraints make an encoder that asks for scalars"
+        counts, found = index.match_many(batch.scalars, offsets, found[order], beside)
+        owners = np.repeat(np.arange(len(counts)), counts)
+    elif isinstance(index, RecordView) and batch.scalars is not None:
+        counts, filters = index.match_many(batch.scalars)
+        owners, found = _joined([(owners, found), (np.repeat(np.arange(len(counts)), counts), filters)])
+    for slot, checks in level.checks.items():
+        if slot != done and len(owners):
+            kept = _passing(slot, checks, batch, owners, found)
+            owners, found = owners[kept], found[kept]
+    return owners, index.filters_at(found) if isinstance(index, ScalarIndex) else found
+
+
+def _tree_pairs(slot: Slot, tree: PackedTree | CustomIndex, batch: Batch) -> Pairs:
+    """Return the pairs of messages and filters that are reached through one tree."""
+    if isinstance(tree, CustomIndex):
+        return _custom_pairs(tree, batch.custom.get(slot, {}), batch.rows)
+    column = batch.spatial.get(slot[0])
+    found = []
+    for values, messages, rows in () if column is None else column.parts():
+        counts, filters = tree.match_many(values, rows)
+        found.append((np.repeat(messages, counts), filters.astype(np.int64)))
+    return _joined(found)
+
+
+def _custom_pairs(tree: CustomIndex, values: Mapping[int, Any], rows: Integers) -> Pairs:
+    matched = [(k, tree.match(values[row])) for k, row in enumerate(rows.tolist()) if row in values]
+    return _joined([(np.full(len(filters), k), filters) for k, filters in matched])
+
+
+def _beside(level: Level, index: ScalarIndex, batch: Batch) -> tuple[Beside, Slot | None]:
+    """Return the spatial values for the scalar index, and the slot whose residual constraints it tests."""
+    slot, size = index.region_slot, len(batch.rows)
+    if slot is None:
+        nothing = frozen(np.full(size, NOTHING))
+        return Beside(frozen(np.repeat(EVERYWHERE, size, axis=0)), NO_REGIONS, nothing, NO_TABLE), None
+    checks = level.checks_beside()
+    table = NO_TABLE if checks is None else checks.table
+    column = batch.spatial.get(slot[0]) or SpatialColumn.of_parts([], size)
+    return column.beside(table), None if checks is None else slot
+
+
+def _passing(
+    slot: Slot, checks: Residual | CustomResidual, batch: Batch, owners: Integers, filters: Integers
+) -> NDArray[np.bool_]:
+    """Return which pairs satisfy the residual constraints at `slot`."""
+    if isinstance(checks, CustomResidual):
+        values = batch.custom.get(slot, {})
+        return checks.are_satisfied(filters, [values.get(row) for row in batch.rows[owners].tolist()])
+    pairs, entries = checks.entries_of(filters)
+    passed = np.ones(len(owners), bool)
+    column = batch.spatial.get(slot[0])
+    is_related = np.zeros(len(pairs), bool)
+    asked = owners[pairs]
+    for values, place in () if column is None else column.kinds:
+        here = np.flatnonzero(place[asked] >= 0)
+        if len(here):
+            here = here[np.argsort(place[asked[here]], kind="stable")]  # pairs of one message together
+            is_related[here] = checks.are_satisfied(values, place[asked[here]], entries[here])
+    passed[pairs[~is_related]] = False
+    return passed
+
+
+def _joined(found: Sequence[Pairs]) -> Pairs:
+    if len(found) == 1:
+        return found[0]
+    owners, filters = zip(*found, NO_PAIRS, strict=True)
+    return np.concatenate(owners), np.concatenate(filters)
+
+
+Large = tuple[PackedTree, RegionArray | PointArray, Integers, Integers]
+
+
+def _large_tree(snapshot: Snapshot, levels: list[Level], batch: Batch) -> Large | None:
+    """Return the only tree and the values for it, if filters found by it are the answer, and many; else None."""
+    if not is_direct(snapshot) or len(levels) != 1:
+        return None
+    (level,) = levels
+    if level.checks or level.scalars is not None or len(level.trees) != 1:
+        return None
+    ((slot, tree),) = level.trees.items()
+    parts = batch.spatial[slot[0]].parts() if slot[0] in batch.spatial else []
+    if not isinstance(tree, PackedTree) or not len(tree.disjoint_map) or len(parts) != 1:
+        return None
+    return tree, *parts[0]
 
 
 def is_direct(snapshot: Snapshot) -> bool:
@@ -141,19 +275,28 @@ def is_direct(snapshot: Snapshot) -> bool:
     return snapshot.filter_subscription is None and snapshot.died is None and not snapshot.several_filters
 
 
-def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int | None) -> Counted:
-    """Match against a tree with large answers, which are sorted already and are only copied into place."""
-    order = z_order(part.column)
+def match_large(
+    tree: PackedTree, column: RegionArray | PointArray, places: Integers, rows: Integers, numbers: Integers,
+    messages: int, threads: int | None,
+) -> Counted:  # fmt: skip
+    """Match against a tree with large answers, which are sorted already and are only copied into place.
+
+    Row rows[k] of the column is the value of message numbers[places[k]].
+    """
+    rank = np.empty(len(column), np.int64)
+    rank[z_order(column)] = np.arange(len(column))
+    order = np.argsort(rank[rows], kind="stable")
     slices = np.array_split(order, slice_count(len(order), threads, 2))
-    found = map_threaded(partial(tree.match_many, part.column), slices, threads)
+    found = map_threaded(lambda part: tree.match_many(column, rows[part]), slices, threads)
+    owners = numbers[places]
     counts = np.zeros(messages, np.int64)
-    counts[part.rows[order]] = np.concatenate([count for count, _ in found])
+    counts[owners[order]] = np.concatenate([count for count, _ in found])
     ends = np.cumsum(counts)
     whole = np.empty(ends[-1], np.int64)
 
     def place(k: int) -> None:
         count, answers = found[k]
-        stops = ends[part.rows[slices[k]]].tolist()
+        stops = ends[owners[slices[k]]].tolist()
         for stop, answer in zip(stops, np.split(answers, np.cumsum(count)[:-1]), strict=True):
             whole[stop - len(answer) : stop] = answer
 
@@ -161,18 +304,12 @@ def match_large(tree: PackedTree, part: ValueRows, messages: int, threads: int |
     return counts, whole
 
 
-def kept_rows(part: ValueRows, good: NDArray[np.int64]) -> ValueRows:
-    """Return the rows of `part` that are in `good`."""
-    kept = np.isin(part.rows, good)
-    return part if kept.all() else ValueRows(reordered(part.column, np.flatnonzero(kept)), part.rows[kept])
-
-
 def slice_count(rows: int, threads: int | None, least: int) -> int:
     """Return into how many slices of at least `least` rows to cut: several per thread, to balance the load."""
     return max(1, min(4 * (threads or cores()), rows // least))
 
 
-def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[Any], messages: int) -> Counted:
+def sorted_rows(snapshot: Snapshot, owners: Integers, filters: NDArray[Any], messages: int) -> Counted:
     """Turn pairs of messages and filters into live subscriptions, sorted by message and row, each pair once."""
     rows = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
     if snapshot.died is not None:
@@ -181,9 +318,7 @@ def sorted_rows(snapshot: Snapshot, owners: NDArray[np.int64], filters: NDArray[
     return count_pairs(owners, rows.astype(np.int64), messages, max(1, snapshot.rows), snapshot.several_filters)
 
 
-def count_pairs(
-    owners: NDArray[np.int64], rows: NDArray[np.int64], messages: int, width: int, repeated: bool
-) -> Counted:
+def count_pairs(owners: Integers, rows: Integers, messages: int, width: int, repeated: bool) -> Counted:
     """Return pairs of messages and rows, sorted; with `repeated` duplicates are removed. Rows are below `width`."""
     pairs = owners * width + rows
     pairs = np.unique(pairs) if repeated else np.sort(pairs)

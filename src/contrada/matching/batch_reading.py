@@ -1,42 +1,99 @@
-"""Read batches of messages: lists of mappings, or Arrow tables with one column per attribute."""
+"""Read batches of messages, from lists of mappings or Arrow tables with one column per attribute, into columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.formats.tables.rows import attributes_of, rows_of, table_of
-from contrada.geometry import Rejection
-from contrada.geometry.arrow.mixed import ValueRows, is_null, parts_by_crs
+from contrada.formats.tables.rows import attributes_of, table_of, values_of
+from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.arrow.mixed import ValueRows, is_geometry, is_null, parts_by_crs
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode
-from contrada.matching.batch import Checked
+from contrada.matching.batch import Batch, SpatialColumn, spatial_of_objects
+from contrada.matching.column_encoding import ColumnEncoder
+from contrada.matching.encoding import MessageEncoder
+from contrada.matching.store.level import Slot
+from contrada.model.types import has_types, types_accepting
 
 CRS_ERROR_PREFIX = "subscriptions and message"  # start of the error for a CRS that differs
+Checked = tuple[Mapping[str, Any], Mapping[Slot, Any]]  # a message, and its regions, points and added types by slot
 Reader = Callable[[Any], Checked]
+Read = tuple[Batch, list[Rejection]]
 
 
-def messages_of(messages: Any, read: Reader, asked: Collection[str]) -> tuple[list[Checked | None], list[Rejection]]:
-    """Return the messages of a batch, None in place of rejected ones, and the rejections sorted by row."""
-    if is_arrow(messages):
-        rows, bad = rows_of(as_table(messages, asked), asked)
-    elif isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
+def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder) -> Read:
+    """Return the good messages of a list, and the rejections; `read` checks a message."""
+    if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
         hint = "; for one message use match" if isinstance(messages, Mapping) else ""
         raise FormatError(f"match_many: need a list of messages or an Arrow table, got {type(messages).__name__}{hint}")
-    else:
-        rows, bad = list(messages), {}
-    good: list[Checked | None] = []
-    for row, message in enumerate(rows):
-        if row in bad:
-            good.append(None)
-            continue
+    rows: list[int] = []
+    good: list[Mapping[str, Any]] = []
+    bad: list[Rejection] = []
+    spatial: dict[str, dict[int, Region | Point]] = defaultdict(dict)
+    custom: dict[Slot, dict[int, Any]] = defaultdict(dict)
+    for row, message in enumerate(messages):
         try:
-            good.append(read(message))
+            plain, objects = read(message)
         except ContradaError as error:
-            bad[row] = Rejection(row, str(error), FaultCode.VALUE)
-            good.append(None)
-    return good, [bad[row] for row in sorted(bad)]
+            bad.append(Rejection(row, str(error), FaultCode.VALUE))
+            continue
+        for slot, value in objects.items():
+            if isinstance(value, Region | Point):
+                spatial[slot[0]][len(rows)] = value
+            else:
+                custom[slot][row] = value
+        rows.append(row)
+        good.append(plain)
+    columns = {name: spatial_of_objects(values, len(rows)) for name, values in spatial.items()}
+    scalars = encoder.encode(good) if encoder.asked else None
+    return Batch(np.array(rows, np.int64), columns, custom, scalars), bad
+
+
+def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEncoder) -> Read:
+    """Return the good rows of a table from `as_table`, column by column, and the rejections sorted by row.
+
+    `crs` are the systems of the attributes that subscriptions ask for regions and points of.
+    """
+    size = table.num_rows
+    encoded = ColumnEncoder(encoder, size)
+    bad: dict[int, Rejection] = {}
+    spatial: dict[str, SpatialColumn] = {}
+    custom: dict[Slot, dict[int, Any]] = {}
+    for name in table.column_names:
+        if name not in crs and name not in encoder.asked:
+            continue  # nobody asks, so it is not read, and cannot be bad
+        column = table.column(name)
+        if is_geometry(column):
+            parts, rejected = checked_column(table, name, crs.get(name))
+            spatial[name] = SpatialColumn.of_parts(parts, size)
+            encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
+        else:
+            rejected = [
+                item._replace(reason=f"attribute {name!r}: {item.reason}") for item in encoded.add(name, column)
+            ]
+            if has_types():
+                custom |= _custom_values(name, column)
+        for item in rejected:
+            bad.setdefault(item.row, item)
+    batch = Batch(np.arange(size), spatial, custom, encoded.encoded() if encoder.asked else None)
+    if bad:  # one bad attribute rejects the whole message
+        batch = batch.chosen(np.setdiff1d(batch.rows, list(bad)))
+    return batch, [bad[row] for row in sorted(bad)]
+
+
+def _custom_values(name: str, column: Any) -> dict[Slot, dict[int, Any]]:
+    """Return the values of a column that added types accept, by slot and row."""
+    found: dict[Slot, dict[int, Any]] = defaultdict(dict)
+    for row, value in enumerate(values_of(column)):
+        if value is not None and not isinstance(value, Rejection):
+            for kind in types_accepting(value):
+                found[name, kind][row] = value
+    return found
 
 
 def is_arrow(messages: Any) -> bool:
@@ -47,11 +104,6 @@ def is_arrow(messages: Any) -> bool:
 def as_table(messages: Any, asked: Collection[str]) -> Any:
     """Return `messages`, which has an Arrow interface, as an Arrow table with one column per attribute."""
     return attributes_of(table_of(messages), asked)
-
-
-def asked_columns(table: Any, asked: Container[str]) -> list[str]:
-    """Return the columns that subscriptions ask about; other columns are never read, so they cannot be bad."""
-    return [name for name in table.column_names if name in asked]
 
 
 def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRows], list[Rejection]]:

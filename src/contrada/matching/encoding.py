@@ -44,7 +44,7 @@ class MessageEncoder:
         self.numbers: dict[Slot, int] = {}
         self.forms = np.empty(16, np.uint8)
         self.asked: dict[str, AttributeSlots] = {}
-        self._presents: tuple[tuple[str, int], ...] = ()
+        self.presences: tuple[tuple[str, int], ...] = ()  # attributes whose presence is asked for, and their slots
         self._between: dict[tuple[int, int], Fraction] = {}
 
     def number(self, slot: Slot) -> int:
@@ -63,7 +63,7 @@ class MessageEncoder:
             scalars[form] = number
             known = known._replace(scalars=tuple(scalars))
         elif form == PRESENT:
-            self._presents += ((attribute, number),)
+            self.presences += ((attribute, number),)
         elif form >= TEXT:
             known = known._replace(texts=tuple(sorted((*known.texts, (folding(form), number)))))
         self.numbers[slot] = number
@@ -142,7 +142,7 @@ class MessageEncoder:
                     scalar = self.scalar(value)
                     if scalar is not None and about.scalars[scalar.kind] >= 0:
                         put(_VALUE(about.scalars[scalar.kind], scalar.key, scalar.rest))
-            for attribute, slot in self._presents:
+            for attribute, slot in self.presences:
                 put(_VALUE(slot, message.get(attribute) is not None, 0))
             ends.append(len(values))
         offsets = _ends_of_one(ends[1]) if len(ends) == 2 else frozen(np.array(ends, np.int64))

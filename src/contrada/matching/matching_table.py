@@ -12,11 +12,11 @@ from contrada.errors import ArgumentError, CrsError
 from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
-from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.crs import Crs, common_crs
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Checked, Counted, count_pairs, is_plain, kept_rows, match_columns, match_together
+from contrada.matching.batch import Batch, Counted, count_pairs, match_batch
+from contrada.matching.batch_reading import Checked
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
 from contrada.matching.shortcut import Shortcut
@@ -79,14 +79,23 @@ class MatchingTable:
         if by != "subscriber":
             self._keys_for(by)
         snapshot = self._store.asked()
-        if batch_reading.is_arrow(messages) and is_plain(snapshot):
-            return self._match_table(snapshot, messages, by, threads)
-        good, rejected = batch_reading.messages_of(messages, self._read, {*self._crs, *self._store.encoder.asked})
-        for message in good[:: max(1, len(good) // SAMPLED_PER_BATCH)]:
-            if message is not None:
-                self._noted(*message)
-        counted = match_together(snapshot, self._store.encoder, good, threads)
+        encoder = self._store.encoder
+        if batch_reading.is_arrow(messages):
+            table = batch_reading.as_table(messages, {*self._crs, *encoder.asked})
+            batch, rejected = batch_reading.batch_of_table(table, self._crs, encoder)
+        else:
+            batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder)
+        self._note_sample(batch)
+        counted = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
         return self._many(snapshot, counted, by, rejected)
+
+    def _note_sample(self, batch: Batch) -> None:
+        """Add a few messages of a batch to the sample."""
+        size = len(batch.rows)
+        places = np.arange(0, size, max(1, size // SAMPLED_PER_BATCH))
+        few = batch.chosen(places).scalars
+        for k, place in enumerate(places.tolist()):
+            self._store.sample.note(None if few is None else few.one(k), batch.objects(place))
 
     def stats(self) -> Stats:
         """Return the sizes of the table, for reports."""
@@ -137,20 +146,6 @@ class MatchingTable:
             raise ArgumentError('a table simplified by subscriber has no keys; pass by="subscriber"')
         return self._keys
 
-    def _match_table(self, snapshot: Snapshot, messages: Any, by: By, threads: int | None) -> ManyMatches:
-        """Match the rows of an Arrow table column by column."""
-        table = batch_reading.as_table(messages, self._crs)
-        columns: dict[str, list[ValueRows]] = {}
-        rejected: dict[int, Rejection] = {}
-        for name in batch_reading.asked_columns(table, self._crs):
-            columns[name], bad = batch_reading.checked_column(table, name, self._crs.get(name))
-            rejected.update({item.row: item for item in bad})
-        if rejected:  # one bad attribute rejects the whole message
-            good = np.setdiff1d(np.arange(table.num_rows), list(rejected))
-            columns = {name: [kept_rows(part, good) for part in parts] for name, parts in columns.items()}
-        counts, answer = match_columns(snapshot, columns, table.num_rows, threads)
-        return self._many(snapshot, (counts, answer), by, [rejected[row] for row in sorted(rejected)])
-
     def _many(self, snapshot: Snapshot, counted: Counted, by: By, rejected: list[Rejection]) -> ManyMatches:
         """Turn counted rows of subscriptions into the answer by `by`."""
         counts, answer = counted
@@ -190,7 +185,7 @@ class MatchingTable:
             elif are_types_added:
                 for kind in types_accepting(value):
                     objects[attribute, kind] = value
-        return Checked(message, objects)
+        return message, objects
 
     def _check_crs(self, attribute: str, crs: Crs) -> None:
         """Raise CrsError if `crs` differs from the CRS of the subscriptions on `attribute`."""

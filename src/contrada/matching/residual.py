@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada import kernels
 from contrada.codes import DISJOINT_BIT
-from contrada.geometry import Point, PointArray, Region, RegionArray, relate
+from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import frozen, offsets_of, ranges
+from contrada.geometry.relate import ALL_ROWS, relate_rows
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of, items_of
 from contrada.index.packed import PackedTree, joined, reordered
@@ -98,27 +98,27 @@ class Residual:
 
     def passing(self, filters: NDArray[np.int64], value: Region | Point | None) -> NDArray[np.int64]:
         """Return those of the sorted `filters` whose constraints here `value` satisfies; None satisfies none."""
-        low, high = np.searchsorted(filters, (self.first, self.first + len(self.offsets) - 1))
-        local = filters[low:high] - self.first
-        starts, stops = self.offsets[local], self.offsets[local + 1]
-        counts = stops - starts
-        failed = np.zeros(len(filters), bool)
-        if value is None:
-            failed[low:high] = counts > 0
-            return filters[~failed]
-        asked = np.repeat(np.arange(low, high), counts)
+        asked, entries = self.entries_of(filters)
         if not len(asked):
             return filters
-        at = ranges(starts, stops)
-        masks = self.masks[at]
-        failed[asked[masks >> self._relations(value, at, masks) & 1 == 0]] = True
+        failed = np.zeros(len(filters), bool)
+        if value is None:
+            failed[asked] = True
+        else:
+            failed[asked[~self.are_satisfied(value._column, ALL_ROWS, entries)]] = True
         return filters[~failed]
 
-    def _relations(self, value: Region | Point, at: NDArray[np.int64], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the relation of `value` to the entries `at`, computed as far as `masks` need it."""
-        if isinstance(value, Region) and isinstance(self.column, RegionArray):
-            codes = np.empty(len(at), np.uint8)
-            arrays = (*value._kernel_arrays, *self.column._kernel_arrays())
-            kernels.relate_chosen(*arrays, frozen(at), frozen(masks), codes)
-            return codes
-        return np.asarray(relate(value._column, reordered(self.column, at), threads=1))
+    def entries_of(self, filters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the constraints of many filters: which of `filters` each belongs to, and its position here."""
+        local = filters - self.first
+        known = np.flatnonzero((local >= 0) & (local < len(self.offsets) - 1))
+        starts, stops = self.offsets[local[known]], self.offsets[local[known] + 1]
+        return np.repeat(known, stops - starts), ranges(starts, stops)
+
+    def are_satisfied(
+        self, values: RegionArray | PointArray, rows: NDArray[np.int64], entries: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
+        masks = self.masks[entries]
+        codes = relate_rows(values, self.column, rows, entries, masks)
+        return np.asarray(masks >> codes & 1 == 1)

@@ -176,7 +176,7 @@ class ForwardingTable(MatchingTable):
         >>> table.explain({"severity": 4}, "k17").truth
         True
         """
-        message = self._read(message).message
+        message, _ = self._read(message)
         with self._store.lock:  # a key is stored before its subscription
             row, snapshot = self._row_of(key), self._store.snapshot
         if row is None:

@@ -61,19 +61,12 @@ def record_holds(records, k, form, members, blob, first, second, m_blob):
     return not is_negated
 
 
-@entry(
-    "i8[2] i8[2] u1[1] u1[1] i8[1] i8[2] u1[1] i8 i4[1]! i8[1]! i8[1]",
-    checked=False,
-)
-def scan_raw(records, members, blob, forms, m_offsets, m_values, m_blob, i, value_of, out, gate):
-    """Write the filters whose records message i all satisfies, in order, to `out`; return their number.
+@kernel
+def scan_message(records, members, blob, forms, m_values, m_blob, value_of, out, count):
+    """Write the filters whose records a message all satisfies behind out[:count]; return their end.
 
-    The records of a filter are adjacent. `value_of` has room for every place, and is -1 before and after the call.
+    value_of[place] is the row of the message's value there in `m_values`, or -1.
     """
-    for j in range(m_offsets[i], m_offsets[i + 1]):
-        if m_values[j, 0] < len(value_of):
-            value_of[m_values[j, 0]] = j
-    count = np.int64(0)
     k = 0
     while k < len(records):
         number = records[k, FILTER]
@@ -88,8 +81,31 @@ def scan_raw(records, members, blob, forms, m_offsets, m_values, m_blob, i, valu
         if is_match:
             out[count] = number
             count += 1
-    for j in range(m_offsets[i], m_offsets[i + 1]):
-        if m_values[j, 0] < len(value_of):
-            value_of[m_values[j, 0]] = -1
-    wait_at(gate)
     return count
+
+
+@entry(
+    "i8[2] i8[2] u1[1] u1[1] i8[1] i8[2] u1[1] i8 i4[1]! i8[1]! i8[1]! i8[1]",
+    checked=False,
+)
+def scan_raw(records, members, blob, forms, m_offsets, m_values, m_blob, start, value_of, out, ends, gate):
+    """Write the filters whose records messages all satisfy, in order, to `out`; ends[i] gets the end of message i's.
+
+    The records of a filter are adjacent. `value_of` has room for every place, and is -1 before and after the call.
+    Returns the first message, from `start` on, that was not matched because `out` might not have had room for it.
+    """
+    count = np.int64(0)
+    for i in range(start, len(ends)):
+        if i > start and len(out) - count < len(records):
+            wait_at(gate)
+            return i
+        for j in range(m_offsets[i], m_offsets[i + 1]):
+            if m_values[j, 0] < len(value_of):
+                value_of[m_values[j, 0]] = j
+        count = scan_message(records, members, blob, forms, m_values, m_blob, value_of, out, count)
+        for j in range(m_offsets[i], m_offsets[i + 1]):
+            if m_values[j, 0] < len(value_of):
+                value_of[m_values[j, 0]] = -1
+        ends[i] = count
+    wait_at(gate)
+    return len(ends)

@@ -1,4 +1,4 @@
-"""Relate points to regions, row by row."""
+"""Relate points to regions, row by row or for lists of rows."""
 
 import numpy as np
 
@@ -6,11 +6,14 @@ from contrada.jit import entry
 from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, NODE_COLUMNS, ZERO, EdgeTree, build_tree, locate_in_tree
 from contrada.kernels.relate.rings import IN, ON, locate
+from contrada.kernels.relate.rows import row_at
 
 
-@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
-def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop, out):
-    """Write the relation of point k to region k to out[k]: inside, meets or disjoint; a single one is used for every k.
+@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8 u1[1]!")
+def relate_points(points, xy, rings, regions, bounds, boxes, chains, point_rows, region_rows, start, stop, out):
+    """Write the relation of point point_rows[k] to region region_rows[k] to out[k]: inside, meets or disjoint.
+
+    Where a list of rows is empty, point or region is that of row k, or the only one.
 
     If one region is related to many points, a tree of its edges is built once comparisons exceed the cost of building.
     """
@@ -21,8 +24,8 @@ def relate_points(points, xy, rings, regions, bounds, boxes, chains, start, stop
     most = BUILD_AFTER * (rings[regions[1]] - rings[regions[0]])
     tree = EdgeTree(ZERO, 0.0, np.empty((0, NODE_COLUMNS)), np.empty(0, np.int64))
     for k in range(start, stop):
-        i = k if len(points) > 1 else 0
-        j = k if len(regions) > 2 else 0
+        i = point_rows[k] if len(point_rows) > 0 else (k if len(points) > 1 else 0)
+        j = row_at(region_rows, regions, k)
         x = points[i, 0]
         y = points[i, 1]
         if x < bounds[j, 0] or y < bounds[j, 1] or x > bounds[j, 2] or y > bounds[j, 3]:

@@ -25,15 +25,14 @@ from contrada.codes import (
     NO_INDEX,
     OVERLAPS,
 )
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.jit import inlined_kernel, kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, begin_count, chain_size, fill_chain, is_spent
-from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half, make_work
-from contrada.kernels.relate.edge_tree import BUILD_AFTER, ZERO, EdgeTree, build_tree
+from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half
+from contrada.kernels.relate.edge_tree import BUILD_AFTER
 from contrada.kernels.relate.edges import join_edges, scan_edges
-from contrada.kernels.relate.grid import build_grid, grid_size
 from contrada.kernels.relate.grid_edges import box_bits_gridded, relate_gridded
 from contrada.kernels.relate.rings import IN, ON, locate
-from contrada.kernels.relate.small import MAX_SMALL_VERTICES, UNDECIDED, relate_few
+from contrada.kernels.relate.small import UNDECIDED, relate_few
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import (
     A_LEAVES,
@@ -214,9 +213,8 @@ def most_rings(regions):
 
 
 @inlined_kernel
-def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
-    """Return all bits of a's only region, a simple polygon of few vertices, and region j of b."""
-    i = np.int64(0)
+def few_bits(a, a0, a_bounds, i, b, b_regions, b_bounds, b_chains, j, bits, work):
+    """Return all bits of region i of a, a simple polygon of few vertices, and region j of b."""
     b0 = np.int64(b_regions[j])
     b1 = np.int64(b_regions[j + 1])
     if b1 - b0 == 1 and b_chains[j] < 0:
@@ -229,8 +227,8 @@ def few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, j, bits, work):
 
 
 @inlined_kernel
-def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
-    """Return the bits of a's only region, which has the grid, and region j of b; stop at bits that `stops` names."""
+def gridded_bits(a, a0, a1, a_base, a_bounds, i, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
+    """Return the bits of region i of a, which has the grid, and region j of b; stop at bits that `stops` names."""
     work.found[COUNTER_ROW, 0] = 0
     whole = box_bits_gridded(a, a0, a1, a_base, grid, b_bounds, j, work)
     if whole != UNDECIDED:
@@ -240,7 +238,6 @@ def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, 
     bits = relate_gridded(a, a0, a1, a_base, b, b0, b1, b_chains[j], grid, tree.leaves > 0, bits, stops, work)
     if is_decided(bits, stops):
         return bits
-    i = np.int64(0)
     return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, tree, bits, stops, work)
 
 
@@ -248,72 +245,3 @@ def gridded_bits(a, a0, a1, a_base, a_bounds, b, b_regions, b_bounds, b_chains, 
 def build_after(a, a0, a1, a_base):
     """Return the number of comparisons after which a tree of a's edges is built: infinite without an edge index."""
     return BUILD_AFTER * (a.rings[a1] - a.rings[a0]) if a_base >= 0 else np.int64(1) << 62
-
-
-@kernel
-def relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out):
-    """Relate one simple polygon of few vertices to many regions."""
-    a0 = np.int64(a_regions[0])
-    for k in range(start, stop):
-        bits = box_bits(a_bounds, np.int64(0), b_bounds, k)
-        if bits < 0:
-            out[k] = 0
-            continue
-        out[k] = RELATION[few_bits(a, a0, a_bounds, b, b_regions, b_bounds, b_chains, k, bits, work) & 15]
-
-
-@allocating_kernel
-def relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out):
-    """Relate one region to many: a grid over the one region decides most vertices of the others by a look-up."""
-    i = np.int64(0)
-    a0 = np.int64(a_regions[0])
-    a1 = np.int64(a_regions[1])
-    grid = build_grid(a.xy, a.rings, a0, a1, a_bounds, i, size)
-    if a_chains[0] < 0:
-        fill_chain(a.xy, a.rings, a0, a1, work.boxes, np.int64(0))
-    tree = EdgeTree(ZERO, 0.0, work.boxes, grid.edges)  # no tree yet
-    left = build_after(a, a0, a1, a_chains[0])
-    for k in range(start, stop):
-        bits = box_bits(a_bounds, i, b_bounds, k)
-        if bits < 0:
-            out[k] = 0
-            continue
-        if left < 0 and tree.leaves == 0:
-            tree = build_tree(a.xy, a.rings, a0, a1, a_bounds, i)
-        bits = gridded_bits(
-            a, a0, a1, a_chains[0], a_bounds, b, b_regions, b_bounds, b_chains, k, grid, tree, bits, UNTIL_SETTLED, work
-        )
-        left -= work.found[COUNTER_ROW, 0]
-        out[k] = RELATION[bits & 15]
-
-
-@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8 i8 u1[1]!")
-def relate_pairs(
-    a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
-    b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
-    start, stop, out,
-):  # fmt: skip
-    """Write the relation of region k of a to region k of b to out[k], start <= k < stop; a single one serves all k."""
-    a = RegionColumn(a_xy, a_rings, a_flags, a_boxes)
-    b = RegionColumn(b_xy, b_rings, b_flags, b_boxes)
-    work = make_work(most_rings(a_regions), most_rings(b_regions))
-    size = grid_size(stop - start) if len(a_regions) == 2 else 0
-    if (
-        size > 0
-        and a_regions[1] - a_regions[0] == 1
-        and a_rings[a_regions[1]] - a_rings[a_regions[0]] <= MAX_SMALL_VERTICES
-    ):
-        relate_one_few(a, a_regions, a_bounds, b, b_regions, b_bounds, b_chains, start, stop, work, out)
-        return
-    if size > 0:
-        relate_one(a, a_regions, a_bounds, a_chains, b, b_regions, b_bounds, b_chains, start, stop, size, work, out)
-        return
-    for k in range(start, stop):
-        i = k if len(a_regions) > 2 else 0
-        j = k if len(b_regions) > 2 else 0
-        bits = relate_bits(
-            a, np.int64(a_regions[i]), np.int64(a_regions[i + 1]), a_chains[i], a_bounds, i,
-            b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j,
-            box_bits(a_bounds, i, b_bounds, j), UNTIL_SETTLED, work,
-        )  # fmt: skip
-        out[k] = RELATION[bits & 15]

@@ -96,10 +96,14 @@ class CustomResidual:
 
     def passing(self, filters: NDArray[np.int64], value: Any) -> NDArray[np.int64]:
         """Return the filters whose constraints `value` satisfies; filters without constraints here always pass."""
+        return np.asarray(filters[self.are_satisfied(filters, [value] * len(filters))])
+
+    def are_satisfied(self, filters: NDArray[np.int64], values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Return whether `values[k]` satisfies the constraints of `filters[k]` here; None satisfies none."""
         holds = self._type.holds
 
-        def passes(number: int) -> bool:
+        def passes(number: int, value: Any) -> bool:
             asked = self._asked.get(number)
             return not asked or (value is not None and all(holds(*one, value) for one in asked))
 
-        return np.asarray(filters[np.array([passes(number) for number in filters.tolist()], bool)])
+        return np.array([passes(*pair) for pair in zip(filters.tolist(), values, strict=True)], bool)

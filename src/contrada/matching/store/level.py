@@ -101,19 +101,14 @@ class Level(NamedTuple):
         slot = self.scalars.region_slot
         if slot is None:
             return NOTHING_BESIDE
-        checks = self._checks_beside()
+        checks = self.checks_beside()
         return beside_of(message.objects.get(slot), NO_TABLE if checks is None else checks.table)
 
-    def _checks_beside(self) -> Residual | None:
+    def checks_beside(self) -> Residual | None:
         """Return the residual constraints that are tested together with packed scalars, None if there are none."""
         assert isinstance(self.scalars, ScalarIndex)
         checks = None if self.scalars.region_slot is None else self.checks.get(self.scalars.region_slot)
         return checks if isinstance(checks, Residual) and isinstance(checks.column, RegionArray) else None
-
-    @property
-    def is_checked_beside(self) -> bool:
-        """True if all residual constraints are tested together with packed scalars."""
-        return not self.checks or (len(self.checks) == 1 and self._checks_beside() is not None)
 
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
         """Return the filter of every constraint in a tree or in residual constraints."""

@@ -18,8 +18,7 @@ from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.relate import BOX_RELATIONS
-from contrada.index.packed import NO_MASKS
+from contrada.geometry.relate import ALL_ROWS, BOX_RELATIONS, relate_rows
 from contrada.index.raw import with_room
 from contrada.papers.spatial.sampled import relate_sampled
 
@@ -164,11 +163,7 @@ class CRTree:
         """Return the relation codes of `value` to the regions of the constraints `slots`."""
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
-            codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(
-                *value._kernel_arrays, *self._regions._kernel_arrays(), frozen(places), NO_MASKS, codes
-            )
-            return codes
+            return relate_rows(value._column, self._regions, ALL_ROWS, places)
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
             return relate_sampled(value, column, density)
