@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.codes import A_POINT, ABSENT, MAX_LANE, NOTHING, OTHERS_PER_SLOT
+from contrada.codes import A_POINT, ABSENT, MAX_LANE, NOTHING, OTHERS_PER_SLOT, TEXT
 from contrada.geometry import Point, Region
 from contrada.geometry.arrays import frozen
 from contrada.index.entries import filters_of
@@ -69,9 +69,14 @@ class EncodedMessages(NamedTuple):
         """The number of messages."""
         return len(self.offsets) - 1
 
-    def one(self, k: int) -> EncodedMessages:
-        """Return message k, with the text of all."""
-        return EncodedMessages(self.offsets[k : k + 2], self.values, self.blob)
+    def one(self, k: int, forms: NDArray[np.uint8]) -> EncodedMessages:
+        """Return a copy of message k with its own text alone; `forms` are the forms of the slots."""
+        values = self.values[self.offsets[k] : self.offsets[k + 1]].copy()
+        is_text = forms[values[:, 0]] >= TEXT
+        texts = [np.empty(0, np.uint8), *(self.blob[start:stop] for start, stop in values[is_text, 1:].tolist())]
+        ends = np.cumsum([len(text) for text in texts])
+        values[is_text, 1], values[is_text, 2] = ends[:-1], ends[1:]
+        return EncodedMessages(frozen(np.array([0, len(values)])), frozen(values), frozen(np.concatenate(texts)))
 
 
 NO_TABLE = frozen(np.empty(0, np.int64))

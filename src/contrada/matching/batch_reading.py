@@ -73,9 +73,7 @@ def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEn
             spatial[name] = SpatialColumn.of_parts(parts, size)
             encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
         else:
-            rejected = [
-                item._replace(reason=f"attribute {name!r}: {item.reason}") for item in encoded.add(name, column)
-            ]
+            rejected = encoded.add(name, column)
             if has_types():
                 custom |= _custom_values(name, column)
         for item in rejected:

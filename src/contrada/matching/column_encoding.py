@@ -45,7 +45,7 @@ class ColumnEncoder:
         self._present: dict[str, NDArray[np.bool_]] = {}
 
     def add(self, name: str, column: Any) -> list[Rejection]:
-        """Add the values of a column that holds no geometry; return the values that cannot be read."""
+        """Add the values of column `name`, which holds no geometry; return rejections of values that cannot be read."""
         about = self._encoder.asked.get(name)
         if about is None:
             return []
@@ -57,7 +57,7 @@ class ColumnEncoder:
             self._add_texts(about, array)
         elif max(about.scalars) >= 0:
             self._add_scalars(about, array)
-        return rejected
+        return [item._replace(reason=f"attribute {name!r}: {item.reason}") for item in rejected]
 
     def add_presence(self, name: str, is_present: NDArray[np.bool_]) -> None:
         """Say which messages have attribute `name`."""

@@ -93,9 +93,10 @@ class MatchingTable:
         """Add a few messages of a batch to the sample."""
         size = len(batch.rows)
         places = np.arange(0, size, max(1, size // SAMPLED_PER_BATCH))
-        few = batch.chosen(places).scalars
-        for k, place in enumerate(places.tolist()):
-            self._store.sample.note(None if few is None else few.one(k), batch.objects(place))
+        forms = self._store.encoder.forms
+        for place in places.tolist():
+            scalars = None if batch.scalars is None else batch.scalars.one(place, forms)
+            self._store.sample.note(scalars, batch.objects(place))
 
     def stats(self) -> Stats:
         """Return the sizes of the table, for reports."""
