@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from contrada.cql2 import json_form
+from contrada.cql2 import descent, json_form
 from contrada.cql2.hints import hint_at
 from contrada.cql2.json_form import to_json
 from contrada.cql2.normal_form import predicate_of
@@ -52,10 +52,8 @@ def parse_text(text: str) -> Predicate:
     """
     if not isinstance(text, str):
         raise LanguageError(f"CQL2 text: need str, got {type(text).__name__}")
-    from contrada.cql2 import grammar
-
     try:
-        return predicate_of(grammar.syntax_of(text))
+        return predicate_of(descent.syntax_of(text))
     except Fault as fault:
         raise _shown(text, _with_hint(text, fault)) from fault.__cause__
 
