@@ -21,13 +21,13 @@ SYMBOLS |= dict.fromkeys(("=", "<", "<=", ">", ">=", "<>", "!="), "COMPARE")
 
 # Quantifiers are possessive, so no text makes the scanner backtrack.
 _WORD = r"(?:[^\W\d]|:)[\w.:]*+"
-_QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
-_STRING = r"'[^']*+(?:''[^']*+)*+'"
+QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
+STRING = r"'[^']*+(?:''[^']*+)*+'"
 NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-_LITERAL = rf"\s*+(?:{_STRING}|[+-]?+{NUMBER})\s*+"
+_LITERAL = rf"\s*+(?:{STRING}|[+-]?+{NUMBER})\s*+"
 TOKEN = re.compile(
-    rf"\s*+(?:(?P<WORD>{_WORD})|(?P<NUMBER>{NUMBER})|(?P<STRING>{_STRING})|(?P<QUOTED>{_QUOTED})"
-    rf"|(?P<COLUMN>\$(?:{_WORD}|{_QUOTED}))|(?P<SYMBOL><>|<=|>=|!=|[=<>(),+\-*/%^])|\Z)"
+    rf"\s*+(?:(?P<WORD>{_WORD})|(?P<NUMBER>{NUMBER})|(?P<STRING>{STRING})|(?P<QUOTED>{QUOTED})"
+    rf"|(?P<COLUMN>\$(?:{_WORD}|{QUOTED}))|(?P<SYMBOL><>|<=|>=|!=|[=<>(),+\-*/%^])|\Z)"
 )
 LITERALS = re.compile(rf"\s*+(\((?:{_LITERAL},)*+{_LITERAL}\))")
 LITERAL = re.compile(_LITERAL)

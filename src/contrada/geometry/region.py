@@ -19,6 +19,7 @@ from contrada.geometry.crs import Crs, srid_of
 from contrada.geometry.faults import CRS_FAULTS
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
+from contrada.geometry.wellknown import wkb_of_plain_polygon
 
 Coordinates = Iterable[Sequence[float]]
 
@@ -79,19 +80,26 @@ class Region(Immutable):
         >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
         0.5
         """
-        return cls._from_raw(sources.raw_from_wkt([text]), crs, repair)
+        plain = wkb_of_plain_polygon(text) if isinstance(text, str) else None
+        quick = None if plain is None else cls._quick(plain, crs)
+        return cls._from_raw(sources.raw_from_wkt([text]), crs, repair) if quick is None else quick
 
     @classmethod
     def from_wkb(cls, data: bytes | str, *, crs: Any = None, repair: bool = False) -> Region:
         """Return the region of a WKB or EWKB Polygon or MultiPolygon, bytes or hex; an SRID becomes the CRS."""
-        if isinstance(data, bytes):
-            arrays, crs = read_one(data), Crs.of(crs)
-            if arrays is not None and (crs is None or is_on_the_globe(arrays[4], crs)):
-                made = cls.__new__(cls)
-                made.__dict__["_kernel_arrays"] = arrays
-                made.__dict__["crs"] = crs
-                return made
-        return cls._from_raw(sources.raw_from_wkb([data]), crs, repair)
+        quick = cls._quick(data, crs) if isinstance(data, bytes) else None
+        return cls._from_raw(sources.raw_from_wkb([data]), crs, repair) if quick is None else quick
+
+    @classmethod
+    def _quick(cls, data: bytes, crs: Any) -> Region | None:
+        """Return the region of the WKB of a valid polygon; None for everything else."""
+        arrays, crs = read_one(data), Crs.of(crs)
+        if arrays is None or not (crs is None or is_on_the_globe(arrays[4], crs)):
+            return None
+        made = cls.__new__(cls)
+        made.__dict__["_kernel_arrays"] = arrays
+        made.__dict__["crs"] = crs
+        return made
 
     @classmethod
     def from_geojson(cls, value: Any, *, crs: Any = None, repair: bool = False) -> Region:

@@ -8,6 +8,7 @@ module.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ from contrada.halving import in_halves
 from contrada.limits import limit
 
 _CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
+_NUMBER = r"\s*+-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
+_VERTEX = rf"{_NUMBER}\s{_NUMBER}\s*+"
+_PLAIN_POLYGON = re.compile(rf"POLYGON\s*+\(\s*+\(({_VERTEX}(?:,{_VERTEX})*+)\)\s*+\)\Z", re.IGNORECASE)
 _BRACKETS = np.zeros(256, np.int64)
 _BRACKETS[[ord("("), ord(")")]] = 1, -1
 
@@ -64,6 +68,19 @@ def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> 
     faults = np.array([MISSING if text is None else _scan_text(text) for text in texts], np.int64)
     good = np.flatnonzero(faults == GOOD)
     return _read("from_wkt", given[good], good, faults, on_invalid)
+
+
+def wkb_of_plain_polygon(text: str) -> bytes | None:
+    """Return the WKB of a polygon with one ring and plain numbers; None for every other text. Quicker than Shapely.
+
+    >>> wkb_of_plain_polygon("POLYGON((0 0, 1 0, 0 1, 0 0))")[:9].hex(), wkb_of_plain_polygon("POINT(1 2)")
+    ('010300000001000000', None)
+    """
+    found = _PLAIN_POLYGON.match(text)
+    if found is None:
+        return None
+    numbers = [float(number) for number in found[1].replace(",", " ").split()]
+    return struct.pack(f"<BIII{len(numbers)}d", 1, 3, 1, len(numbers) // 2, *numbers)
 
 
 def _scan_text(text: str) -> np.int64:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.cql2.shapes import Shape, Shapes, column_name
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.subscriptions import pattern_columns, template_columns
 from contrada.formats.tables.row_faults import row_faults
@@ -17,6 +19,8 @@ from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
+MIN_ALIKE = 16  # rows of one shape that are bound by columns; fewer are parsed one by one
+
 
 class RejectedRow(NamedTuple):
     """A rejected row: its number among all rows, its key as text (None if it has none), and the reason."""
@@ -24,6 +28,20 @@ class RejectedRow(NamedTuple):
     row: int
     key: str | None
     reason: str
+
+
+class Given(NamedTuple):
+    """A row with a filter in text: its number among all rows, and its values, Rejections among them."""
+
+    row: int
+    key: Any
+    subscriber: Any
+    asked: Any
+
+    @property
+    def subscriber_or_key(self) -> Any:
+        """The subscriber; the key by default."""
+        return self.key if self.subscriber is None else self.subscriber
 
 
 class TableBuilder:
@@ -45,6 +63,7 @@ class TableBuilder:
         self.rows = 0  # rows read so far
         self._template = template
         self._kinds: dict[str, type] = {}
+        self._shapes = Shapes()
 
     def add(self, rows: Any) -> list[RejectedRow]:
         """Subscribe the rows of an Arrow table; return the rejected rows, sorted."""
@@ -64,20 +83,63 @@ class TableBuilder:
         filters = values["filter"]
         keys = values.get("key", numbers.tolist())
         subscribers = values.get("subscriber", [None] * len(filters))
+        given = [Given(*each) for each in zip(numbers.tolist(), keys, subscribers, filters, strict=True)]
         rejected = []
-        for row, key, subscriber, asked in zip(numbers.tolist(), keys, subscribers, filters, strict=True):
+        for each in self._add_by_shape(given):
             try:
-                for name, value in zip(("key", "subscriber", "filter"), (key, subscriber, asked), strict=True):
-                    if isinstance(value, Rejection):
-                        raise FilterError(f"column {name!r}: {value.reason}")
-                if key is None:
-                    raise FilterError("no key")
-                if not asked:
-                    raise FilterError("no filter")
-                self.table.subscribe(key if subscriber is None else subscriber, asked, key)
+                self._add_one(each)
             except ContradaError as error:
-                rejected.append(RejectedRow(row, str(key) if isinstance(key, str | int) else None, str(error)))
+                key = str(each.key) if isinstance(each.key, str | int) else None
+                rejected.append(RejectedRow(each.row, key, str(error)))
         return rejected
+
+    def _add_one(self, given: Given) -> None:
+        for name, value in zip(("key", "subscriber", "filter"), given[1:], strict=True):
+            if isinstance(value, Rejection):
+                raise FilterError(f"column {name!r}: {value.reason}")
+        if given.key is None:
+            raise FilterError("no key")
+        if not given.asked:
+            raise FilterError("no filter")
+        self.table.subscribe(given.subscriber_or_key, given.asked, given.key)
+
+    def _add_by_shape(self, given: list[Given]) -> list[Given]:
+        """Subscribe rows whose texts have a shape in common, column by column; return all others, in order."""
+        counts = Counter(each.key for each in given if isinstance(each.key, str | int))
+        groups: dict[tuple[Shape, type], list[tuple[Given, list[str]]]] = defaultdict(list)
+        others: list[Given] = []
+        for each in given:
+            found = self._shapes.find(each.asked) if isinstance(each.asked, str) else None
+            is_plain = type(each.key) in (str, int) and type(each.subscriber) in (type(None), type(each.key))
+            if found is None or not is_plain or counts[each.key] > 1 or found[0].has_twins(found[1]):
+                others.append(each)
+            else:
+                groups[found[0], type(each.key)].append((each, found[1]))
+        for (shape, _), group in groups.items():
+            alike, literals = [each for each, _ in group], [own for _, own in group]
+            others += alike if len(alike) < MIN_ALIKE else self._add_alike(shape, alike, literals)
+        return sorted(others, key=lambda each: each.row)
+
+    def _add_alike(self, shape: Shape, given: list[Given], literals: list[list[str]]) -> list[Given]:
+        """Subscribe rows of one shape; return those that cannot be, to be read one by one for the reason."""
+        import pyarrow as pa
+
+        assert shape.template is not None
+        columns = {"key": pa.array([each.key for each in given])}
+        columns["subscriber"] = pa.array([each.subscriber_or_key for each in given])
+        for number, column in enumerate(zip(*literals, strict=True)):
+            bound = shape.column(number, column)
+            if bound is None:
+                return given
+            columns[column_name(number)] = bound
+        rows, template = pa.table(columns), shape.template
+
+        def subscribe(start: int, stop: int) -> bool:
+            self.table.subscribe_many(rows.slice(start, stop - start), template)
+            return True
+
+        parts = in_halves(len(given), subscribe, ContradaError)
+        return [given[part.start] for part in parts if part.error is not None]
 
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         import pyarrow as pa
