@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 import console
 import contrada
+from contrada import kernels
 from contrada.cli import doctor, java
 
 JAVA_FILE = Path(java.__file__)
@@ -193,3 +194,11 @@ def test_the_command_line_starts_without_the_heavy_libraries():
     code = "import sys, contrada.cli.main; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"numba", "pyspark", "rich.table"} & set(run.stdout.split()) == set()
+
+
+@pytest.mark.slow
+def test_warming_compiles_every_kernel():
+    result = run_doctor("--warm", "--json")
+    assert result.exit_code == 0
+    cache = json.loads(result.stdout)["cache"]
+    assert cache["kernels"] >= len(kernels.NAMES)

@@ -17,7 +17,8 @@ from oracles.subscriptions import matching_keys, subscribed
 REGIONS = [ct.Region.box(0, 0, 2, 2), ct.Region.box(1, 1, 3, 2), ct.Region.box(0, 0, 4, 1), ct.Region.box(5, 5, 6, 6)]
 PLACES = [*REGIONS, ct.Point(1, 1), ct.Point(0.5, 2), ct.Point(9, 9)]
 DAYS = [dt.date(2000, 1, 1), dt.date(1999, 12, 31), dt.date(1970, 1, 1), dt.date(2262, 4, 11)]
-TICKS = [0, 1, -1, 946_684_800, 946_684_799, 2**40, -(2**62), 2**63 - 1]
+TICKS = [0, 1, -1, 946_684_800, 946_684_799, 2**40]  # and up to the instants that 64 bits of microseconds hold
+LAST_TICKS = {"s": 2**43, "ms": 2**53, "us": 2**63 - 1, "ns": 2**63 - 1}
 WORDS = ["", "a", "A", "ab", "é", "E\u0301", "Straße", "STRASSE", "%", "a\x00", "😀"]
 
 
@@ -44,7 +45,7 @@ COLUMNS = {
         kind(pa.int32(), 1, 2),
     ],
     "at": [
-        *(kind(pa.timestamp(unit, zone), *TICKS) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")),
+        *(kind(pa.timestamp(u, zone), *TICKS, last, -last) for u, last in LAST_TICKS.items() for zone in (None, "UTC")),
         kind(pa.date32(), *DAYS),
         kind(pa.date64(), *DAYS),
         kind(pa.duration("s"), 5),

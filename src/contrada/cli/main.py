@@ -44,13 +44,22 @@ def main(
 
 
 @app.command()
-def doctor(json: Annotated[bool, plain("Print one JSON object instead of a table.", "--json")] = False) -> None:
+def doctor(
+    json: Annotated[bool, plain("Print one JSON object instead of a table.", "--json")] = False,
+    warm: Annotated[bool, plain("Compile all kernels first, on all cores.", "--warm")] = False,
+) -> None:
     """Report this machine, what is installed and what each feature lacks.
+
+    Kernels are compiled when they are first used, and cached. With --warm all of them are compiled now.
 
     Exits with 0 if regions and relations work, with 1 if they do not.
     """
     from contrada.cli.doctor import examine, show
 
+    if warm:
+        from contrada.cli.warming import warm_up
+
+        warm_up()
     report = examine()
     show(report, as_json=json)
     raise typer.Exit(0 if report.core_is_ready else 1)

@@ -65,6 +65,8 @@ _MODULES = {
     "z_replay": "cover.z_curve_search",
 }
 
+NAMES = tuple(_MODULES)
+
 
 def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
