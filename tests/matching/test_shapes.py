@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
-from contrada.cql2.shapes import Shapes
+from contrada.cql2.shapes import TextShapes
 from contrada.matching.building import MIN_ALIKE, TableBuilder
 from effort import examples
 from generators.scalars import messages
@@ -90,5 +90,5 @@ def test_equal_keys_count_in_the_order_of_rows():
     ],
 )
 def test_literals_of_a_text(text, literals):
-    found = Shapes().find(text)
+    found = TextShapes().find(text)
     assert (None if found is None else found[1]) == literals

@@ -69,7 +69,7 @@ class Shape:
         return any(all(literals[a] == literals[b] for a, b in pairs) for pairs in self.twins)
 
 
-class Shapes:
+class TextShapes:
     """The shapes of texts seen so far."""
 
     MAX_SHAPES = 1000  # texts of more shapes are parsed one by one
@@ -80,7 +80,7 @@ class Shapes:
     def find(self, text: str) -> tuple[Shape, list[str]] | None:
         """Return the shape of a text and its literals; None if the text must be parsed on its own.
 
-        >>> shape, literals = Shapes().find("severity >= 3 AND kind = 'it''s'")
+        >>> shape, literals = TextShapes().find("severity >= 3 AND kind = 'it''s'")
         >>> print(shape.template, literals)
         severity >= $_0 AND kind = $_1 ['3', "'it''s'"]
         """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.cql2.shapes import Shape, Shapes, column_name
+from contrada.cql2.shapes import Shape, TextShapes, column_name
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.subscriptions import pattern_columns, template_columns
 from contrada.formats.tables.row_faults import row_faults
@@ -63,7 +63,7 @@ class TableBuilder:
         self.rows = 0  # rows read so far
         self._template = template
         self._kinds: dict[str, type] = {}
-        self._shapes = Shapes()
+        self._shapes = TextShapes()
 
     def add(self, rows: Any) -> list[RejectedRow]:
         """Subscribe the rows of an Arrow table; return the rejected rows, sorted."""

@@ -49,11 +49,9 @@ class ColumnEncoder:
         about = self._encoder.asked.get(name)
         if about is None:
             return []
-        array = _whole(column)
+        array, rejected = _readable(_whole(column))
         self.add_presence(name, _valid(array))
-        rejected: list[Rejection] = []
-        if about.texts and _is_text(array.type):
-            array, rejected = _readable(array)
+        if _is_text(array.type):
             self._add_texts(about, array)
         elif max(about.scalars) >= 0:
             self._add_scalars(about, array)
@@ -230,9 +228,11 @@ def _text_buffers(array: Any) -> tuple[Integers, Integers, NDArray[np.uint8]]:
 
 
 def _readable(array: Any) -> tuple[Any, list[Rejection]]:
-    """Return a column of text with nulls in place of what is not UTF-8, and those rows as rejections."""
+    """Return a column with nulls in place of text that is not UTF-8, and those rows as rejections."""
     import pyarrow as pa
 
+    if not _is_text(array.type):
+        return array, []
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

@@ -18,7 +18,7 @@ from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.geometry import Point, Region, RegionArray, Relation, RelationSet, relate
 from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.relate import ALL_ROWS, BOX_RELATIONS, relate_rows
+from contrada.geometry.relate import ALL_ROWS, BOX_RELATIONS, NO_MASKS
 from contrada.index.raw import with_room
 from contrada.papers.spatial.sampled import relate_sampled
 
@@ -163,7 +163,10 @@ class CRTree:
         """Return the relation codes of `value` to the regions of the constraints `slots`."""
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
-            return relate_rows(value._column, self._regions, ALL_ROWS, places)
+            codes, regions = np.empty(len(places), np.uint8), self._regions._kernel_arrays()
+            rows = ALL_ROWS, frozen(places), NO_MASKS
+            kernels.relate_rows(*value._kernel_arrays, *regions, *rows, 0, len(places), codes)
+            return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
             return relate_sampled(value, column, density)
