@@ -75,9 +75,9 @@ def test_an_interrupt_while_the_package_is_imported(module):
 
 # Modules that are imported when the command runs already.
 IMPORTED = {
-    "match": ["lark", "numba"],
-    "check": ["lark", "contrada.simplification.conflicts"],
-    "simplify": ["lark"],
+    "match": ["numba"],
+    "check": ["contrada.simplification.conflicts"],
+    "simplify": ["contrada.simplification.simplifying"],
     "stream": ["contrada.pipeline.session", "pyspark"],
     "ingest": ["pyspark"],
     "demo": ["pyspark"],
@@ -86,7 +86,7 @@ IMPORTED = {
     "overlay churn": ["contrada.papers.overlay.churn"],
     "overlay evaluate": ["contrada.papers.overlay.plots"],
     "overlay show": ["contrada.overlay.simulation.drawing", "matplotlib.pyplot"],
-    "overlay peer": ["contrada.overlay.serving", "lark"],
+    "overlay peer": ["contrada.overlay.serving"],
     "overlay publish": ["contrada.overlay.serving", "asyncio"],
     "experiment cover-tables": ["contrada.papers.cover.tables"],
     "experiment cover-figures": ["contrada.papers.cover.figures"],

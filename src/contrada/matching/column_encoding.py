@@ -231,7 +231,7 @@ def _readable(array: Any) -> tuple[Any, list[Rejection]]:
     """Return a column with nulls in place of text that is not UTF-8, and those rows as rejections."""
     import pyarrow as pa
 
-    if not _is_text(array.type):
+    if not (_is_text(array.type) or pa.types.is_nested(array.type)):
         return array, []
     try:
         array.validate(full=True)
