@@ -93,7 +93,8 @@ def compile_helpers(**options: bool) -> None:
 
 def check_arguments() -> None:
     """Check the types of arguments in every call of a kernel."""
-    jit.entry = lambda signature, checked=True: lambda function: jit.EntryPoint(function, signature, True)
+    entry = jit.entry
+    jit.entry = lambda *signature, checked=True: entry(*signature, checked=True)
 
 
 def optimise_as_numba() -> None:
@@ -201,6 +202,9 @@ DEVICES = {
     ),
     "inlining": Device(
         "forced inlining (jit.py)", partial(compile_helpers, forceinline=False), one_scan, True
+    ),
+    "inlining-match": Device(
+        "forced inlining in matching (jit.py)", partial(compile_helpers, forceinline=False), few_subscribers, True
     ),
     "checks": Device("no checks of arguments (jit.py)", check_arguments, single_points, True),
     "passes": Device(
