@@ -16,7 +16,7 @@ from contrada import codes
 from contrada.geometry.arrays import Arrays as Regions
 from contrada.geometry.saved.soundness import check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import LIST_PARTS, PackedTree
-from contrada.index.scalars import ScalarArrays
+from contrada.index.ranking import ScalarArrays
 
 
 def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:

@@ -19,7 +19,8 @@ from contrada.geometry.saved.directories import Format, read_directory, save_dir
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
-from contrada.index.scalars import ScalarArrays, ScalarIndex, scalars_from_arrays
+from contrada.index.ranking import ScalarArrays
+from contrada.index.scalars import ScalarIndex, scalars_from_arrays
 from contrada.index.scanned import RecordView
 from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
 from contrada.kernels.match.tables import RESIDUAL, TREE
