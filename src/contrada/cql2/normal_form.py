@@ -103,17 +103,14 @@ def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
 
 def _check(node: Node, size: ExpansionSize) -> None:
     """Raise a Fault if the expansion is too large. Inner parts are checked first, so the smallest one is reported."""
-    most_filters, most_constraints = limit("filters"), limit("constraints")
-    if size.filters > most_filters:
-        count = "more than 10^15" if size.filters == MAX_COUNTED else f"{size.filters:,}"
-        message = f"this part expands to {count} filters, as an OR of ANDs; the limit is {most_filters:,}"
-        message += f" ({variable('filters')})"
-    elif size.constraints > most_constraints and size.filters > 1:
-        count = "more than 10^15" if size.constraints == MAX_COUNTED else f"{size.constraints:,}"
-        message = f"this part expands to {size.filters:,} filters with {count} constraints, as an OR of ANDs"
-        message += f"; the limit is {most_constraints:,} ({variable('constraints')})"
+    filters, constraints = ("more than 10^15" if count == MAX_COUNTED else f"{count:,}" for count in size)
+    if size.filters > limit("filters"):
+        name, found = "filters", f"{filters} filters"
+    elif size.constraints > limit("constraints") and size.filters > 1:
+        name, found = "constraints", f"{filters} filters with {constraints} constraints"
     else:
         return
+    message = f"this part expands to {found}, as an OR of ANDs; the limit is {limit(name):,} ({variable(name)})"
     raise Fault(node.at, f"{message}; use several subscriptions, or IN for an OR of equal comparisons")
 
 

@@ -20,8 +20,9 @@ from contrada.errors import CrsError
 from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
+from contrada.model.operators import is_negation
 from contrada.model.pieces import have_common, lie_in, pieces_of
-from contrada.model.text_implication import text_conflicts, text_covers
+from contrada.model.text_implication import text_covers
 
 T = TypeVar("T")
 MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
@@ -51,7 +52,7 @@ def covers(first: Constraint, second: Constraint) -> bool:
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
-    return text_covers(first, second)
+    return text_covers(first, second, is_negation(str(first.operator)))
 
 
 def are_compared(first: Sized, second: Sized) -> bool:
@@ -103,7 +104,7 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         members = _listed(one)
         if members is not None:
             return not any(truth(other, member) is True for member in members)
-    return text_conflicts(first, second)
+    return text_covers(first, second, not is_negation(str(first.operator)))  # the negation of `first` covers `second`
 
 
 def _asks_nothing_of_value(constraint: Constraint) -> bool:

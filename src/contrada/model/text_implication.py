@@ -1,8 +1,15 @@
 """Implication between patterns of one folding: prefixes, suffixes, contains and LIKE.
 
-`text_covers` treats each wildcard of one pattern as a letter that only wildcards of the other match: complete for
-patterns without `_` if there are enough letters, and sound for all. `text_conflicts` compares the beginnings and the
-ends of two patterns, and how long texts can be.
+A pattern matches all texts that another one matches if it matches the other letter by letter, where each wildcard of
+the other is a letter that only wildcards match: complete for patterns without `_` if there are enough letters, and
+sound for all. Whether no text matches both is decided by the beginnings and the ends of the patterns, and by how long
+texts can be.
+
+>>> from contrada.model.text import parse_like
+>>> tokens_match(tokens_of(parse_like("%b%")), tokens_of(parse_like("a_b%c")))
+True
+>>> tokens_match(tokens_of(parse_like("a_")), tokens_of(parse_like("a%")))
+False
 """
 
 from __future__ import annotations
@@ -12,24 +19,17 @@ from contrada.model.operators import TEXTUAL, is_negation
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 
-def text_covers(first: Constraint, second: Constraint) -> bool:
-    """Return True if every text that satisfies `second` satisfies `first`; False if that is not known."""
-    return _covers(first, second, _is_negated(first))
+def text_covers(first: Constraint, second: Constraint, is_negated: bool) -> bool:
+    """Return True if every text that satisfies `second` satisfies the pattern of `first`, or its negation.
 
-
-def text_conflicts(first: Constraint, second: Constraint) -> bool:
-    """Return True if no text satisfies both, so the negation of `first` covers `second`; False if that is not known."""
-    return _covers(first, second, not _is_negated(first))
-
-
-def _covers(first: Constraint, second: Constraint, is_negated: bool) -> bool:
-    """Return True if the pattern of `first`, negated or not, is known to cover `second`."""
+    False if that is not known.
+    """
     one, other = _tokens(first), _tokens(second)
     if one is None or other is None or (first.casei, first.accenti) != (second.casei, second.accenti):
         return False
-    if not _is_negated(second):
-        return are_apart(one, other) if is_negated else generalises(one, other)
-    return is_negated and generalises(other, one)
+    if not is_negation(str(second.operator)):
+        return are_apart(one, other) if is_negated else tokens_match(one, other)
+    return is_negated and tokens_match(other, one)
 
 
 def _tokens(constraint: Constraint) -> list[Token] | None:
@@ -41,22 +41,6 @@ def _tokens(constraint: Constraint) -> list[Token] | None:
     if operator not in TEXTUAL:
         return None
     return tokens_of(like_of(operator, value).folded(casei, accenti))
-
-
-def _is_negated(constraint: Constraint) -> bool:
-    return is_negation(str(constraint.operator))
-
-
-def generalises(wide: list[Token], narrow: list[Token]) -> bool:
-    """Return True if `wide` matches `narrow` letter by letter: then it matches all texts that `narrow` matches.
-
-    >>> from contrada.model.text import parse_like
-    >>> generalises(tokens_of(parse_like("%b%")), tokens_of(parse_like("a_b%c")))
-    True
-    >>> generalises(tokens_of(parse_like("a_")), tokens_of(parse_like("a%")))
-    False
-    """
-    return tokens_match(wide, narrow)
 
 
 def are_apart(one: list[Token], other: list[Token]) -> bool:
