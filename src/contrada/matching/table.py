@@ -22,9 +22,15 @@ from contrada.matching.explain import Explanation, explain
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.store.levels import Store, grown
-from contrada.matching.store.packing import packed, store_of
-from contrada.matching.store.pickling import opened_bytes, packed_bytes
-from contrada.matching.store.storage import names_from, open_table, save_table
+from contrada.matching.store.storage import (
+    names_from,
+    open_table,
+    opened_bytes,
+    packed,
+    packed_bytes,
+    save_table,
+    store_of,
+)
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
@@ -227,7 +233,7 @@ class ForwardingTable(MatchingTable):
         table._keys = names_from(saved.keys, tuning)
         return table
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the current state of the table through the files of `save`.
 
         >>> import copy
@@ -238,7 +244,7 @@ class ForwardingTable(MatchingTable):
         >>> other.match({"severity": 4})
         {'ops-team'}
         """
-        return _unpickled, (packed_bytes(self.save),)
+        return opened_bytes, (packed_bytes(self.save), ForwardingTable.open)
 
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
@@ -285,11 +291,6 @@ class ForwardingTable(MatchingTable):
         if len(used):
             key = names_in(keys)[int(used[0])]
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-
-
-def _unpickled(data: bytes) -> ForwardingTable:
-    """Restore a pickled table."""
-    return opened_bytes(data, ForwardingTable.open)
 
 
 def _checked_rows(rows: Any) -> NDArray[np.int64]:

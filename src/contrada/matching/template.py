@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import FILTER, PLACE, TEXT
+from contrada.codes import FILTER, PLACE
 from contrada.errors import FilterError, RegionError
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
@@ -15,7 +15,7 @@ from contrada.geometry.arrow.checks import bad_texts
 from contrada.geometry.arrow.mixed import is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
-from contrada.index.raw import RawRecords, joined_raw
+from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot
@@ -50,13 +50,7 @@ class BoundTemplate(NamedTuple):
             for k, (slot, part) in enumerate(parts):
                 moved = part._replace(filters=part.filters + np.int32(first))
                 (further if k else reached).setdefault(slot, []).append(moved)
-        raw = [_numbered(part, first, encoder.number(slot)) for slot, part in self.scalars]
-        whole = joined_raw(raw, encoder.forms >= TEXT) if raw else None
-        return Added(_joined(reached), _joined(further), whole)
-
-
-def _joined(parts: dict[Slot, list[Constraints]]) -> dict[Slot, Constraints]:
-    return {slot: group[0].joined(group[1:]) for slot, group in parts.items()}
+        return Added(reached, further, [_numbered(part, first, encoder.number(slot)) for slot, part in self.scalars])
 
 
 def _numbered(raw: RawRecords, first: int, slot: int) -> RawRecords:

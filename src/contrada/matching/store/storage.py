@@ -1,13 +1,18 @@
 """Save a table as an immutable directory of plain arrays with a header; open it by memory map.
 
-geometry/saved/directories.py describes how the directory is written, checked and mapped.
+The live subscriptions are saved in one level. geometry/saved/directories.py describes how the directory is written,
+checked and mapped. For pickle and copy, the files of the directory are put into one uncompressed tar archive.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +31,15 @@ from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree
 from contrada.kernels.match.tables import RESIDUAL, TREE
 from contrada.kernels.runtime.layout import Field
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.names import Names
+from contrada.matching.names import Names, as_arrow
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
-from contrada.matching.store.level import Level, Slot
+from contrada.matching.store.level import EMPTY, Level, Slot, renumbered
+from contrada.matching.store.levels import LEVEL_COUNT, Store
+from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
+T = TypeVar("T")
 TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
 CHECK_PARTS = ("filters", "masks", "offsets")
@@ -51,6 +59,40 @@ class Saved(NamedTuple):
     filters: int
     several_filters: bool
     has_keys: bool
+
+
+def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
+    """Return the live subscriptions in one level, with rows, filters and subscribers renumbered from 0.
+
+    Without `keys`, row numbers are saved in their place.
+    """
+    with store.lock:
+        snapshot = store.snapshot
+        rows = snapshot.living()
+        filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        is_packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
+        level = snapshot.levels[0] if is_packed else store.merged(snapshot)
+        owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
+        named, to_subscriber = np.unique(snapshot.owners(rows), return_inverse=True)
+        return Saved(
+            renumbered(level, filters), dict(crs), store.encoder.saved(),
+            as_arrow(range(len(rows))) if keys is None else keys.chosen(rows), subscribers.chosen(named),
+            _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
+            len(rows), len(filters), snapshot.several_filters, keys is not None,
+        )  # fmt: skip
+
+
+def store_of(saved: Saved, tuning: Tuning = DEFAULT_TUNING) -> Store:
+    """Return a store over a saved table; the store can be updated."""
+    owners = (saved.filter_subscription, saved.subscription_subscriber)
+    levels = (saved.level, *(EMPTY,) * (LEVEL_COUNT - 1))
+    snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+    return Store(snapshot, MessageEncoder.of_saved(saved.encoder), tuning)
+
+
+def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:
+    """Return `numbers` as int32, or None if they are 0, 1, 2, ..."""
+    return None if np.array_equal(numbers, np.arange(len(numbers))) else numbers.astype(np.int32)
 
 
 def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = False) -> None:
@@ -317,3 +359,21 @@ def names_from(values: Any, tuning: Tuning = DEFAULT_TUNING) -> Names:
     elif len(values):
         names.extend(values)
     return names
+
+
+def packed_bytes(save: Callable[[Path], None]) -> bytes:
+    """Return the directory that `save` writes, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
+        save(Path(temporary) / "table")
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            archive.add(Path(temporary) / "table", "table")
+        return stream.getvalue()
+
+
+def opened_bytes(data: bytes, open: Callable[[Path], T]) -> T:
+    """Call `open` on the directory in `data`; mapped files stay readable after the directory is deleted."""
+    with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            archive.extractall(temporary, filter="data")
+        return open(Path(temporary) / "table")
