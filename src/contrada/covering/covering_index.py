@@ -87,10 +87,16 @@ class CoveringIndex:
         check_name("key", key)
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-        member = self._new_member(key, _filed(what))
-        profiles = [Profile(part) for part in member.parts]
+        parts = _filed(what)
+        member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
+        self._arrivals += 1
+        self._numbers += len(parts)
+        profiles = [Profile(part) for part in parts]
         covers = list(islice(self._covers_of(member, set(), profiles), self.k))
-        self._add(member, profiles)
+        self._members[key] = member
+        for number, profile in zip(member.numbers, profiles, strict=True):
+            self._index.add(number, profile)
+            self._owners[number] = member
         self._link(member, covers)
         withdrawn = [] if covers or not self._withdraws else self._withdraw_under(member)
         return Subscribed(not covers, _keys(covers), _keys(withdrawn))
@@ -115,18 +121,6 @@ class CoveringIndex:
             self._settle(next(iter(orphans)), orphans, set())
         found = [orphan for orphan in sorted(member.children, key=lambda one: one.arrival) if orphan.forwarded]
         return Unsubscribed(_keys(found), member.forwarded)
-
-    def _new_member(self, key: Key, parts: tuple[Filter, ...]) -> _Member:
-        member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
-        self._arrivals += 1
-        self._numbers += len(parts)
-        return member
-
-    def _add(self, member: _Member, profiles: list[Profile]) -> None:
-        self._members[member.key] = member
-        for number, profile in zip(member.numbers, profiles, strict=True):
-            self._index.add(number, profile)
-            self._owners[number] = member
 
     @staticmethod
     def _link(member: _Member, covers: list[_Member]) -> None:

@@ -188,11 +188,8 @@ class FilterIndex:
 
     def _may_be_covered(self, tree: CandidateTree, what: slots.FiledFilter) -> Iterator[int]:
         """Yield filters of a tree below a point of `what`; slots that `what` does not have may hold anything."""
-        at, asked = 0, dict[tuple[int, str, int], int]()
-        for slot in what.signature:
-            if slot[0] in (slots.EQUAL, slots.RANGE):
-                asked[slot] = at
-                at += 2
+        ordered = [slot for slot in what.signature if slot[0] in (slots.EQUAL, slots.RANGE)]
+        asked = {slot: 2 * k for k, slot in enumerate(ordered)}  # where the pair of a slot is in a point
         region = next((slot[1] for slot in what.signature if slot[0] in (slots.NEAR, slots.FAR)), None)
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (slots.NEAR, slots.FAR)), None)
         several = slots.OTHER, theirs, slots.SEVERAL_REGIONS

@@ -52,14 +52,14 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
     return [(slot, _records(str(constraint.operator), alike[0], alike[-1]))]
 
 
-def column_of(constraint: Constraint, name: str, table: Any) -> Any:
-    """Return column `name` as one Arrow array; raise FilterError for nulls or invalid UTF-8."""
+def whole_column(table: Any, name: str, what: str) -> Any:
+    """Return column `name` as one Arrow array; raise FilterError for nulls (rows with no `what`) or invalid UTF-8."""
     import pyarrow as pa
 
     array = table.column(name)
     if array.null_count:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-        raise FilterError(f"column {name!r}, row {row}: no value for `{constraint}`")
+        raise FilterError(f"column {name!r}, row {row}: no {what}")
     if rows := bad_texts(array):
         raise FilterError(f"column {name!r}, row {rows[0]}: text is not UTF-8")
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -75,7 +75,7 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn |
 
     if not isinstance(value, Column):
         return _constant(constraint, value, table.num_rows)
-    array = column_of(constraint, value.name, table)
+    array = whole_column(table, value.name, f"value for `{constraint}`")
     kind = array.type
     none, no_text = np.zeros(len(array), np.int64), np.empty(0, np.uint8)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -173,7 +173,7 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Slot, RawRe
     """Return the records of LIKE and its kin for a text column, each distinct text checked once; None otherwise."""
     import pyarrow as pa
 
-    array = column_of(constraint, constraint.value.name, table)
+    array = whole_column(table, constraint.value.name, f"value for `{constraint}`")
     if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
         return None
     encoded = array.dictionary_encode()
@@ -214,7 +214,8 @@ def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawR
 
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Slot, RawRecords]]:
     """Bind operands row by row, for types that have no column operation."""
-    columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
+    what = f"value for `{constraint}`"
+    columns = {column.name: whole_column(table, column.name, what).to_pylist() for column in constraint.columns}
     tests = []
     for row in range(table.num_rows):
         try:

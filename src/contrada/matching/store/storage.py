@@ -315,21 +315,17 @@ def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
             return {"numbers": np.asarray(names.cast(pa.int64()))}
         except pa.ArrowInvalid:  # uint64 beyond int64
             names = names.to_pylist()
-    if not isinstance(names, list):
-        whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
-        _, offsets, text = whole.buffers()
-        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
-        used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
-        return {"text": used, "offsets": ends - ends[0], "is_number": np.zeros(len(whole), np.uint8)}
-    if all(isinstance(name, int) for name in names) and all(-(2**63) <= name < 2**63 for name in names):
-        return {"numbers": np.array(names, np.int64)}
-    texts = [str(name).encode() for name in names]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return {
-        "text": np.frombuffer(b"".join(texts), np.uint8),
-        "offsets": np.concatenate([np.zeros(1, np.int64), ends]),
-        "is_number": np.array([isinstance(name, int) for name in names], np.uint8),
-    }
+    is_number = np.zeros(len(names), np.uint8)
+    if isinstance(names, list):
+        is_number[:] = [isinstance(name, int) for name in names]
+        if is_number.all() and all(-(2**63) <= name < 2**63 for name in names):
+            return {"numbers": np.array(names, np.int64)}
+        names = pa.array(map(str, names), pa.large_string())
+    whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
+    _, offsets, text = whole.buffers()
+    ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
+    return {"text": used, "offsets": ends - ends[0], "is_number": is_number}
 
 
 def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
