@@ -297,7 +297,6 @@ def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
 
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
     """Return a tree over arrays that `tree_arrays` returned, wherever they are now; nothing is recomputed."""
-    TREE.check(arrays)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
     for name in TREE_PARTS:

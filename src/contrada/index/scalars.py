@@ -208,14 +208,6 @@ class ScalarIndex:
             return made
 
 
-def scalars_from_arrays(
-    first: int, arrays: dict[str, NDArray[Any]], region_slot: tuple[str, str] | None, expected: float
-) -> ScalarIndex:
-    """Return an index over saved arrays; raise ValueError if an array does not have the type of its name."""
-    SCALARS.check(arrays)
-    return ScalarIndex(first, ScalarArrays(**arrays), region_slot, expected)
-
-
 class ScalarScratch:
     """Arrays that one thread writes to while it matches."""
 

@@ -25,10 +25,10 @@ from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.ranking import ScalarArrays
-from contrada.index.scalars import ScalarIndex, scalars_from_arrays
+from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
-from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
-from contrada.kernels.match.tables import RESIDUAL, TREE
+from contrada.index.soundness import check_scalar_arrays, check_tree_arrays
+from contrada.kernels.match.tables import RESIDUAL, SCALARS
 from contrada.kernels.runtime.layout import Field
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.names import Names, as_arrow
@@ -43,6 +43,7 @@ T = TypeVar("T")
 TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
 CHECK_PARTS = ("filters", "masks", "offsets")
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, AssertionError)  # what damaged files cause
 
 
 class Saved(NamedTuple):
@@ -133,9 +134,9 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
             level, systems, header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
-        if isinstance(error, TableError):
-            raise
+    except TableError:
+        raise
+    except (*DAMAGE, pa.ArrowException) as error:
         raise TableError(f"{source} is damaged: {error}") from error
 
 
@@ -255,12 +256,14 @@ def _custom_of(parts: list[dict[str, Any]]) -> tuple[dict[Slot, CustomIndex], di
 
 
 def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> PackedTree:
-    """Return a tree from saved arrays; raise ValueError unless its entries are numbers below `numbered`."""
+    """Return a tree from saved arrays; raise ValueError or AssertionError if they do not fit each other.
+
+    Entries must be numbers below `numbered`.
+    """
     own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
-    TREE.check(own)
     check_tree_arrays(own, kind == "point", numbered)
     tree = tree_from_arrays(own, kind == "point")
-    check_tree(tree)
+    tree.check()
     return tree
 
 
@@ -300,7 +303,8 @@ def _scalars_of(
         return None
     own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
     slot = None if header["place"] is None else _slot(header["place"])
-    index = scalars_from_arrays(header["first"], own, slot, float(header["expected"]))
+    SCALARS.check(own)
+    index = ScalarIndex(header["first"], ScalarArrays(**own), slot, float(header["expected"]))
     check_scalar_arrays(index.arrays, forms)
     require(0 <= index.first <= filters - len(index.arrays.local_of), "scalar constraints refer to unknown filters")
     return index
