@@ -32,7 +32,7 @@ class BoundTemplate(NamedTuple):
     rows: int
     filters: int  # per row
     spatial: list[list[tuple[Slot, Constraints]]]  # per filter of the template, the most selective first
-    scalars: list[tuple[forms.Slot, RawRecords]]
+    scalars: list[tuple[forms.Slot, int, RawRecords]]  # with the filter of the template; records are numbered by row
     long: list[Constraint]  # with long numbers, which `MessageEncoder.check` must store
     keys: Any | None
     subscribers: Any | None
@@ -50,15 +50,15 @@ class BoundTemplate(NamedTuple):
             for k, (slot, part) in enumerate(parts):
                 moved = part._replace(filters=part.filters + np.int32(first))
                 (further if k else reached).setdefault(slot, []).append(moved)
-        return Added(reached, further, [_numbered(part, first, encoder.number(slot)) for slot, part in self.scalars])
+        raw = [self._numbered(part, first + k, encoder.number(slot)) for slot, k, part in self.scalars]
+        return Added(reached, further, raw)
 
-
-def _numbered(raw: RawRecords, first: int, slot: int) -> RawRecords:
-    """Return the records with `first` added to the filter numbers, and the slot set to `slot`."""
-    records = raw.records.copy()
-    records[:, FILTER] += first
-    records[:, PLACE] = slot
-    return raw._replace(records=records)
+    def _numbered(self, raw: RawRecords, first: int, slot: int) -> RawRecords:
+        """Return records, numbered by row, with filters numbered from `first` on and the slot set to `slot`."""
+        records = raw.records.copy()
+        records[:, FILTER] = first + self.filters * records[:, FILTER]
+        records[:, PLACE] = slot
+        return raw._replace(records=records)
 
 
 def asked_columns(rows: Any, template: Predicate) -> Any:
@@ -78,17 +78,14 @@ def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
     table = asked_columns(rows, template)
     columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
     spatial: list[list[tuple[Slot, Constraints]]] = []
-    scalars: list[tuple[forms.Slot, RawRecords]] = []
+    scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
         numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
         spatial.append(_bind_spatial(part, numbers, table, columns))
         for constraint in part:
             if constraint.kind is None:
-                for slot, raw in bind_scalar(constraint, table, long):
-                    records = raw.records.copy()
-                    records[:, FILTER] = numbers[records[:, FILTER]]
-                    scalars.append((slot, raw._replace(records=records)))
+                scalars += [(slot, number, raw) for slot, raw in bind_scalar(constraint, table, long)]
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
 
