@@ -11,17 +11,9 @@ from contrada.geometry.crs import Crs
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Names
+from contrada.matching.store import storage
 from contrada.matching.store.levels import Store
 from contrada.matching.store.snapshot import Snapshot
-from contrada.matching.store.storage import (
-    names_from,
-    open_table,
-    opened_bytes,
-    packed,
-    packed_bytes,
-    save_table,
-    store_of,
-)
 from contrada.matching.table_simplification import Progress, simplified_subscribers
 from contrada.simplification.simplifying import Simplification
 
@@ -45,19 +37,19 @@ class SubscriberTable(MatchingTable):
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the table to a new directory, as `ForwardingTable.save` does."""
-        save_table(packed(self._store, self._crs, None, self._subscribers), path, replace)
+        storage.save_table(storage.packed(self._store, self._crs, None, self._subscribers), path, replace)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> SubscriberTable:
         """Open a saved table by memory map, as `ForwardingTable.open` does; its report is empty."""
-        saved = open_table(path, verify)
+        saved = storage.open_table(path, verify)
         if saved.has_keys:
             raise TableError(f"{os.fspath(path)} has keys of subscriptions; open it with ForwardingTable.open")
-        return cls(store_of(saved), names_from(saved.subscribers), dict(saved.crs), saved.rows)
+        return cls(storage.store_of(saved), storage.names_from(saved.subscribers), dict(saved.crs), saved.rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the table through the files of `save`."""
-        return opened_bytes, (packed_bytes(self.save), SubscriberTable.open), {"report": self.report}
+        return storage.opened_bytes, (storage.packed_bytes(self.save), SubscriberTable.open), {"report": self.report}
 
 
 def simplified_by_subscriber(

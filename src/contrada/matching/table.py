@@ -21,16 +21,8 @@ from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Name, Names, check_name, names_in
+from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
-from contrada.matching.store.storage import (
-    names_from,
-    open_table,
-    opened_bytes,
-    packed,
-    packed_bytes,
-    save_table,
-    store_of,
-)
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
@@ -212,7 +204,7 @@ class ForwardingTable(MatchingTable):
         The directory appears complete or not at all, and is on disk when the call returns. With `replace` it replaces
         an existing saved table, on Linux in one step; processes that have opened the old table keep it.
         """
-        save_table(packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
+        storage.save_table(storage.packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
 
     @classmethod
     def open(
@@ -225,12 +217,12 @@ class ForwardingTable(MatchingTable):
         index is still checked.
         """
         _check_tuning(tuning)
-        saved = open_table(path, verify)
+        saved = storage.open_table(path, verify)
         if not saved.has_keys:
             raise TableError(f"{os.fspath(path)} was simplified by subscriber; open it with SubscriberTable.open")
-        table, store = cls.__new__(cls), store_of(saved, tuning)
-        MatchingTable.__init__(table, store, names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
-        table._keys = names_from(saved.keys, tuning)
+        table, store = cls.__new__(cls), storage.store_of(saved, tuning)
+        MatchingTable.__init__(table, store, storage.names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
+        table._keys = storage.names_from(saved.keys, tuning)
         return table
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -244,12 +236,12 @@ class ForwardingTable(MatchingTable):
         >>> other.match({"severity": 4})
         {'ops-team'}
         """
-        return opened_bytes, (packed_bytes(self.save), ForwardingTable.open)
+        return storage.opened_bytes, (storage.packed_bytes(self.save), ForwardingTable.open)
 
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
         """Check a saved table against its checksums; raise TableError naming a damaged file."""
-        open_table(path, verify=True)
+        storage.open_table(path, verify=True)
 
     def __contains__(self, key: object) -> bool:
         with self._store.lock:  # a key is stored before its subscription
