@@ -13,7 +13,7 @@ from contrada.errors import FilterError
 
 MAX_DECIMAL_DIGITS = 10_000
 MAX_INTEGER_DIGITS = 1200  # beyond what constraints compare, and below Python's limit for reading integers
-_DATE = re.compile(r"([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})\Z")
+_DATE = re.compile(r"([+-]?[0-9]{4,})-[0-9]{2}-[0-9]{2}\Z")
 _TIMESTAMP = re.compile(
     r"([+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
@@ -55,19 +55,14 @@ def date_of(text: str) -> date | np.datetime64:
     match = _DATE.match(text)
     if match is None:
         raise FilterError(f"{short(text)} is not a date; write a date as DATE('2020-01-31')")
-    year, month, day = (int(group) if len(group) < 10 else 10**9 for group in match.groups())
-    if abs(year) >= 10**9:
+    if len(match[1].lstrip("+-0")) > 9:
         raise FilterError(f"{short(text)} is outside the range of dates (years below 10^9)")
     try:
-        # The calendar repeats every 400 years, so a year that Python supports tells whether the day exists.
-        known = date(year if 1 <= year <= 9999 else year % 400 + 400, month, day)
+        day = np.datetime64(text, "D")
     except ValueError as error:
-        raise FilterError(f"{short(text)} is not a date: {error}") from error
-    if 1 <= year <= 9999:
-        return known
-    cycles = (year - known.year) // 400
-    days = known.toordinal() - date(1970, 1, 1).toordinal() + cycles * 146_097
-    return np.datetime64(days, "D")
+        raise FilterError(f"{short(text)} is not a date: the calendar has no such day") from error
+    known = day.item()  # a number of days if the year is not within 1 to 9999
+    return known if isinstance(known, date) else day
 
 
 def timestamp_of(text: str) -> datetime | np.datetime64:
