@@ -80,7 +80,7 @@ class Profile:
             self._pieces.setdefault(at, None)
         else:
             before, pieces = self._pieces.get(at), pieces_of(test)
-            self._pieces[at] = pieces if before is None else intersection(before, pieces)
+            self._pieces[at] = pieces if before is None else list(intersection(before, pieces))
 
     @property
     def described(self) -> FiledFilter:

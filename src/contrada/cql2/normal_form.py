@@ -62,7 +62,9 @@ def _parts(root: Node) -> list[ExpressionPart]:
     while waiting:
         node, is_negated, above = waiting.pop()
         while isinstance(node, Operation) and node.name == "not":
-            node, is_negated = _only(node), not is_negated
+            if len(node.arguments) != 1:
+                raise Fault(node.at, f"NOT needs one condition, got {len(node.arguments)}")
+            node, is_negated = node.arguments[0], not is_negated
         if above >= 0:
             parts[above].parts.append(len(parts))
         if isinstance(node, Operation) and node.name in NEGATED_JOIN:
@@ -77,12 +79,6 @@ def _parts(root: Node) -> list[ExpressionPart]:
                 leaf = not leaf if isinstance(leaf, bool) else leaf.negated
             parts.append(ExpressionPart(node, "", [], leaf))
     return parts
-
-
-def _only(node: Operation) -> Node:
-    if len(node.arguments) != 1:
-        raise Fault(node.at, f"NOT needs one condition, got {len(node.arguments)}")
-    return node.arguments[0]
 
 
 def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:

@@ -21,7 +21,7 @@ from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
 from contrada.model.operators import NULLS, TEXTUAL, is_negation
-from contrada.model.pieces import have_common, lie_in, pieces_of
+from contrada.model.pieces import intersection, lie_in, pieces_of
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
     if not are_comparable(first, second):
         return False
     if first._test.form == second._test.form < PATTERN:
-        return not have_common(pieces_of(first._test), pieces_of(second._test))
+        return next(intersection(pieces_of(first._test), pieces_of(second._test)), None) is None
     for one, other in ((first, second), (second, first)):
         members = _listed(one)
         if members is not None:
