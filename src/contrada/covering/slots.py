@@ -226,5 +226,5 @@ def _box(constraint: Constraint) -> Box:
     value = constraint.value
     if isinstance(value, Point):
         return value.x, value.y, value.x, value.y
-    xmin, ymin, xmax, ymax = value._kernel_arrays[4][0].tolist()
-    return xmin, ymin, xmax, ymax
+    box: Box = value.bounds
+    return box
