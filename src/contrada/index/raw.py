@@ -86,7 +86,8 @@ class GrowingArray:
 
     def append(self, entry: Any) -> None:
         """Add one entry."""
-        self._room = with_room(self._room, self.count, 1)
+        if self.count == len(self._room):
+            self._room = with_room(self._room, self.count, 1)
         self._room[self.count] = entry
         self.count += 1
 
@@ -105,10 +106,10 @@ class GrowingArray:
 class RawBuffer:
     """Raw records that grow at the end; views of them do not change."""
 
-    def __init__(self, capacity: int = 256) -> None:
-        self._records = GrowingArray(capacity, np.int64, 7)
-        self._members = GrowingArray(capacity, np.int64, 2)
-        self._blob = GrowingArray(16 * capacity, np.uint8)
+    def __init__(self) -> None:
+        self._records = GrowingArray(256, np.int64, 7)
+        self._members = GrowingArray(256, np.int64, 2)
+        self._blob = GrowingArray(4096, np.uint8)
 
     def append(self, number: int, place: int, test: Test) -> None:
         """Add a test of filter `number`."""
