@@ -38,7 +38,9 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
     Constraints on long numbers are appended to `long`, because the table must store them.
     """
     if not constraint.columns:
-        return [(constraint.slot, _repeated(constraint, table.num_rows, long))]
+        if constraint.long_numbers:
+            long.append(constraint)
+        return _gathered(constraint.attribute, [constraint._test], np.zeros(table.num_rows, np.int64))
     if constraint.operator in TEXTUAL:
         bound = _bind_patterns(constraint, table)
         return _bind_rows(constraint, table, long) if bound is None else bound
@@ -118,15 +120,12 @@ def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | 
 
 def _texts(constraint: Constraint, array: Any) -> OperandColumn:
     """Return the operands of a text column, each distinct text folded and encoded once."""
-    import pyarrow as pa
-
     folded = constraint.casei * CASEI | constraint.accenti * ACCENTI
     encoded = array.dictionary_encode()
     numbers = np.asarray(encoded.indices)
     texts = [encode_text(fold(text, constraint.casei, constraint.accenti)) for text in encoded.dictionary.to_pylist()]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - np.array([len(text) for text in texts], np.int64)
-    assert isinstance(encoded, pa.DictionaryArray)
     return OperandColumn(codes.TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
 
 
@@ -202,16 +201,6 @@ def _gathered(attribute: str, tests: list[Test], numbers: NDArray[Any]) -> list[
     return gathered
 
 
-def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawRecords:
-    """Repeat one constraint for every row."""
-    if exact_operands(constraint.value):
-        long.append(constraint)
-    one = raw_of_tests([constraint._test])
-    records = np.repeat(one.records, rows, axis=0)
-    records[:, codes.FILTER] = np.arange(rows)
-    return one._replace(records=records)
-
-
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Slot, RawRecords]]:
     """Bind operands row by row, for types that have no column operation."""
     what = f"value for `{constraint}`"
@@ -222,7 +211,7 @@ def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> li
             bound = constraint._bound({name: column[row] for name, column in columns.items()})
         except (FilterError, LimitError) as error:
             raise type(error)(f"row {row}: {error}") from error
-        if exact_operands(bound.value):
+        if bound.long_numbers:
             long.append(bound)
         tests.append(bound._test)
     return _gathered(constraint.attribute, tests, np.arange(len(tests)))
