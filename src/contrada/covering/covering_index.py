@@ -24,8 +24,10 @@ class _Member:
 
     __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
 
-    def __init__(self, key: Key, arrival: int, parts: tuple[Filter, ...], numbers: range) -> None:
-        self.key, self.arrival, self.parts, self.numbers = key, arrival, parts, numbers
+    def __init__(self, key: Key, parts: tuple[Filter, ...], first: int) -> None:
+        self.key, self.parts = key, parts
+        self.arrival = first  # numbers of filters grow, so the first one tells who came earlier
+        self.numbers = range(first, first + len(parts))
         self.parents: dict[_Member, None] = {}
         self.children: dict[_Member, None] = {}
         self.forwarded = False
@@ -63,8 +65,7 @@ class CoveringIndex:
         self._members: dict[Key, _Member] = {}
         self._owners: dict[int, _Member] = {}  # by filter number
         self._index = FilterIndex()
-        self._arrivals = 0
-        self._numbers = 0
+        self._next_number = 0
 
     def __len__(self) -> int:
         return len(self._members)
@@ -87,11 +88,9 @@ class CoveringIndex:
         check_name("key", key)
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-        parts = _filed(what)
-        member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
-        self._arrivals += 1
-        self._numbers += len(parts)
-        profiles = [Profile(part) for part in parts]
+        member = _Member(key, _filed(what), self._next_number)
+        self._next_number = member.numbers.stop
+        profiles = [Profile(part) for part in member.parts]
         covers = list(islice(self._covers_of(member, set(), profiles), self.k))
         self._members[key] = member
         for number, profile in zip(member.numbers, profiles, strict=True):
