@@ -39,8 +39,7 @@ class Buffer:
         """Add the filters of `predicate`, numbered from `first` on; return a new level that includes them."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
         scalars, scanned = self.level.scalars, self._scanned
-        reached: dict[Slot, Growing | GrowingCustom] = {}
-        further: dict[Slot, Growing | GrowingCustom] = {}
+        reached, further = set[Slot](), set[Slot]()
         for number, part in enumerate(predicate.filters, first):
             objects = [constraint for constraint in part.constraints if constraint.kind is not None]
             others = [constraint for constraint in part.constraints if constraint.kind is None]
@@ -50,12 +49,12 @@ class Buffer:
                 objects.sort(key=_breadth)
             for k, constraint in enumerate(objects):
                 if k == 0 and not others:
-                    reached.update([self._grown(self._reached, number, constraint)])
+                    reached.add(self._grow(self._reached, number, constraint))
                 else:
-                    further.update([self._grown(self._further, number, constraint)])
+                    further.add(self._grow(self._further, number, constraint))
         # Make the views once, after the last filter: a predicate may have thousands of filters.
-        trees |= {slot: grown.tree() for slot, grown in reached.items()}
-        checks |= {slot: grown.checks() for slot, grown in further.items()}
+        trees |= {slot: self._reached[slot].tree() for slot in reached}
+        checks |= {slot: self._further[slot].checks() for slot in further}
         if self._scanned > scanned:
             scalars = RecordView(self._raw.raw(), frozen(self._encoder.forms), self._scanned, self._local)
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
@@ -67,18 +66,15 @@ class Buffer:
             self._raw.append(number, self._encoder.number(constraint.slot), constraint._test)
         self._scanned += 1
 
-    def _grown(
-        self, slots: dict[Slot, Growing | GrowingCustom], number: int, constraint: Constraint
-    ) -> tuple[Slot, Growing | GrowingCustom]:
-        """Add a constraint of filter `number` at its slot; return the slot and its growing arrays."""
+    def _grow(self, slots: dict[Slot, Growing | GrowingCustom], number: int, constraint: Constraint) -> Slot:
+        """Add a constraint of filter `number` to the growing arrays at its slot; return the slot."""
         assert constraint.kind is not None
         slot = (constraint.attribute, constraint.kind)
-        grown = slots.get(slot)
-        if grown is None:
+        if slot not in slots:
             made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
-            grown = slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
-        grown.append(number, constraint)
-        return slot, grown
+            slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
+        slots[slot].append(number, constraint)
+        return slot
 
 
 def _width(constraint: Constraint) -> int:
