@@ -39,7 +39,7 @@ class Buffer:
         """Add the filters of `predicate`, numbered from `first` on; return a new level that includes them."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
         scalars, scanned = self.level.scalars, self._scanned
-        reached, further = set[Slot](), set[Slot]()
+        reached, further = dict[Slot, None](), dict[Slot, None]()  # slots that grow, in order
         for number, part in enumerate(predicate.filters, first):
             objects = [constraint for constraint in part.constraints if constraint.kind is not None]
             others = [constraint for constraint in part.constraints if constraint.kind is None]
@@ -49,9 +49,9 @@ class Buffer:
                 objects.sort(key=_breadth)
             for k, constraint in enumerate(objects):
                 if k == 0 and not others:
-                    reached.add(self._grow(self._reached, number, constraint))
+                    reached[self._grow(self._reached, number, constraint)] = None
                 else:
-                    further.add(self._grow(self._further, number, constraint))
+                    further[self._grow(self._further, number, constraint)] = None
         # Make the views once, after the last filter: a predicate may have thousands of filters.
         trees |= {slot: self._reached[slot].tree() for slot in reached}
         checks |= {slot: self._further[slot].checks() for slot in further}
