@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
 from contrada.cql2.shown import short
 from contrada.errors import FilterError
+from contrada.model.restore import time_of
 
 MAX_DECIMAL_DIGITS = 10_000
 MAX_INTEGER_DIGITS = 1200  # beyond what constraints compare, and below Python's limit for reading integers
@@ -101,12 +102,8 @@ def _offset(text: str, zone: str | None) -> int:
 
 def _instant(text: str, nanoseconds: int) -> datetime | np.datetime64:
     """Return the instant `nanoseconds` after 1970-01-01 UTC: a datetime if it can hold it, else a datetime64."""
-    if nanoseconds % 1000 == 0:
-        try:
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
-        except OverflowError:
-            if abs(nanoseconds) < 2**63 * 1000:
-                return np.datetime64(nanoseconds // 1000, "us")
+    if nanoseconds % 1000 == 0 and abs(nanoseconds) < 2**63 * 1000:
+        return time_of(nanoseconds // 1000, 0)
     for step in (1, 10, 100):
         if nanoseconds % step == 0 and abs(nanoseconds) < 2**63 * step:
             return np.datetime64(nanoseconds // step, ("ns", step))
