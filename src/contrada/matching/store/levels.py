@@ -193,7 +193,8 @@ class Store:
         thread.start()
 
     def _run(self, level: int, pack: Callable[[Snapshot], Packed | None]) -> None:
-        snapshot, packed = self.snapshot, None
+        snapshot = self.snapshot
+        packed = None
         try:
             packed = pack(snapshot)
         finally:  # out of memory: the level stays, and the next update tries again
