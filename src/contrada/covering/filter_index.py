@@ -45,13 +45,11 @@ class CandidateTree:
     def __init__(self, signature: slots.Signature, leaf_rows: int = LEAF_ROWS) -> None:
         self.signature = signature
         self._leaf_rows = leaf_rows
-        equal = 2 * sum(slot[0] == slots.EQUAL for slot in signature)
-        ranges = 2 * sum(slot[0] == slots.RANGE for slot in signature)
-        near = 4 * any(slot[0] == slots.NEAR for slot in signature)
-        self.dimensions = equal + ranges + near
-        self.has_region = any(slot[0] in (slots.NEAR, slots.FAR) for slot in signature)
+        kinds = Counter(kind for kind, _, _ in signature)
+        self._equal = 2 * kinds[slots.EQUAL]
+        self.dimensions = self._equal + 2 * kinds[slots.RANGE] + 4 * bool(kinds[slots.NEAR])
+        self.has_region = bool(kinds[slots.NEAR] or kinds[slots.FAR])
         self.live = 0
-        self._equal = equal
         self._arrays = self._empty(1, 1)
         self._stack = np.empty(2, np.int32)
         self._scratch = np.empty(leaf_rows)
