@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contrada import codes
 from contrada.geometry.arrays import frozen, offsets_of, ranges
-from contrada.index.constants import Texts, distinct_scalars, distinct_texts, gathered, grams_of
+from contrada.index.constants import distinct_scalars, distinct_texts, grams_of
 from contrada.index.raw import RawRecords
 
 NO_END = np.iinfo(np.int32).max
@@ -94,20 +94,10 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> ScalarArrays:
     rests = scalars.rests if scalars.rests.any() else scalars.rests[:0]
     return ScalarArrays(
         slot_of, own_forms, records, const_base, scalars.keys, rests, text_base, texts.offsets, texts.blob,
-        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *_grams(texts, own_forms),
+        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *grams_of(texts, own_forms),
     )  # fmt: skip
 
 
 def _bases(slots: NDArray[np.int64], forms: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return where the constants of each slot begin; `slots` has the slot of each constant, sorted."""
     return offsets_of(np.bincount(slots, minlength=len(forms)))
-
-
-def _grams(
-    texts: Texts, forms: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return patterns by a gram that each needs: base by slot, codes, offsets and patterns, as in `ScalarArrays`."""
-    patterns = np.flatnonzero(forms[texts.slots] >= codes.PATTERN)
-    grams = grams_of(*gathered(texts.offsets[patterns], texts.offsets[patterns + 1], texts.blob), texts.slots[patterns])
-    base = _bases(grams.slots, forms)
-    return base, grams.codes, grams.offsets.astype(np.int32), patterns[grams.patterns].astype(np.int32)
