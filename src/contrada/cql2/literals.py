@@ -62,7 +62,7 @@ def date_of(text: str) -> date | np.datetime64:
         day = np.datetime64(text, "D")
     except ValueError as error:
         raise FilterError(f"{short(text)} is not a date: the calendar has no such day") from error
-    known = day.item()  # a number of days if the year is not within 1 to 9999
+    known: object = day.item()  # a number of days if the year is not within 1 to 9999
     return known if isinstance(known, date) else day
 
 

@@ -77,8 +77,9 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> ScalarArrays:
     owners = np.concatenate([slot[lows], slot[highs], np.repeat(slot[sets], sizes), slot[likes]])
     operands = np.concatenate([given[lows, low_pair], given[highs, high_pair], members, given[likes, low_pair]])
     is_text = own_forms[owners] >= codes.TEXT
-    scalars = distinct_scalars(*operands[~is_text].T, owners[~is_text])
-    texts = distinct_texts(*operands[is_text].T, raw.blob, owners[is_text])
+    (keys, rests), (starts, stops) = operands[~is_text].T, operands[is_text].T
+    scalars = distinct_scalars(keys, rests, owners[~is_text])
+    texts = distinct_texts(starts, stops, raw.blob, owners[is_text])
     const_base, text_base = _bases(scalars.slots, own_forms), _bases(texts.slots, own_forms)
     numbers = np.empty(len(owners), np.int64)  # of each operand among the constants of its slot
     numbers[~is_text] = scalars.numbers - const_base[owners[~is_text]]
@@ -91,9 +92,9 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> ScalarArrays:
     low[likes] = text_base[slot[likes]] + fourth
     records = np.empty((len(given), 3), np.int32)
     records[order] = np.stack([slot | asks << codes.ASKS_SHIFT, low, high], axis=1)
-    rests = scalars.rests if scalars.rests.any() else scalars.rests[:0]
+    kept_rests = scalars.rests if scalars.rests.any() else scalars.rests[:0]
     return ScalarArrays(
-        slot_of, own_forms, records, const_base, scalars.keys, rests, text_base, texts.offsets, texts.blob,
+        slot_of, own_forms, records, const_base, scalars.keys, kept_rests, text_base, texts.offsets, texts.blob,
         offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *grams_of(texts, own_forms),
     )  # fmt: skip
 
