@@ -40,6 +40,11 @@ def learn_pairs(pool: ConstraintPool, pairs: Iterable[tuple[Terms, Terms]]) -> N
     )
 
 
+def filter_covers(pool: ConstraintPool, first: Terms, second: Terms) -> bool:
+    """Return True if every message that satisfies `second` satisfies `first`."""
+    return each_covers(first, second, pool.covers)
+
+
 def uncovered(pool: ConstraintPool, filters: Sequence[Terms]) -> list[Terms]:
     """Return the filters that no other one covers, in order; of filters that cover each other the first stays."""
     distinct = list(dict.fromkeys(filters))
@@ -47,7 +52,7 @@ def uncovered(pool: ConstraintPool, filters: Sequence[Terms]) -> list[Terms]:
         return Redundancy(pool, distinct).left()
     left = list(distinct)
     for part in reversed(distinct):
-        if any(each_covers(other, part, pool.covers) for other in left if other is not part):
+        if any(filter_covers(pool, other, part) for other in left if other is not part):
             left.remove(part)
     return left
 
@@ -118,7 +123,7 @@ class Redundancy:
         chosen = [other for other in found if other != number and self._alive[other]]
         self._learn((number, other) for other in chosen)
         for other in chosen:
-            if each_covers(self._filters[number], self._filters[other], self._pool.covers):
+            if filter_covers(self._pool, self._filters[number], self._filters[other]):
                 self._alive[other] = False
 
     def _learn(self, pairs: Iterable[tuple[int, int]]) -> None:
@@ -163,7 +168,7 @@ class Redundancy:
             for number, other in pairs:
                 if self._alive[number] and self._alive[other]:
                     first, second = self._filters[number], self._filters[other]
-                    if len(first) == 1 or each_covers(first, second, self._pool.covers):
+                    if len(first) == 1 or filter_covers(self._pool, first, second):
                         self._alive[other] = False
 
     def _near_pairs(self, entries: _Entries, chunk: list[tuple[int, Term]]) -> list[tuple[int, int]]:
