@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from contrada.codes import ASKS_SHIFT, LIKE, NOT, SET, SLOT_MASK
 from contrada.geometry.arrays import ranges
-from contrada.index.ranking import NO_END
+from contrada.index.ranking import NO_END, ScalarArrays
 from contrada.index.scalar_packing import span_blocks, span_order
-from contrada.index.scalars import ScalarArrays, ScalarIndex
+from contrada.index.scalars import ScalarIndex
 
 # How leaves are found: by the constant that a value equals or the pattern that it matches; by an interval that contains
 # it; unless they name the constant; unless they name a pattern that matches.
