@@ -16,7 +16,7 @@ import shapely
 
 from contrada.demo import ground
 from contrada.demo.facilities import make_facilities, make_subscriptions, quarters_of
-from contrada.demo.files import CRS, from_wkb, with_wkb, write_features, write_geoparquet
+from contrada.demo.files import CRS, with_wkb, write_features, write_geoparquet
 from contrada.demo.ground import Blocks, Buildings, Geometries, IntArray, Parcels
 from contrada.demo.messages import make_messages
 from contrada.errors import ContradaError
@@ -71,7 +71,7 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
     facilities, regions = make_facilities(rng, blocks, parcels, max(3, round(FACILITIES * scale)))
     subscriptions = make_subscriptions(rng, facilities, regions, max(3, round(SUBSCRIPTIONS * scale)))
     messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)))
-    attributes = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
+    of_parcels, of_buildings = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
     bad = {
         "parcels": spoil(rng, parcels.polygons),
         "buildings": spoil(rng, buildings.polygons),
@@ -80,8 +80,8 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
         "messages": spoil(rng, areas),
     }
     return District(
-        with_wkb(attributes[0], "geometry", parcels.polygons),
-        with_wkb(attributes[1], "geometry", buildings.polygons),
+        with_wkb(of_parcels, "geometry", parcels.polygons),
+        with_wkb(of_buildings, "geometry", buildings.polygons),
         with_wkb(facilities, "geometry", regions),
         _with_unfinished(subscriptions, bad["subscriptions"]),
         with_wkb(messages, "area", areas),
@@ -101,13 +101,9 @@ def write_district(directory: str | os.PathLike[str], seed: int = 7, scale: floa
     write_geoparquet(target / "parcels.parquet", district.parcels, "geometry")
     write_geoparquet(target / "messages.parquet", district.messages, "area")
     write_geoparquet(target / "subscriptions.parquet", district.subscriptions, "geometry")
-    write_features(target / "buildings.geojsonl", *_apart(district.buildings), lines=True)
-    write_features(target / "facilities.geojson", *_apart(district.facilities), lines=False)
+    write_features(target / "buildings.geojsonl", district.buildings, lines=True)
+    write_features(target / "facilities.geojson", district.facilities, lines=False)
     return district
-
-
-def _apart(table: pa.Table) -> tuple[pa.Table, Geometries]:
-    return table.drop_columns(["geometry"]), from_wkb(table["geometry"])
 
 
 def _bad_count(rows: int) -> int:
@@ -143,12 +139,11 @@ def _parcel_attributes(rng: np.random.Generator, blocks: Blocks, parcels: Parcel
     count = len(parcels.polygons)
     uses = np.array(["residential", "residential", "residential", "mixed", "commercial", "garden"])
     owners = rng.zipf(1.7, count) % max(2, count // 3)
-    quarters = np.array(quarters_of(parcels.polygons, blocks))
     return pa.table(
         {
             "key": [f"P{number:07d}" for number in range(count)],
             "subscriber": [f"owner-{owner:05d}" for owner in owners],
-            "quarter": pa.array(quarters),
+            "quarter": quarters_of(parcels.polygons, blocks),
             "use": pa.array(uses[rng.integers(0, len(uses), count)]),
             "min_severity": pa.array(rng.integers(1, 6, count)),
         }
@@ -157,13 +152,12 @@ def _parcel_attributes(rng: np.random.Generator, blocks: Blocks, parcels: Parcel
 
 def _building_attributes(rng: np.random.Generator, buildings: Buildings) -> pa.Table:
     count = len(buildings.polygons)
+    uses = np.array(["house", "shop"])[rng.integers(0, 2, count)]
     return pa.table(
         {
             "id": [f"B{number:07d}" for number in range(count)],
             "parcel": [f"P{number:07d}" for number in buildings.parcels],
-            "use": pa.array(
-                np.where(buildings.is_shed, "shed", np.array(["house", "shop"])[rng.integers(0, 2, count)])
-            ),
+            "use": pa.array(np.where(buildings.is_shed, "shed", uses)),
             "floors": pa.array(np.where(buildings.is_shed, 1, rng.integers(1, 6, count))),
         }
     )

@@ -28,30 +28,25 @@ def with_wkb(attributes: pa.Table, name: str, geometries: Geometries) -> pa.Tabl
     return attributes.append_column(name, pa.array(shapely.to_wkb(geometries), type=pa.binary()))
 
 
-def from_wkb(column: pa.ChunkedArray) -> Geometries:
-    """Read the geometries of a WKB column, including bad ones; the warning about NaN is suppressed."""
-    with np.errstate(invalid="ignore"):
-        geometries: Geometries = shapely.from_wkb(column.to_numpy(zero_copy_only=False))
-    return geometries
-
-
 def write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
     """Write GeoParquet 1.1: the table, with its WKB column described in the file's metadata."""
     described = geo_metadata(geometry, Crs.of(CRS), wkb_types(table[geometry]))
     pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path, compression="zstd")
 
 
-def write_features(path: Path, attributes: pa.Table, geometries: Geometries, *, lines: bool) -> None:
+def write_features(path: Path, table: pa.Table, *, lines: bool) -> None:
     """Write GeoJSON in longitude and latitude: one Feature per line, or (`lines=False`) one FeatureCollection."""
-    between, around = (
-        ("\n", ("", "\n")) if lines else (",\n", ('{"type": "FeatureCollection", "features": [\n', "\n]}\n"))
+    head, between, tail = (
+        ("", "\n", "\n") if lines else ('{"type": "FeatureCollection", "features": [\n', ",\n", "\n]}\n")
     )
-    path.write_text(around[0] + between.join(_features(attributes, geometries)) + around[1], encoding="utf-8")
+    path.write_text(head + between.join(_features(table)) + tail, encoding="utf-8")
 
 
-def _features(attributes: pa.Table, geometries: Geometries) -> Iterator[str]:
+def _features(table: pa.Table) -> Iterator[str]:
+    with np.errstate(invalid="ignore"):  # Shapely raises NumPy's warning for NaN
+        geometries = shapely.from_wkb(table["geometry"].to_numpy(zero_copy_only=False))
     texts = shapely.to_geojson(shapely.transform(geometries, _to_degrees))
-    for properties, text in zip(attributes.to_pylist(), texts, strict=True):
+    for properties, text in zip(table.drop_columns(["geometry"]).to_pylist(), texts, strict=True):
         # Shapely writes null for a NaN coordinate, which JSON cannot express.
         yield f'{{"type": "Feature", "properties": {json.dumps(properties)}, "geometry": {text or "null"}}}'
 

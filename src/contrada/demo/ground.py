@@ -43,10 +43,9 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Parcels:
-    """Polygons with the block of each; the first `len(cells)` are single cells (block, row, column) of a lattice."""
+    """Polygons; the first `len(cells)` are single cells (block, row, column) of a lattice."""
 
     polygons: Geometries
-    blocks: IntArray
     cells: IntArray
     pairs: IntArray  # parcels of two adjacent cells, which come next: block, row, first column
 
@@ -104,6 +103,9 @@ def _ring(bottom: int, top: int, left: int, right: int) -> Path:
     )
 
 
+COURTYARD = _ring(2, 4, 1, 5)
+
+
 def _along(lattices: FloatArray, path: Path) -> FloatArray:
     rows, columns = np.array(path).T
     return lattices[:, rows, columns]
@@ -130,17 +132,21 @@ def make_parcels(rng: np.random.Generator, blocks: Blocks) -> Parcels:
     free[pairs[:, 0], pairs[:, 1], pairs[:, 2]] = free[pairs[:, 0], pairs[:, 1], pairs[:, 2] + 1] = False
     cells = np.stack(np.nonzero(free), axis=1)
     yards = np.flatnonzero(blocks.has_courtyard)
-    outer = shapely.linearrings(_along(blocks.lattices[yards], _ring(0, 6, 0, 6)))
-    inner = shapely.linearrings(_along(blocks.lattices[yards], _ring(2, 4, 1, 5)))
+    courtyards = shapely.linearrings(_along(blocks.lattices[yards], COURTYARD))
     polygons = [
         shapely.polygons(_cells(blocks.lattices, cells, 1)),
         shapely.polygons(_cells(blocks.lattices, pairs, 2)),
         _two_parts(blocks.lattices, apart),
-        shapely.polygons(outer, holes=inner[:, None]),
-        shapely.polygons(inner),
+        _around_courtyards(blocks.lattices[yards], _ring(0, 6, 0, 6)),
+        shapely.polygons(courtyards),
     ]
-    of_block = [cells[:, 0], pairs[:, 0], apart, yards, yards]
-    return Parcels(np.concatenate(polygons), np.concatenate(of_block), cells, pairs)
+    return Parcels(np.concatenate(polygons), cells, pairs)
+
+
+def _around_courtyards(lattices: FloatArray, path: Path) -> Geometries:
+    outer, inner = (shapely.linearrings(_along(lattices, one)) for one in (path, COURTYARD))
+    found: Geometries = shapely.polygons(outer, holes=inner[:, None])
+    return found
 
 
 def _two_parts(lattices: FloatArray, apart: IntArray) -> Geometries:
@@ -165,9 +171,7 @@ def make_buildings(rng: np.random.Generator, blocks: Blocks, parcels: Parcels) -
     chosen = np.flatnonzero(rng.random(len(block)) < 0.62)
     behind = np.where(row[chosen] == 0, 2, 0)
     sheds = _inset(_strips(blocks.lattices, parcels.cells[chosen], behind, 1), rng.uniform(0.3, 0.4, len(chosen)), 0.3)
-    outer = shapely.linearrings(_along(blocks.lattices[yards], _ring(1, 5, 0, 6)))
-    inner = shapely.linearrings(_along(blocks.lattices[yards], _ring(2, 4, 1, 5)))
-    around = shapely.polygons(outer, holes=inner[:, None])
+    around = _around_courtyards(blocks.lattices[yards], _ring(1, 5, 0, 6))
     first_pair = len(parcels.cells)
     first_yard = len(parcels.polygons) - 2 * len(yards)
     stands_on = [

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
-from contrada.report.numbers import Numbers, counted, numbers_of
+from contrada.report.numbers import Numbers, RunTables, counted, numbers_of
 from contrada.report.page import Making, render
 from contrada.report.sample import DrawnSample, sample_of, time_column
 
@@ -26,24 +25,6 @@ REQUIRED_COLUMNS = {
     "quarantine": {"reason"},
     "set_aside": {"reason"},
 }
-
-
-class RunTables(NamedTuple):
-    """The tables of a run, as `write_report` takes them."""
-
-    messages: DataFrame
-    subscriptions: DataFrame
-    matches: DataFrame
-    rejected: DataFrame
-    quarantine: DataFrame | None
-    set_aside: DataFrame | None
-
-
-class Written(NamedTuple):
-    """The path of a page, and its numbers."""
-
-    path: Path
-    numbers: Numbers
 
 
 def write_report(
@@ -73,7 +54,7 @@ def write_report(
     megabytes.
     """
     tables = RunTables(messages, subscriptions, matches, rejected, quarantine, set_aside)
-    return report_and_numbers(path, tables, title, seconds, attribution, plan).path
+    return report_and_numbers(path, tables, title, seconds, attribution, plan)[0]
 
 
 def report_and_numbers(
@@ -83,23 +64,18 @@ def report_and_numbers(
     seconds: float | Mapping[str, float] | None,
     attribution: str | Sequence[str] | None,
     plan: str | None,
-) -> Written:
+) -> tuple[Path, Numbers]:
     """Write a page as `write_report` does, and return its path and numbers."""
     for name, table in tables._asdict().items():
         if table is not None and (missing := REQUIRED_COLUMNS[name] - set(table.columns)):
             raise ContradaError(
                 f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
             )
-    messages, subscriptions, matches, rejected, quarantine, set_aside = tables
-    time = time_column(messages)
-    with counted(messages, matches, rejected, time) as kept:
-        numbers = numbers_of(
-            kept, subscriptions=subscriptions, rejected=rejected, quarantine=quarantine, time=time, set_aside=set_aside
-        )
-        sample = sample_of(kept, messages=messages, subscriptions=subscriptions, matches=matches)
+    with counted(tables, time_column(tables.messages)) as kept:
+        numbers, sample = numbers_of(kept), sample_of(kept)
     making = Making(
         title,
-        _versions(messages),
+        _versions(tables.messages),
         datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         plan,
         _stages(seconds),
@@ -112,7 +88,7 @@ def report_and_numbers(
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
-    return Written(target, numbers)
+    return target, numbers
 
 
 def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:

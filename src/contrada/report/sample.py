@@ -17,7 +17,7 @@ from contrada.cql2 import parse
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region
 from contrada.geometry.outline import simplified
-from contrada.report.numbers import MAX_FILTER_LENGTH, CountedTables, text_column
+from contrada.report.numbers import CountedTables, persisted, text_column
 
 MAX_MATCHED_MESSAGES, MAX_UNMATCHED_MESSAGES = 240, 60  # maximum drawn: with matches, and without
 MAX_REGIONS = 2500  # maximum drawn
@@ -45,7 +45,6 @@ class DrawnRegion:
 
     key: str
     subscriber: str
-    filter: str
     wkb: bytes | None
     matches: int
 
@@ -89,18 +88,11 @@ def _wkb(frame: DataFrame, name: str | None) -> Column:
     return (value if dict(frame.dtypes)[name] == "binary" else F.st_asbinary(value)).alias("wkb")
 
 
-def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> DrawnSample:
+def sample_of(kept: CountedTables) -> DrawnSample:
     """Choose the sample and collect it."""
-    chosen = _chosen(kept).persist()
-    try:
-        pairs = _pairs(chosen, matches, kept.unit).persist()
-        try:
-            regions = _regions(kept, pairs, subscriptions)
-            return DrawnSample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
-        finally:
-            pairs.unpersist()
-    finally:
-        chosen.unpersist()
+    with persisted(_chosen(kept)) as chosen, persisted(_pairs(chosen, kept.run.matches, kept.unit)) as pairs:
+        regions = _regions(kept, pairs)
+        return DrawnSample(_messages(chosen, kept.run.messages, _drawn_rows(pairs, regions)), regions)
 
 
 def _chosen(kept: CountedTables) -> DataFrame:
@@ -123,28 +115,25 @@ def _pairs(chosen: DataFrame, matches: DataFrame, unit: str) -> DataFrame:
     return ranked.where(F.col("rank") <= MAX_MATCHES_PER_MESSAGE).drop("rank")
 
 
-def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
+def _regions(kept: CountedTables, pairs: DataFrame) -> tuple[DrawnRegion, ...]:
     """Return the regions that the chosen messages matched, then others, up to MAX_REGIONS."""
+    subscriptions = kept.run.subscriptions
     place = geometry_column(subscriptions)
     if kept.unit not in subscriptions.columns or (place is None and "filter" not in subscriptions.columns):
         return ()
     asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
-    rows = subscriptions.select(
-        F.col(kept.unit).cast("string").alias("unit"),
-        text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH),
-        F.col("filter").cast("string").alias("filter")
-        if place is None
-        else text_column(subscriptions, "filter", MAX_FILTER_LENGTH),
-        _wkb(subscriptions, place),
-    ).where(F.lit(True) if place is None else F.col("wkb").isNotNull())
+    # Without geometry, the column `wkb` has the filters until their regions replace them.
+    shape = F.col("filter").cast("string").cast("binary").alias("wkb") if place is None else _wkb(subscriptions, place)
+    unit, subscriber = F.col(kept.unit).cast("string"), text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH)
+    rows = subscriptions.select(unit.alias("unit"), subscriber, shape).where(F.col("wkb").isNotNull())
     order = (F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
     picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(MAX_REGIONS)
     counts = kept.units.withColumnRenamed("matches", "count")
-    counted = picked.join(counts, "unit", "left").select("unit", "subscriber", "filter", "wkb", "asked", "count")
+    counted = picked.join(counts, "unit", "left")
     work = _simplify_batches if place is not None else _regions_of_filters
     drawn = counted.mapInArrow(work, counted.schema).orderBy(*order).collect()
     return tuple(
-        DrawnRegion(str(row["unit"]), row["subscriber"] or "", row["filter"] or "", row["wkb"], int(row["count"] or 0))
+        DrawnRegion(str(row["unit"]), row["subscriber"] or "", row["wkb"], row["count"] or 0)
         for row in drawn
         if row["wkb"] is not None
     )
@@ -158,21 +147,16 @@ def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fill the column `wkb` from the filters: the first region or point in each, if any."""
+    """Replace the filters in the column `wkb` by the first region or point in each, if any."""
     for batch in batches:
         place = batch.schema.get_field_index("wkb")
-        found = pa.array([_region_of(text) for text in batch.column("filter").to_pylist()], type=pa.binary())
-        filters = pa.array(
-            [text and text[:MAX_FILTER_LENGTH] for text in batch.column("filter").to_pylist()], type=pa.string()
-        )
-        batch = batch.set_column(place, batch.schema.field(place), found)
-        said = batch.schema.get_field_index("filter")
-        yield from _simplify_batches(iter([batch.set_column(said, batch.schema.field(said), filters)]))
+        found = pa.array([_region_of(text.decode()) for text in batch.column(place).to_pylist()], type=pa.binary())
+        yield from _simplify_batches(iter([batch.set_column(place, batch.schema.field(place), found)]))
 
 
-def _region_of(text: str | None) -> bytes | None:
+def _region_of(text: str) -> bytes | None:
     try:
-        asked = parse(text or "")
+        asked = parse(text)
     except ContradaError:  # refused and counted when the subscriptions were compiled
         return None
     values = (constraint.value for conjunction in asked for constraint in conjunction)
