@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,12 +14,11 @@ from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
 from contrada.pipeline.ingestion.geoparquet import write_geoparquet
 from contrada.pipeline.ingestion.quarantine import GEOMETRY
-from contrada.pipeline.session import require_spark
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.systems import with_crs
 
 if TYPE_CHECKING:
-    from contrada.pipeline.ingestion.ingesting import IngestCounts, Ingested
+    from contrada.pipeline.ingestion.ingesting import Ingested
 
 VERSION = 1
 DATASET_FILE = "dataset.json"
@@ -31,6 +30,15 @@ FIELDS: dict[str, manifests.Check] = {
     "files": manifests.list_of(manifests.text),
     "attribution": manifests.map_of(manifests.text),
 }
+
+
+class IngestCounts(NamedTuple):
+    """Numbers of rows: read = kept + quarantined; repaired rows are among those kept."""
+
+    read: int
+    kept: int
+    quarantined: int
+    repaired: int
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,6 @@ def write_dataset(ingested: Ingested, path: str) -> None:
 
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     """Read the dataset in a directory; an incomplete one is a FormatError."""
-    require_spark()
-    from contrada.pipeline.ingestion.ingesting import IngestCounts
-
     storage = Storage(path)
     place = storage.where
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -38,15 +39,13 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     schema = plain_schema(to_arrow_schema(frame.select(*map(quoted, others)).schema), geometry)
     names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
-    outcome = None
-    for (_, part), (_, crs) in zip(parts, places, strict=True):
-        values = (F.st_asbinary(column) if is_own else column).alias(geometry)
-        chosen = part.select(*map(quoted, others), values, FILE, ROW)
-        sift = sifting(geometry, crs, names, wanted)  # a row of WKB with its own SRID keeps that CRS
-        made = mapped(chosen, sift, wanted)
-        outcome = made if outcome is None else outcome.union(made)
-    assert outcome is not None
-    return Ingested(outcome, About(target, (name,), None, {}))
+    columns = [*map(quoted, others), (F.st_asbinary(column) if is_own else column).alias(geometry), FILE, ROW]
+    outcomes = [
+        # A row of WKB with its own SRID keeps that CRS.
+        mapped(part.select(*columns), sifting(geometry, crs, names, wanted), wanted)
+        for (_, part), (_, crs) in zip(parts, places, strict=True)
+    ]
+    return Ingested(reduce(DataFrame.union, outcomes), About(target, (name,), None, {}))
 
 
 def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
@@ -57,10 +56,8 @@ def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
     for field in frame.schema:
         if field.dataType.typeName() == "geography":
             raise CrsError(f"column {field.name!r} is GEOGRAPHY; only planar edges are supported")
-    kinds = {"binary": pa.binary()}
-    return usual_geometry(
-        pa.schema([(f.name, kinds.get(f.dataType.typeName(), pa.null())) for f in frame.schema])
-    ), False
+    binary = [field.name for field in frame.schema if field.dataType.typeName() == "binary"]
+    return usual_geometry(binary, frame.schema), False
 
 
 def _placed(frame: DataFrame, name: str) -> DataFrame:
@@ -96,7 +93,6 @@ def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
     named = frame_systems(frame, [name]).get(name)
     if named is not None or frame.isStreaming:
         return named
-
     first = frame.select(F.col(quoted(name))).where(F.col(quoted(name)).isNotNull()).limit(1).collect()
     srids = wkb_srids(pa.array([bytes(row[0]) for row in first], pa.binary())).tolist()
     return known_srid(srids[0]) if srids else None

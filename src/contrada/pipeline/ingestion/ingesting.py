@@ -13,24 +13,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
 from contrada.pipeline.ingestion import planning
+from contrada.pipeline.ingestion.dataset import IngestCounts, write_dataset
 from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS, REASON, REPAIRED, IngestOptions, Task, reading
 from contrada.pipeline.ingestion.sources import files_of, notes_of
 from contrada.pipeline.ingestion.survey import survey
-from contrada.pipeline.session import require_spark
 from contrada.pipeline.systems import with_crs
 
 Path = str | os.PathLike[str]
 MAX_TASKS = 10_000
 MAX_REASONS = 1000
-
-
-class IngestCounts(NamedTuple):
-    """Numbers of rows: read = kept + quarantined; repaired rows are among those kept."""
-
-    read: int
-    kept: int
-    quarantined: int
-    repaired: int
 
 
 class About(NamedTuple):
@@ -92,8 +83,6 @@ class Ingested:
 
     def write(self, path: Path) -> None:
         """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; see `read_dataset`."""
-        from contrada.pipeline.ingestion.dataset import write_dataset
-
         self._kept()
         write_dataset(self, os.fspath(path))
 
@@ -126,7 +115,6 @@ def ingest(
     `buffer` and `crs` are those of `Spatial`; `repair` mends invalid regions where possible; `layer` selects one layer
     of files that have several.
     """
-    require_spark()
     spatial = Spatial(crs, to_crs, buffer)
     frame = _frame_of(spark, source)
     if frame is not None:

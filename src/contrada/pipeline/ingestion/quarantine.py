@@ -82,20 +82,13 @@ def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
 
 
 def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
-
     kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, Crs.of(batch.crs), wanted.repair)
     if len(kept.rows):
-        rows, count = pa.array(kept.rows), len(kept.rows)
-        columns = [
-            conformed(batch.columns[field.name].take(rows), field.type)
-            if field.name in batch.columns
-            else pa.nulls(count, field.type)
-            for field in wanted.schema
-        ]
-        schema = wanted.outcome()
-        marks = [pa.nulls(count, field.type) for field in list(schema)[len(columns) + 1 : -1]]  # null for good rows
-        repaired = pa.array(np.isin(kept.rows, kept.repaired))
-        yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
+        schema, rows, nothing = wanted.outcome(), pa.array(kept.rows), pa.nulls(len(kept.rows))
+        given = {name: values.take(rows) for name, values in batch.columns.items()}
+        given |= {GEOMETRY: kept.wkb, REPAIRED: pa.array(np.isin(kept.rows, kept.repaired))}
+        columns = [conformed(given.get(field.name, nothing), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
 
 
@@ -108,15 +101,6 @@ def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
 
 def quarantined(items: Sequence[Unread], wanted: IngestOptions) -> Iterator[Any]:
     """Return bad rows as a record batch: file, row, reason and raw text, with null in all other columns."""
-    if not items:
-        return
-    schema = wanted.outcome()
-    given = dict(zip((FILE, ROW, REASON, RAW), map(list, zip(*items, strict=True)), strict=True))
-    given[REPAIRED] = [False] * len(items)
-    yield pa.RecordBatch.from_arrays(
-        [
-            pa.array(given[field.name], field.type) if field.name in given else pa.nulls(len(items), field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
+    if items:
+        rows = [dict(zip(MARKS, (*item, False), strict=True)) for item in items]
+        yield pa.RecordBatch.from_pylist(rows, wanted.outcome())

@@ -63,9 +63,8 @@ def _below(path: Path) -> Iterator[Path]:
 def _is_beside(path: Path) -> bool:
     """Return True for a file that lies beside data and is not data."""
     name = path.name.lower()
-    if path.is_dir():
-        return False
-    return path.suffix.lower() in COMPANIONS or name.endswith(".shp.xml") or _is_note(path) or name == "dataset.json"
+    is_other = path.suffix.lower() in COMPANIONS or name.endswith(".shp.xml") or name == "dataset.json"
+    return not path.is_dir() and (is_other or _is_note(path))
 
 
 def _is_note(path: Path) -> bool:
@@ -90,9 +89,5 @@ def _file(path: Path) -> File:
 def notes_of(files: Iterable[File]) -> dict[str, str]:
     """Return the licence and attribution texts beside files, by path."""
     folders = dict.fromkeys(Path(file.path).parent for file in files)
-    notes = {}
-    for folder in folders:
-        for path in sorted(folder.iterdir()):
-            if path.is_file() and _is_note(path):
-                notes[str(path)] = path.read_text(errors="replace")[:MAX_NOTE_LENGTH]
-    return notes
+    beside = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file() and _is_note(path)]
+    return {str(path): path.read_text(errors="replace")[:MAX_NOTE_LENGTH] for path in beside}

@@ -128,7 +128,6 @@ def _parquet_batches(piece: Surveyed) -> Iterator[Any]:
 
 
 def _read_features(piece: Surveyed) -> Iterator[IngestRows | Unread]:
-
     with open(piece.path, "rb") as file:
         if piece.format == LINES:
             records = json_records(cast(BinaryIO, LineRange(file, piece.start, piece.stop)), LINES)

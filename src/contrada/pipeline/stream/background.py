@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class Background(Generic[T]):
-    """A function that runs in a background thread; `result` waits for its result or error.
+def in_background(function: Callable[[], T]) -> Future[T]:
+    """Run a function in a daemon thread, which the end of the process does not wait for.
 
-    >>> work = Background(lambda: 7)
-    >>> work.result()
+    >>> in_background(lambda: 7).result()
     7
     """
+    future = Future[T]()
 
-    def __init__(self, function: Callable[[], T]) -> None:
-        self.error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, args=(function,), daemon=True)
-        self._thread.start()
-
-    def _run(self, function: Callable[[], T]) -> None:
+    def run() -> None:
         try:
-            self._result = function()
+            future.set_result(function())
         except Exception as error:  # any error is raised again by `result`
-            self.error = error
+            future.set_exception(error)
 
-    @property
-    def is_running(self) -> bool:
-        """Return True until the function is done."""
-        return self._thread.is_alive()
-
-    def wait(self) -> None:
-        """Wait until the function is done."""
-        self._thread.join()
-
-    def result(self) -> T:
-        """Wait, then return the function's result or raise its error."""
-        self.wait()
-        if self.error is not None:
-            raise self.error
-        return self._result
+    threading.Thread(target=run, daemon=True).start()
+    return future

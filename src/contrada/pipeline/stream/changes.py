@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 from contrada.cql2.queries import asked_predicate
 from contrada.errors import FormatError
-from contrada.formats.json import decode
 from contrada.formats.reading import read_messages
 from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
 from contrada.matching import ForwardingTable
@@ -83,19 +82,15 @@ class DirectoryChanges:
         records: list[Change | Rejected] = []
         for name, size in sizes.items():
             if name not in known:
-                read = self._read(name)
+                read = None
+                with suppress(OSError):  # a directory, or unreadable
+                    read = self._place.read(name)
                 sizes[name] = len(read or b"")
                 records += self._records(name, read)
             elif size != known[name]:
                 reason = f"the file changed from {known[name]} to {size} bytes after it was read; it is not read again"
                 records.append(Rejected(f"{self._place.where}/{name}", "file", 0, reason, ""))
         return News(records, sizes)
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return self._place.read(name)
-        except OSError:  # a directory, or unreadable
-            return None
 
     def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
         """Return the records of a file; if reading fails, one rejection stands for the rest."""
@@ -124,7 +119,7 @@ def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
     records: list[Change | Rejected] = []
     for line in run.output.decode(errors="replace").splitlines():
         with suppress(ValueError):  # the last line may be cut off
-            kind, fields = json.loads(line)
+            kind, *fields = json.loads(line)
             records.append(Change(*fields) if kind == "change" else Rejected(*fields))
     if run.failure is not None:
         reason = f"the file cannot be read from here on: {run.failure}"
@@ -173,9 +168,7 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
             return
         for record in json_records(ready.stream, ready.format):
             try:
-                if record.error is not None:
-                    raise record.error
-                value = decode(record.data)
+                value = record.value()
             except Exception as error:  # the next record may be good
                 yield record.rejected(source, reason_of(error))
             else:

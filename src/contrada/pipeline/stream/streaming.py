@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,18 +27,30 @@ from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.storage import Storage, path_of
-from contrada.pipeline.stream.changes import Changes, ChangeTable, DirectoryChanges
+from contrada.pipeline.stream.changes import Changes, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress, progress_of
 from contrada.pipeline.stream.sinks import CallSink, ParquetSink, Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
-from contrada.pipeline.stream.version_log import Version, Versions, checkpoint_place
+from contrada.pipeline.stream.version_log import Version, Versions
 from contrada.pipeline.stream.worker import FILE, FURTHER, Decoding, TaskOrders, compact_version, match_version
 from contrada.pipeline.systems import declared_systems, frame_systems
 
 TEXT = "value"
 POLL_SECONDS = 0.05  # seconds
+
+
+class _BatchCounts(NamedTuple):
+    """The answers of a batch, their counts, and the censuses and files that its tasks report."""
+
+    answers: DataFrame
+    read: int
+    matches: int
+    rejected: int
+    censuses: list[str]
+    files: list[str]
+    damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
 
 
 class Stream:
@@ -48,13 +59,26 @@ class Stream:
     `census` counts tested attributes and messages since this process started the stream.
     """
 
-    def __init__(self, query: StreamingQuery, batches: _Batches) -> None:
-        self.query, self._batches = query, batches
-        self.versions, self.census = batches.versions, batches.census
+    query: StreamingQuery  # set when the stream has started, which may be after its first batch
+
+    def __init__(
+        self,
+        versions: Versions,
+        sink: Sink,
+        by: By,
+        decoding: Decoding | None,
+        told: Callable[[StreamProgress], None] | None,
+        files: tuple[MessageFiles, Storage] | None,  # with the checkpoint, which lists the files of a batch
+    ) -> None:
+        self.versions, self.census = versions, Census()
+        self._sink, self._by, self._decoding, self._told, self._files = sink, by, decoding, told, files
+        self._last: tuple[StreamBatch, float] | None = None
+        self._is_ending = False
 
     def progress(self) -> StreamProgress | None:
         """Return the last batch, rates, lag and version; None before the first batch."""
-        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self.census)
+        told = self.query.lastProgress if hasattr(self, "query") else None
+        return progress_of(self._last, told, self.versions, self.census)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait up to `seconds` for the stream to end; return True if it has ended. Raises the error that ended it."""
@@ -66,11 +90,98 @@ class Stream:
         With `finish`, the running batch is completed and committed first, and no other begins.
         """
         if finish:
-            self._batches.is_ending = True
+            self._is_ending = True
             while self.query.isActive and self.query.status["isTriggerActive"]:
                 time.sleep(POLL_SECONDS)
         self.query.stop()
         self.versions.wait()
+
+    def _run(self, messages: DataFrame, number: int) -> None:
+        """Match a batch against its version, and write the answers to the sink."""
+        if self._is_ending:
+            raise ContradaError(f"the stream is stopping; batch {number} runs again at the next start")
+        began = time.perf_counter()
+        self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
+        version = self.versions.of_batch(number)
+        counted = self._counted(messages, number, version)
+        answers, lost = counted.answers, len(counted.damage)
+        try:
+            counts = counted.read + lost, counted.matches, counted.rejected + lost
+            batch = StreamBatch(number, version.number, version.subscriptions, *counts)
+            named = f.lit(version.number).cast("bigint").alias("version")
+            good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
+            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
+            self.versions.check_driver()
+            self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
+        finally:
+            answers.unpersist()
+        for text in counted.censuses:
+            self.census.merge(text)
+        self._last = (batch, time.perf_counter() - began)
+        if self._told is not None:
+            report = self.progress()
+            assert report is not None
+            self._told(report)
+
+    def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
+        """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
+        if self._files is None:
+            return self._count(messages, version)
+        files, checkpoint = self._files
+        uris = files_of_batch(checkpoint, number)
+        damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
+        try:
+            counted = self._count(messages, version)
+        except SPARK_ERRORS:
+            found = damage.sorted(uris)
+            if not found.damage:
+                raise
+        else:
+            seen = set(map(path_of, counted.files))
+            unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
+            if unread is not None:
+                return counted._replace(damage=unread)
+            counted.answers.unpersist()
+            found = damage.sorted(uris)
+        frame = damage.read(found)
+        return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
+
+    def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
+        answers = self._answers(messages, version).persist()
+        sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
+        try:
+            found = answers.select(*sums, f.collect_list("census"), f.collect_list("file")).collect()
+        except BaseException:
+            answers.unpersist()
+            raise
+        *total, censuses, files = found[0]
+        read, matches, rejected = (int(value or 0) for value in total)
+        return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
+
+    def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
+        """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
+        file = [FILE] if FILE in messages.columns else []
+        if self._decoding is None:
+            columns = attribute_columns(messages, version.attributes)
+            own = [*columns.values(), *file]
+            return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
+        # As bytes: a text that is not UTF-8 is the fault of one message, and Arrow rejects such text.
+        return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
+
+    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
+        """Return lists of matches, rejections and counts of the messages."""
+        has_files = FILE in messages.columns
+        sent, columns = self._sent(messages, version)
+        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
+        ids[ID].nullable = True
+        schema = answer_schema(ids, name_types(version.artifact), self._by, FURTHER)
+        # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
+        systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
+        work = TaskOrders(
+            version._replace(state=None), self.versions.place.where, self._by, columns, self._decoding,
+            self.versions.retired, systems, has_files, has_files and self._decoding is None,
+        )  # fmt: skip
+        return sent.mapInArrow(partial(match_version, work=work), schema)
 
 
 def match_stream(
@@ -97,7 +208,9 @@ def match_stream(
     called after every batch.
     """
     _check_trigger(trigger)
-    place = checkpoint_place(os.fspath(checkpoint))
+    if not os.fspath(checkpoint):
+        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
+    place = Storage(checkpoint)
     files = None
     if isinstance(messages, MessageFiles):
         files, decoding = messages, messages.decoding if decoding is None else decoding
@@ -121,13 +234,12 @@ def match_stream(
     versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
     if decoding is None:
         check(set(versions.current.attributes))
-    batches = _Batches(versions, taken, by, decoding, progress, None if files is None else (files, place))
-    writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
+    stream = Stream(versions, taken, by, decoding, progress, None if files is None else (files, place))
+    writer = messages.writeStream.foreachBatch(stream._run).option("checkpointLocation", place.where)
     if trigger:
         writer = writer.trigger(**trigger)
-    query = writer.start()
-    batches.query = query
-    return Stream(query, batches)
+    stream.query = writer.start()
+    return stream
 
 
 def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
@@ -179,128 +291,9 @@ def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifa
     return artifact
 
 
-class _BatchCounts(NamedTuple):
-    """The answers of a batch, their counts, and the censuses and files that its tasks report."""
-
-    answers: DataFrame
-    read: int
-    matches: int
-    rejected: int
-    censuses: list[str]
-    files: list[str]
-    damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
-
-
-@dataclass
-class _Batches:
-    """Runs every batch, in the driver."""
-
-    versions: Versions
-    sink: Sink
-    by: By
-    decoding: Decoding | None
-    told: Callable[[StreamProgress], None] | None
-    files: tuple[MessageFiles, Storage] | None  # with the checkpoint, which lists the files of a batch
-    last: tuple[StreamBatch, float] | None = None
-    census: Census = field(default_factory=Census)
-    query: StreamingQuery | None = None
-    is_ending: bool = False
-
-    def run(self, messages: DataFrame, number: int) -> None:
-        """Match a batch against its version, and write the answers to the sink."""
-        if self.is_ending:
-            raise ContradaError(f"the stream is stopping; batch {number} runs again at the next start")
-        began = time.perf_counter()
-        self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
-        version = self.versions.of_batch(number)
-        counted = self._counted(messages, number, version)
-        answers, lost = counted.answers, len(counted.damage)
-        try:
-            counts = counted.read + lost, counted.matches, counted.rejected + lost
-            batch = StreamBatch(number, version.number, version.subscriptions, *counts)
-            named = f.lit(version.number).cast("bigint").alias("version")
-            good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
-            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
-            self.versions.check_driver()
-            self.sink.write(good, _with_files(bad, counted.damage, version.number), batch)
-        finally:
-            answers.unpersist()
-        for text in counted.censuses:
-            self.census.merge(text)
-        self.last = (batch, time.perf_counter() - began)
-        if self.told is not None:
-            latest = None if self.query is None else self.query.lastProgress
-            report = progress_of(self.last, latest, self.versions, self.census)
-            assert report is not None
-            self.told(report)
-
-    def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
-        """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
-        if self.files is None:
-            return self._count(messages, version)
-        files, checkpoint = self.files
-        uris = files_of_batch(checkpoint, number)
-        damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
-        try:
-            counted = self._count(messages, version)
-        except SPARK_ERRORS:
-            found = damage.sorted(uris)
-            if not found.damage:
-                raise
-        else:
-            seen = set(map(path_of, counted.files))
-            unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
-            if unread is not None:
-                return counted._replace(damage=unread)
-            counted.answers.unpersist()
-            found = damage.sorted(uris)
-        frame = damage.read(found)
-        return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
-
-    def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
-        answers = self._answers(messages, version).persist()
-        sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
-        try:
-            found = answers.select(*sums, f.collect_list("census"), f.collect_list("file")).collect()
-        except BaseException:
-            answers.unpersist()
-            raise
-        *total, censuses, files = found[0]
-        read, matches, rejected = (int(value or 0) for value in total)
-        return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
-
-    def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
-        """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
-        file = [FILE] if FILE in messages.columns else []
-        if self.decoding is None:
-            columns = attribute_columns(messages, version.attributes)
-            own = [*columns.values(), *file]
-            return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
-        # As bytes: a text that is not UTF-8 is the fault of one message, and Arrow rejects such text.
-        return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
-
-    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
-        """Return lists of matches, rejections and counts of the messages."""
-        has_files = FILE in messages.columns
-        sent, columns = self._sent(messages, version)
-        ids = messages.select(ID).schema if self.decoding is None else StructType().add(ID, "string")
-        ids[ID].nullable = True
-        schema = answer_schema(ids, name_types(version.artifact), self.by, FURTHER)
-        # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
-        systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
-        work = TaskOrders(
-            version._replace(state=None), self.versions.place.where, self.by, columns, self.decoding,
-            self.versions.retired, systems, has_files, has_files and self.decoding is None,
-        )  # fmt: skip
-        return sent.mapInArrow(partial(match_version, work=work), schema)
-
-
 def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:
     """Append a rejection for each damaged file: it has no id, and its reason starts with the path."""
     if not damage:
         return rejected
     rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
     return rejected.union(rejected.sparkSession.createDataFrame(rows, rejected.schema))
-
-
-__all__ = ["ChangeTable", "Stream", "match_stream"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -22,8 +23,7 @@ from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, r
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage, path_of
-from contrada.pipeline.stream.changes import apply_segment
-from contrada.pipeline.stream.version_log import Version, segment
+from contrada.pipeline.stream.version_log import Version, apply_segments
 from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
 
 FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string"}  # columns of answers
@@ -89,11 +89,9 @@ def ready_table(version: Version, place: str) -> Ready:
         held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
     elif held.segments == version.segments:
         return held
-    added = held.added
     _READY = None  # if a segment cannot be read, the table is between two versions
-    for number in version.segments[len(held.segments) :]:
-        added += apply_segment(held.opened.table, segment(Storage(place), number))
-    _READY = Ready(held.opened, digest, version.segments, added, {})
+    added = apply_segments(held.opened.table, Storage(place), version.segments[len(held.segments) :])
+    _READY = Ready(held.opened, digest, version.segments, held.added + added, {})
     return _READY
 
 
@@ -101,14 +99,11 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
     """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON."""
     for _ in batches:
         pass
-    opened = open_copy(version.artifact, cache_home() / "tables")
-    try:
-        for number in version.segments:
-            apply_segment(opened.table, segment(Storage(place), number))
-        old = version.artifact
+    old = version.artifact
+    opened = open_copy(old, cache_home() / "tables")
+    with closing(opened.use):
+        apply_segments(opened.table, Storage(place), version.segments)
         made = publish(opened.table, artifacts, key_type=old.key_type, subscriber_type=old.subscriber_type)
-    finally:
-        opened.use.close()
     yield pa.record_batch([pa.array([json.dumps(made._asdict())])], ["about"])
 
 
