@@ -18,10 +18,10 @@ from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.formats.subscriptions import template_columns
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.batch.building import build_batches, build_empty, read_rejected
-from contrada.pipeline.batch.numbering import sent_rows
+from contrada.pipeline.batch.building import build_batches, read_rejected
+from contrada.pipeline.batch.numbering import Rows, sent_rows
 from contrada.pipeline.manifests import NAME_TYPES
-from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
+from contrada.pipeline.partitioned.partitioning import compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import TableSize, measured, table_limits, too_large
 from contrada.pipeline.spark_types import artifacts_place, attribute_columns
@@ -122,10 +122,9 @@ def _built(rows: Rows, place: str) -> dict[str, Any]:
         if (told := too_large(error, rows.frame.sparkSession)) is not None:
             raise told from error
         raise
-    if not found:  # Spark runs no task for a frame that it knows to be empty
-        empty = rows.frame.sparkSession.range(0, 1, 1, 1)
-        found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
-    about: dict[str, Any] = json.loads(found[0]["about"])
+    # Spark runs no task for a frame that it knows to be empty.
+    text = found[0]["about"] if found else next(built(iter(()))).column(0)[0].as_py()
+    about: dict[str, Any] = json.loads(text)
     return about
 
 

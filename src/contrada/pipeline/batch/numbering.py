@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from contrada.model import Predicate
 from contrada.pipeline.batch.simplified_batches import PART_BITS, Job, first_kinds, good_rows
-from contrada.pipeline.systems import GEOMETRY
+from contrada.pipeline.systems import GEOMETRY, frame_systems
+
+
+class Rows(NamedTuple):
+    """Rows of subscriptions: required columns, Spark types of keys and subscribers, and the template."""
+
+    frame: DataFrame
+    columns: dict[str, Column]
+    types: tuple[str, str]
+    template: Predicate | None
 
 
 def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
     """Return the columns, named by position, and Spark's number of each row."""
     names = [f"c{k}" for k in range(len(columns))]
     return subscriptions.select(*columns, f.monotonically_increasing_id()).toDF(*names, "row")
+
+
+def marked_job(rows: Rows, sent: DataFrame) -> tuple[Job, DataFrame]:
+    """Return how workers read the `sent_rows`, and these rows with a mark on those whose key is repeated."""
+    systems = frame_systems(rows.frame, rows.columns)
+    job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
+    job = job._replace(kinds=geometry_kinds(sent, job))
+    return job, marked_rows(sent, job)
 
 
 def row_offsets(sent: DataFrame) -> dict[int, int]:

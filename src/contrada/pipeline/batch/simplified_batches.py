@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, CrsError, FilterError
@@ -27,6 +29,7 @@ SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_a
 COUNTS = (*SIZES, *RULES)
 TEXTS = ("filter", "reason", "crs")
 KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
+WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 class Job(NamedTuple):
@@ -108,12 +111,8 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
         for part in of_one_crs(job.typed(pa.Table.from_batches([batch]))):
             kinds: dict[str, type] = {}
             faults_of(part, job, kinds)
-            rows += [
-                {"name": name, "row": part.column(len(job.names))[0].as_py(), "kind": word}
-                for name, kind in kinds.items()
-                for word, known in KINDS.items()
-                if known is kind
-            ]
+            row = part.column(len(job.names))[0].as_py()
+            rows += [{"name": name, "row": row, "kind": WORDS[kind]} for name, kind in kinds.items()]
         yield from pa.Table.from_pylist(rows, schema).to_batches()
 
 
@@ -121,10 +120,9 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
     """Read the rows of a table with the columns of a job, `row` and `repeated`."""
     table = job.typed(table)
     columns = dict(zip(job.names, table.columns, strict=False))
-    marks = table.column(len(job.names)).to_pylist()
-    numbers = [job.offsets[mark >> PART_BITS] + (mark & (1 << PART_BITS) - 1) for mark in marks]
+    numbers = row_numbers(table.column(len(job.names)), job.offsets).tolist()
     keys = values_of(columns["key"]) if "key" in columns else numbers
-    subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(marks)
+    subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(numbers)
     asked = _filters(columns["filter"]) if job.template is None else _instances(table, job)
     rows = []
     for number, key, own, repeated, (what, crs) in zip(
@@ -140,6 +138,14 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
             reason = f"duplicate key {key!r:.60}" if isinstance(what, Predicate) else str(what)
             rows.append(QueryRow(number, key, subscriber, None, reason, None))
     return rows
+
+
+def row_numbers(marks: Any, offsets: dict[int, int]) -> NDArray[np.int64]:
+    """Turn a column of Spark's row numbers into positions among all rows."""
+    rows = np.asarray(marks)
+    parts, which = np.unique(rows >> PART_BITS, return_inverse=True)
+    firsts = np.array([offsets[part] for part in parts.tolist()], np.int64)
+    return firsts[which] + (rows & (1 << PART_BITS) - 1)
 
 
 def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:

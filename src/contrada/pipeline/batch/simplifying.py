@@ -17,9 +17,8 @@ from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
 from contrada.pipeline.batch import simplified_batches
 from contrada.pipeline.batch.compiling import subscription_columns
-from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import COUNTS, Job
-from contrada.pipeline.systems import frame_systems
 from contrada.simplification.simplifying import Simplification
 
 
@@ -65,11 +64,8 @@ def simplify(
     columns, types = subscription_columns(subscriptions, predicate)
     sent = sent_rows(subscriptions, list(columns.values())).persist()
     try:
-        subscriber_type = _subscriber_type(sent, list(columns), types)
-        named = frame_systems(subscriptions, columns)
-        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent), named)
-        job = job._replace(kinds=geometry_kinds(sent, job))
-        marked = marked_rows(sent, job)
+        types = types[0], _subscriber_type(sent, list(columns), types)
+        job, marked = marked_job(Rows(subscriptions, columns, types, predicate), sent)
         schema = from_arrow_schema(simplified_batches.outcome_schema(job))
         simplified = partial(simplified_batches.simplify_batches, job=job)
         made = _by_subscriber(marked, job, schema) if across else marked.mapInArrow(simplified, schema)

@@ -43,7 +43,7 @@ def split(
     kept, bad = _sifted(list(scan_batches(iter(batches), job)))
     abouts = []
     if kept:
-        layout = layout_of(pa.Table.from_batches(sample_batches(iter(kept), len(names))), count)
+        layout = layout_of(pa.Table.from_batches(sample_batches(iter(kept))), count)
         spread = pa.Table.from_batches(spread_batches(iter(kept), layout, len(names)))
         for number in range(layout.total):
             part = spread.filter(pc.equal(spread.column("partition"), number))
