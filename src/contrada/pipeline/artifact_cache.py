@@ -18,6 +18,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -245,10 +246,8 @@ def _fetch(artifact: Artifact, copy: Path) -> None:
 
 def _linked(source: str, target: Path) -> bool:
     """Hard-link a file on the same device, so nothing is copied; return False for symbolic links and on failure."""
-    try:
-        if os.path.islink(source):
-            return False
-        os.link(source, target)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        if not os.path.islink(source):
+            os.link(source, target)
+            return True
+    return False

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, FractionalType, StructField, StructType
 
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.pipeline.storage import full_place
 from contrada.spark_names import quoted
 
 ARTIFACTS = "spark.contrada.artifacts"
@@ -94,8 +95,7 @@ def artifacts_place(session: SparkSession, artifacts: str | os.PathLike[str] | N
     """Return where artifacts go: `artifacts`, the session's configuration, or the user's cache for a local master."""
     chosen = artifacts or session.conf.get(ARTIFACTS, None)
     if chosen is not None:
-        text = os.fspath(chosen)
-        return text if "://" in text or text.startswith("file:") else os.path.abspath(text)
+        return full_place(chosen)
     if str(session.conf.get("spark.master", None)).startswith("local"):
         from contrada.pipeline.artifact_cache import cache_home
 

@@ -18,10 +18,21 @@ WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies e
 UNFINISHED_PREFIX = ".new-"  # prefix of files being written
 
 
+def is_uri(place: str) -> bool:
+    """Return True for a URI, and False for a path."""
+    return "://" in place or place.startswith("file:")
+
+
+def full_place(where: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a path, and a URI without slashes at its end."""
+    text = os.fspath(where)
+    return text.rstrip("/") if is_uri(text) else os.path.abspath(text)
+
+
 def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
     """Return the file system of a path or URI, and the path within it."""
     text = os.fspath(where)
-    if "://" not in text and not text.startswith("file:"):
+    if not is_uri(text):
         return LocalFileSystem(), os.path.abspath(text)
     try:
         store, place = FileSystem.from_uri(text)
@@ -52,8 +63,7 @@ class Storage:
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
-        text = os.fspath(where)
-        self.where = text.rstrip("/") if "://" in text or text.startswith("file:") else os.path.abspath(text)
+        self.where = full_place(where)
         self._store, self._root = store_of(self.where)
 
     def inner(self, name: str) -> Storage:

@@ -62,12 +62,9 @@ def frame_systems(frame: DataFrame, names: Collection[str]) -> Systems:
 
 def declared_systems(frame: DataFrame, names: Collection[str]) -> Systems:
     """Return the CRS of the attributes whose fields name one."""
-    found: Systems = {}
-    for name, metadata in _declared(frame.schema):
-        if name in names and CRS in metadata:
-            known = _of_metadata(name, metadata[CRS])
-            found |= {} if known is None else {name: known}
-    return found
+    named = {name: metadata[CRS] for name, metadata in _declared(frame.schema) if name in names and CRS in metadata}
+    found = {name: _of_metadata(name, value) for name, value in named.items()}
+    return {name: crs for name, crs in found.items() if crs is not None}
 
 
 def _of_metadata(column: str, value: Any) -> Crs | None:
@@ -111,13 +108,8 @@ def file_systems(path: str) -> Mapping[str, Crs | None]:
 
 def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
     """Return the CRS of the geometry columns of Parquet files; None if the files differ."""
-    found: Mapping[str, Crs | None] | None = None
-    for path in paths:
-        own = file_systems(path)
-        if found is not None and own != found:
-            return None
-        found = own
-    return found or {}
+    first: Mapping[str, Crs | None] = next(map(file_systems, paths), {})
+    return first if all(file_systems(path) == first for path in paths) else None
 
 
 def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
@@ -132,16 +124,16 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
     outputs = {attribute.name(): attribute.exprId().id() for attribute in _sequence(analyzed.output())}
     found: Systems = {}
     for name in names:
-        first: tuple[str, Crs] | None = None
-        for where, crs in _known(list(_origins(analyzed, outputs[name]))):
-            if first is not None and not is_same_crs(first[1], crs):
+        known = list(_known(list(_origins(analyzed, outputs[name]))))
+        if not known:
+            continue
+        first, found[name] = known[0]
+        for where, crs in known[1:]:
+            if not is_same_crs(found[name], crs):
                 raise CrsError(
-                    f"column {name!r}: {differing(first[1], crs)}, in {first[0]} and {where}; "
+                    f"column {name!r}: {differing(found[name], crs)}, in {first} and {where}; "
                     "match them separately, or ingest them with to_crs="
                 )
-            first = first or (where, crs)
-        if first is not None:
-            found[name] = first[1]
     return found
 
 

@@ -138,11 +138,7 @@ def _given(
     own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
     if plan not in ("auto", own):
         raise ContradaError(f'the subscriptions were compiled with plan="{own}"; compile them with plan="{plan}"')
-    return (
-        compiled,
-        artifact,
-        compiled.why if compiled is not None else "the subscriptions were compiled with this plan",
-    )
+    return compiled, artifact, "the subscriptions were compiled with this plan" if compiled is None else compiled.why
 
 
 def _broadcast(

@@ -54,7 +54,7 @@ class Job(NamedTuple):
 class QueryRow(NamedTuple):
     """A row: its number, key, subscriber, and its query or why it is bad; `crs` of its attributes is JSON."""
 
-    number: int
+    row: int
     key: Any
     subscriber: Any
     predicate: Predicate | None
@@ -65,31 +65,23 @@ class QueryRow(NamedTuple):
 def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Simplify batches of subscriptions; yield, in order, the new filter of each row or why it is bad."""
     for batch in batches:
-        asked = asked_rows(pa.Table.from_batches([batch]), job)
-        made = iter(simplified_groups([one.predicate.filters for one in asked if one.predicate is not None]))
-        rows = []
-        for one in asked:
-            if one.predicate is None:
-                rows.append(_bad(one))
-                continue
-            found = next(made)
-            named = {"row": one.number, "key": one.key, "subscriber": one.subscriber, "crs": one.crs}
-            rows.append({**named, "filter": str(Predicate(found.filters)), **_counts(found.report)})
+        rows = [one._asdict() for one in asked_rows(pa.Table.from_batches([batch]), job)]
+        good = [row for row in rows if row["predicate"] is not None]
+        for row, found in zip(good, simplified_groups([row["predicate"].filters for row in good]), strict=True):
+            row.update(_simplified(found))
         yield from _table(rows, job).to_batches()
 
 
 def simplify_subscriber(table: Any, job: Job) -> Any:
     """Simplify all subscriptions of one subscriber into one row; bad rows come too. Filters are ordered by key."""
-    asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.number))
+    asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.row))
     good = [one for one in asked if one.predicate is not None]
-    rows = [_bad(one) for one in asked if one.predicate is None]
+    rows: list[dict[str, Any]] = [one._asdict() for one in asked if one.predicate is None]
     if good:
         filters = [part for one in good if one.predicate is not None for part in one.predicate.filters]
         (found,) = simplified_groups([filters])
-        text = str(Predicate(found.filters))
-        rows.append({"subscriber": good[0].subscriber, "filter": text, **_counts(found.report)})
-        systems = sorted({one.crs for one in good if one.crs is not None})
-        rows += [{"crs": crs, "reason": None} for crs in systems]
+        rows.append({"subscriber": good[0].subscriber, **_simplified(found)})
+        rows += [{"crs": crs} for crs in sorted({one.crs for one in good if one.crs is not None})]
     return _table(rows, job)
 
 
@@ -200,12 +192,10 @@ def of_one_crs(table: Any) -> Iterator[Any]:
         yield part.result
 
 
-def _bad(one: QueryRow) -> dict[str, Any]:
-    return {"row": one.number, "key": one.key, "reason": one.reason}
-
-
-def _counts(report: Simplification) -> dict[str, int]:
-    return {**{name: getattr(report, name) for name in SIZES}, **report.rules}
+def _simplified(found: Any) -> dict[str, Any]:
+    """Return the filter and the counts of simplified filters."""
+    sizes = {name: getattr(found.report, name) for name in SIZES}
+    return {"filter": str(Predicate(found.filters)), **sizes, **found.report.rules}
 
 
 def report_of(counts: dict[str, int | None]) -> Simplification:

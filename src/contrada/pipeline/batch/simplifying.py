@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -109,9 +109,8 @@ def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
     """Sum the counts of all rows, which runs the job, and collect their coordinate reference systems."""
     sums = [f.sum(name).alias(name) for name in COUNTS]
     found = outcome.groupBy("crs").agg(*sums).collect()
-    report = Simplification()
-    for row in found:
-        report = report.plus(simplified_batches.report_of(row.asDict()))
+    reports = (simplified_batches.report_of(row.asDict()) for row in found)
+    report = reduce(Simplification.plus, reports, Simplification())
     return report, [json.loads(row["crs"]) for row in found if row["crs"] is not None]
 
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from contrada.errors import CrsError, FormatError
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
 from contrada.geometry.named import wkb_srids
 from contrada.pipeline.ingestion import planning
-from contrada.pipeline.ingestion.ingesting import About, Ingested, mapped
+from contrada.pipeline.ingestion.dataset import About, Ingested
 from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sifting
 from contrada.pipeline.ingestion.survey import known_srid, plain_schema, usual_geometry
 from contrada.pipeline.systems import frame_systems
@@ -42,7 +42,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     columns = [*map(quoted, others), (F.st_asbinary(column) if is_own else column).alias(geometry), FILE, ROW]
     outcomes = [
         # A row of WKB with its own SRID keeps that CRS.
-        mapped(part.select(*columns), sifting(geometry, crs, names, wanted), wanted)
+        part.select(*columns).mapInArrow(sifting(geometry, crs, names, wanted), from_arrow_schema(wanted.outcome()))
         for (_, part), (_, crs) in zip(parts, places, strict=True)
     ]
     return Ingested(reduce(DataFrame.union, outcomes), About(target, (name,), None, {}))

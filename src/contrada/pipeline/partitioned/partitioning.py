@@ -22,21 +22,13 @@ from contrada.index.items import boxes_of
 from contrada.pipeline.batch.building import put_rejected
 from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import Job
+from contrada.pipeline.partitioned import scanning
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import Layout, layout_of
 from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact, manifest, partitions_of
-from contrada.pipeline.partitioned.scanning import (
-    SAMPLE_SCHEMA,
-    SCANNED_SCHEMA,
-    attribute_boxes,
-    boxes_in,
-    sample_batches,
-    scan_batches,
-)
 from contrada.pipeline.spark_types import attribute_columns, ddl_fields
 
 SAMPLE_MESSAGES = 4096  # sample by which partitions are balanced
-BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
 
 
 def compile_partitions(
@@ -47,9 +39,10 @@ def compile_partitions(
         sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
         at_end.callback(sent.unpersist)
         job, marked = marked_job(rows, sent)
-        scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED_SCHEMA)).persist()
+        schema = _schema(sent, job, scanning.SCANNED_SCHEMA)
+        scanned = marked.mapInArrow(partial(scanning.scan_batches, job=job), schema).persist()
         at_end.callback(scanned.unpersist)
-        table = scanned.mapInArrow(sample_batches, SAMPLE_SCHEMA).toArrow()
+        table = scanned.mapInArrow(scanning.sample_batches, scanning.SAMPLE_SCHEMA).toArrow()
         layout = layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
         known, subscriptions = _refused(scanned)
         parts, more = _built(known, job, layout, place)
@@ -69,8 +62,8 @@ def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[n
     if not columns:
         return {}
     some = messages.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns)))).limit(SAMPLE_MESSAGES)
-    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), BOX_SCHEMA).toArrow()
-    named, boxes = np.array(table.column("attribute").to_pylist(), object), boxes_in(table)
+    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), scanning.BOX_SCHEMA).toArrow()
+    named, boxes = np.array(table.column("attribute").to_pylist(), object), scanning.boxes_in(table)
     return {name: boxes[named == name] for name in columns}
 
 
@@ -82,7 +75,7 @@ def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]
                 parts, _ = parts_of(column)
             except ContradaError:  # several CRS, or no geometry: skip
                 continue
-            yield from (attribute_boxes(name, boxes_of(part.column)) for part in parts)
+            yield from (scanning.attribute_boxes(name, boxes_of(part.column)) for part in parts)
 
 
 def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:

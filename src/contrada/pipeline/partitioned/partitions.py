@@ -31,7 +31,9 @@ class Partition(NamedTuple):
 
     artifact: Artifact
     first_shared: int
-    boxes: dict[str, list[list[float]]]  # a few boxes around all heads, by attribute; empty: receives every message
+    boxes: dict[
+        str, tuple[list[float], ...]
+    ]  # a few boxes around all heads, by attribute; empty: receives every message
 
     @property
     def is_wide(self) -> bool:
@@ -47,13 +49,11 @@ def _box(value: Any) -> list[float]:
     return box
 
 
-def _boxes(value: Any) -> dict[str, list[list[float]]]:
-    return {name: list(boxes) for name, boxes in manifests.map_of(manifests.list_of(_box))(value).items()}
-
-
 def _partition(value: Any) -> Partition:
-    checks: dict[str, manifests.Check] = {"artifact": Artifact.of, "first_shared": manifests.count, "boxes": _boxes}
-    return Partition(**manifests.fields(value, checks))
+    boxes = manifests.map_of(manifests.list_of(_box))
+    return Partition(
+        **manifests.fields(value, {"artifact": Artifact.of, "first_shared": manifests.count, "boxes": boxes})
+    )
 
 
 FIELDS = {
@@ -96,7 +96,7 @@ class PartitionedArtifact(NamedTuple):
 def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
     """Return the partitions in order from the output of `build_partition`, and the bad rows, each once."""
     told = sorted(found, key=lambda about: about["partition"])
-    parts = [Partition(Artifact.of(about["artifact"]), about["first_shared"], about["boxes"]) for about in told]
+    parts = [_partition({name: about[name] for name in Partition._fields}) for about in told]
     bad = {number: (number, key, reason) for about in told for number, key, reason in about["rejected"]}
     return parts, sorted(bad.values())
 

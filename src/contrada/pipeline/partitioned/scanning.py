@@ -21,7 +21,8 @@ from contrada.pipeline.batch.simplified_batches import KINDS, Job, asked_rows, f
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 HEAD_TYPE = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"
 SCANNED_SCHEMA = f"number bigint, reason string, crs string, heads array<{HEAD_TYPE}>"  # after the columns of a job
-SAMPLE_SCHEMA = "weight double, attribute string, xmin double, ymin double, xmax double, ymax double"
+BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
+SAMPLE_SCHEMA = f"weight double, {BOX_SCHEMA}"
 SAMPLE_BOXES = 4096  # boxes per attribute in a task
 LARGEST_BOXES = 64  # largest boxes per attribute, kept so that wide filters are found
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
 from contrada.pipeline import manifests
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.storage import Storage, full_place, is_uri
 
 OWNER = "_contrada.json"
 
@@ -49,9 +49,8 @@ class ParquetSink:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        text = os.fspath(path)
-        self._is_local = "://" not in text and not text.startswith("file:")
-        self.path = os.path.abspath(text) if self._is_local else text.rstrip("/")
+        self.path = full_place(path)
+        self._is_local = not is_uri(self.path)
 
     def begin(self, stream: str) -> None:
         """Mark the output as this stream's, and remove incomplete directories."""

@@ -179,7 +179,7 @@ class Stream:
         systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
         work = TaskOrders(
             version._replace(state=None), self.versions.place.where, self._by, columns, self._decoding,
-            self.versions.retired, systems, has_files, has_files and self._decoding is None,
+            self.versions.retired, systems, has_files,
         )  # fmt: skip
         return sent.mapInArrow(partial(match_version, work=work), schema)
 

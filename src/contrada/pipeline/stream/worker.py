@@ -54,8 +54,7 @@ class TaskOrders(NamedTuple):
     decoding: Decoding | None  # set if one column of texts replaces them
     retired: tuple[str, ...]  # tables no longer needed
     systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
-    has_files: bool = False  # the last column is FILE, and the task reports the files it saw
-    has_systems: bool = False  # the files name the CRS of their columns
+    has_files: bool = False  # the last column is FILE: the task reports the files it saw, which may name a CRS
 
 
 class Ready(NamedTuple):
@@ -172,14 +171,14 @@ def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, li
 
 def _rows_by_file(batch: Any, work: TaskOrders) -> Iterator[NDArray[np.int64]]:
     """Yield the rows of a batch, cut where the file changes if the CRS depends on the file."""
-    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_systems else [None] * batch.num_rows
+    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_files else [None] * batch.num_rows
     for _, rows in groupby(range(batch.num_rows), files.__getitem__):
         yield np.array(list(rows))
 
 
 def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
     """Return the CRS of the columns of messages, which come from one file."""
-    if not work.has_systems:
+    if not work.has_files:
         return work.systems
     own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
     declared = {name: crs for name, crs in work.systems.items() if name not in own}
