@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -145,10 +145,7 @@ class Demo:
     def stage(self, name: str) -> Iterator[None]:
         """Show the running stage, and its duration at the end."""
         start = time.monotonic()
-        if self.console.is_terminal:
-            with self.console.status(name):
-                yield
-        else:
+        with self.console.status(name) if self.console.is_terminal else nullcontext():
             yield
         self.seconds[name] = time.monotonic() - start
         self.console.print(f"{name}: {self.seconds[name]:.1f} s", highlight=False)

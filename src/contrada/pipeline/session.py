@@ -50,9 +50,7 @@ def session(
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     settings = {**settings_of(place), **(further or {})}
-    builder = SparkSession.builder.appName("contrada").master(place)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName("contrada").master(place).config(map=settings)
     try:
         if process is not None:
             _start_java({"spark.app.name": "contrada", "spark.master": place, **settings}, process)
@@ -67,9 +65,7 @@ def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is None:
-        conf = SparkConf()
-        for name, value in settings.items():
-            conf.set(name, value)
+        conf = SparkConf().setAll(list(settings.items()))
         with _ended_unless_ready(), _handler_kept():
             SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
 

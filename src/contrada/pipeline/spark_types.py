@@ -56,12 +56,15 @@ def _is_vertex(kind: StructType) -> bool:
 
 
 def _sent(name: str, column: Column, kind: DataType) -> Column:
-    """Return a column as it is sent to Python."""
+    """Return a column as it is sent to Python; a type that Spark cannot send is a FormatError."""
     if kind.typeName() == "geography":
         raise CrsError(f"column {name!r} is GEOGRAPHY, with geodesic edges; only planar edges are supported")
     if kind.typeName() == "geometry":
         return _ewkb(column)
-    _check_arrow(name, kind)
+    try:
+        to_arrow_type(kind, timezone="UTC")
+    except PySparkException as error:  # else a job would fail on it
+        raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
     return column
 
 
@@ -74,14 +77,6 @@ def _ewkb(column: Column) -> Column:
         f.substring(wkb, 1, 4), f.unhex(f.concat(f.lit(EWKB_SRID), little)), f.substring(wkb, 6, 2**31 - 1)
     )
     return f.when(srid > 0, named).otherwise(wkb)
-
-
-def _check_arrow(name: str, kind: DataType) -> None:
-    """Raise FormatError for a type that Spark cannot send to Python, before a job fails on it."""
-    try:
-        to_arrow_type(kind, timezone="UTC")
-    except PySparkException as error:
-        raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
 
 
 def ddl_fields(text: str) -> list[StructField]:

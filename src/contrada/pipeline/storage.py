@@ -89,20 +89,14 @@ class Storage:
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically; an existing one is replaced."""
         target = f"{self._root}/{name}"
-        self._store.create_dir(os.path.dirname(target), recursive=True)
-        if self._store.type_name in WITHOUT_RENAME:  # such a store shows only complete files
-            self._write(target, data)
-            return
-        fresh = f"{os.path.dirname(target)}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}"
-        self._write(fresh, data)
-        if self._store.type_name == "local":
-            os.replace(fresh, target)
-        else:
-            self._store.move(fresh, target)
-
-    def _write(self, path: str, data: bytes) -> None:
-        with self._store.open_output_stream(path) as file:
+        folder = os.path.dirname(target)
+        self._store.create_dir(folder, recursive=True)
+        renames = self._store.type_name not in WITHOUT_RENAME  # such a store shows only complete files
+        fresh = f"{folder}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}" if renames else target
+        with self._store.open_output_stream(fresh) as file:
             file.write(data)
+        if renames:
+            self._store.move(fresh, target)
 
     def names(self, folder: str = "") -> list[str]:
         """List a folder, sorted; hidden names (starting with `.` or `_`) are left out."""

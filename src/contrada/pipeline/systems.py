@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 CRS = "crs"
 READ_THREADS = 16
 GEOMETRY = ("binary", "array", "struct")  # Spark types of WKB and GeoArrow
-Systems = dict[str, Crs]
-NO_SYSTEMS: Mapping[str, Crs] = MappingProxyType({})
+Systems = Mapping[str, Crs]
+NO_SYSTEMS: Systems = MappingProxyType({})
 
 
 def with_crs(frame: DataFrame, column: str, crs: Any) -> DataFrame:
@@ -84,7 +84,7 @@ def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[
             yield from _declared(field.dataType, f"{prefix}{field.name}.")
 
 
-def named_columns(rows: Any, names: Collection[str], systems: Mapping[str, Crs], first: int = 0) -> Any:
+def named_columns(rows: Any, names: Collection[str], systems: Systems, first: int = 0) -> Any:
     """Return the columns from `first` on of an Arrow table or batch as attributes, with the CRS in geometry types."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     made = table.select(range(first, first + len(names))).rename_columns(list(names))
@@ -122,7 +122,7 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
         return {}
     analyzed = plan().analyzed()
     outputs = {attribute.name(): attribute.exprId().id() for attribute in _sequence(analyzed.output())}
-    found: Systems = {}
+    found: dict[str, Crs] = {}
     for name in names:
         known = list(_known(list(_origins(analyzed, outputs[name]))))
         if not known:

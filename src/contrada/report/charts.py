@@ -71,20 +71,13 @@ def histogram(bins: Sequence[Bin], what: str, name: str) -> str:
 
 def timeline(moments: Sequence[Moment], width: int, of: str) -> str:
     """Draw the number of messages (or matches) in each step of time."""
+    form = "%H:%M:%S" if width < MINUTE else "%H:%M" if width < 2 * HOUR else "%d %b" if width < 30 * DAY else "%b %Y"
     bars = []
     for moment in moments:
         value = moment.messages if of == "messages" else moment.matches
-        bars.append(Bar(_clock(moment.start, width), value, f"{_instant(moment.start)}: {count(value)} {of}"))
+        start = datetime.fromtimestamp(moment.start, UTC)
+        bars.append(Bar(start.strftime(form), value, f"{start:%Y-%m-%d %H:%M:%S}: {count(value)} {of}"))
     return _chart(bars, f"{of} over time", f"time (UTC), in steps of {span(width)}", is_log=False)
-
-
-def _instant(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _clock(seconds: int, width: int) -> str:
-    form = "%H:%M:%S" if width < MINUTE else "%H:%M" if width < 2 * HOUR else "%d %b" if width < 30 * DAY else "%b %Y"
-    return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def span(seconds: int) -> str:
@@ -93,10 +86,8 @@ def span(seconds: int) -> str:
     >>> span(1), span(900), span(7200), span(604800)
     ('1 second', '15 minutes', '2 hours', '7 days')
     """
-    for unit, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
-        if seconds % unit == 0 and seconds >= unit:
-            return counted(seconds // unit, word)
-    return counted(seconds, "second")
+    units = (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")
+    return next(counted(seconds // unit, word) for unit, word in units if seconds % unit == 0)
 
 
 def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:

@@ -125,11 +125,6 @@ class CountedTables:
     units: DataFrame
     unit: str  # "key", or "subscriber" if the matches have no keys
 
-    @property
-    def by_key(self) -> bool:
-        """Return True if a unit is a key."""
-        return self.unit == "key"
-
 
 @contextmanager
 def persisted(frame: DataFrame) -> Iterator[DataFrame]:
@@ -188,7 +183,7 @@ def numbers_of(kept: CountedTables) -> Numbers:
         unread=sum(row["rejected"] for row in messages),
         per_message=_bins({row["place"]: row["accepted"] for row in messages}),
         per_subscription=_bins({row["place"]: row["weight"] for row in units}),
-        by_key=kept.by_key,
+        by_key=kept.unit == "key",
         busiest=_busiest(kept),
         over_time=over_time,
         bucket=bucket,
@@ -241,7 +236,7 @@ def _by_matches_of_units(kept: CountedTables) -> list[Any]:
     matches = _or_zero("matches")
     # If keys are row numbers, the table of subscriptions lacks them, and only those that matched count.
     counts = number if known else matches
-    weight = counts if known and kept.by_key else (counts > 0).cast("long")
+    weight = counts if known and unit == "key" else (counts > 0).cast("long")
     return (
         joined.groupBy(_bit_length(matches))
         .agg(F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight"))
@@ -258,7 +253,7 @@ def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
 def _busiest(kept: CountedTables) -> tuple[Busy, ...]:
     subscriptions = kept.run.subscriptions
     top = kept.units.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST)
-    if kept.by_key and "key" in subscriptions.columns:
+    if kept.unit == "key" and "key" in subscriptions.columns:
         said = [text_column(subscriptions, name, MAX_FILTER_LENGTH) for name in ("subscriber", "filter")]
         known = subscriptions.select(F.col("key").cast("string").alias("unit"), *said)
         top = top.join(known, "unit", "left")

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from contrada.errors import ContradaError
 from contrada.report.numbers import Numbers, RunTables, counted, numbers_of
 from contrada.report.page import Making, render
-from contrada.report.sample import DrawnSample, sample_of, time_column
+from contrada.report.sample import TIME, DrawnSample, first_column, sample_of
 
 MAX_PAGE_BYTES = 3_000_000  # bytes of a page
 REQUIRED_COLUMNS = {
@@ -71,7 +71,7 @@ def report_and_numbers(
             raise ContradaError(
                 f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
             )
-    with counted(tables, time_column(tables.messages)) as kept:
+    with counted(tables, first_column(tables.messages, *TIME)) as kept:
         numbers, sample = numbers_of(kept), sample_of(kept)
     making = Making(
         title,

@@ -24,8 +24,9 @@ MAX_REGIONS = 2500  # maximum drawn
 MAX_MATCHES_PER_MESSAGE = 120  # maximum drawn per message
 MAX_SHOWN_ATTRIBUTES = 12  # shown per message
 MAX_VALUE_LENGTH = 120  # characters of one value
-TIME_COLUMNS = ("onset", "sent", "time", "timestamp", "effective", "at")  # preferred columns of a message's time
-GEOMETRY_COLUMNS = ("geometry", "area", "geom", "wkb")  # and of its geometry
+# Preferred columns of the time and the geometry of messages, else the first column of one of the types.
+TIME = ("onset", "sent", "time", "timestamp", "effective", "at"), ("timestamp", "date")
+GEOMETRY = ("geometry", "area", "geom", "wkb"), ("binary", "geometry")
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,8 @@ class DrawnSample:
         return DrawnSample(messages, self.regions[:kept])
 
 
-def time_column(messages: DataFrame) -> str | None:
-    """Return the column with the time of messages: the first of TIME_COLUMNS, else the first timestamp."""
-    return _first_column(messages, TIME_COLUMNS, ("timestamp", "date"))
-
-
-def geometry_column(frame: DataFrame) -> str | None:
-    """Return the geometry column: the first of GEOMETRY_COLUMNS, else the first of type GEOMETRY or binary."""
-    return _first_column(frame, GEOMETRY_COLUMNS, ("binary", "geometry"))
-
-
-def _first_column(frame: DataFrame, preferred: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+def first_column(frame: DataFrame, preferred: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    """Return the first of the `preferred` columns that has one of the types `kinds`, else the first of such a type."""
     fitting = [name for name, kind in frame.dtypes if kind.startswith(kinds)]
     return next((name for name in (*preferred, *fitting) if name in fitting), None)
 
@@ -118,7 +110,7 @@ def _pairs(chosen: DataFrame, matches: DataFrame, unit: str) -> DataFrame:
 def _regions(kept: CountedTables, pairs: DataFrame) -> tuple[DrawnRegion, ...]:
     """Return the regions that the chosen messages matched, then others, up to MAX_REGIONS."""
     subscriptions = kept.run.subscriptions
-    place = geometry_column(subscriptions)
+    place = first_column(subscriptions, *GEOMETRY)
     if kept.unit not in subscriptions.columns or (place is None and "filter" not in subscriptions.columns):
         return ()
     asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
@@ -175,7 +167,7 @@ def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str,
 
 
 def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]]) -> tuple[DrawnMessage, ...]:
-    place = geometry_column(messages)
+    place = first_column(messages, *GEOMETRY)
     nested = ("binary", "array", "map", "struct", "geometry", "geography", "variant")
     plain = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
     shown = plain[:MAX_SHOWN_ATTRIBUTES]

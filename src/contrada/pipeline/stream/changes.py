@@ -142,14 +142,11 @@ class ChangeTable:
 
         last = -1 if state is None else int(state)
         self._session.catalog.refreshTable(self._name)
-        rows = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence").collect()
-        records: list[Change | Rejected] = []
-        for row in rows:
-            record = row.asDict()
-            number = int(record.pop("sequence"))
-            records.append(_parsed(record, self._name, "row", number))
-            last = max(last, number)
-        return News(records, last)
+        table = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence")
+        rows = [row.asDict() for row in table.collect()]
+        numbers = [int(row.pop("sequence")) for row in rows]
+        records = [_parsed(row, self._name, "row", number) for row, number in zip(rows, numbers, strict=True)]
+        return News(records, max(numbers, default=last))
 
 
 def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:

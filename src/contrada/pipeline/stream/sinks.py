@@ -8,6 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame
@@ -63,14 +64,12 @@ class ParquetSink:
                 f"{self.path} has the output of a stream with another checkpoint;"
                 " use another output directory, or the checkpoint of that stream"
             )
-        if told is None and os.path.isdir(self.path) and os.listdir(self.path):
+        if told is None and place.is_taken():
             raise ContradaError(f"{self.path} is not empty and not the output of a stream; use a new directory")
         place.write(OWNER, json.dumps({"stream": stream}).encode())
-        for kind in ("matches", "rejected"):
-            folder = os.path.join(self.path, kind)
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name.startswith((".new-", ".old-")):
-                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        for pattern in ("*/.new-*", "*/.old-*"):
+            for path in Path(self.path).glob(pattern):
+                shutil.rmtree(path, ignore_errors=True)
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write a batch: a directory of matches always, one of rejections if there are any."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,50 +108,34 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
 
 def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
     """Match batches of an id and attributes, or of an id and a text; yield matches, rejections and counts."""
-    task: _VersionTask | None = None
-    for batch in batches:
-        task = task or _VersionTask(work)
-        yield from task.match(batch)
-        id_type = batch.column(0).type
-    if task is not None:
-        yield from task.report(id_type)
-
-
-class _VersionTask:
-    """Matches and counts the messages of one task."""
-
-    def __init__(self, work: TaskOrders) -> None:
-        ready = ready_table(work.version, work.place)
-        self._work, self._table = work, ready.opened.table
-        self._writer = ready.writer(work.version.artifact, work.by)
-        self._slices, self._census = Slices(), Census(self._table.asked_kinds())
-        self._messages, self._files = 0, dict[str, None]()
-        for digest in work.retired:
-            remove_copy(digest, cache_home() / "tables")
-
-    def match(self, batch: Any) -> Iterator[Any]:
-        """Yield the matches and rejections of a batch."""
-        self._messages += batch.num_rows
-        if self._work.has_files:
-            self._files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
+    first = next(batches, None)
+    if first is None:
+        return
+    ready, count, files = ready_table(work.version, work.place), 0, dict[str, None]()
+    table, slices, writer = ready.opened.table, Slices(), ready.writer(work.version.artifact, work.by)
+    census = Census(table.asked_kinds())
+    for digest in work.retired:
+        remove_copy(digest, cache_home() / "tables")
+    for batch in chain([first], batches):
+        count += batch.num_rows
+        if work.has_files:
+            files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
         bad: dict[int, str] = {}
-        ids, groups = (_columns if self._work.decoding is None else _decoded)(batch, self._work, bad)
+        ids, groups = (_columns if work.decoding is None else _decoded)(batch, work, bad)
         for places, messages in groups:
-            self._census.add(messages)
-            for start, answer in self._slices.match(self._table, messages, self._work.by):
+            census.add(messages)
+            for start, answer in slices.match(table, messages, work.by):
                 own = places[start : start + answer.asked]
-                yield from self._writer.matches(ids.take(pa.array(own)), answer)
+                yield from writer.matches(ids.take(pa.array(own)), answer)
                 bad |= {int(own[row]): reason for row, reason in answer.rejected.items()}
         raw = {}
-        if bad and self._work.decoding is not None:
+        if bad and work.decoding is not None:
             texts = [_text(text) if row in bad else None for row, text in enumerate(batch.column(1).to_pylist())]
             raw["raw"] = pa.array(texts, pa.string())
-        yield from self._writer.rejections(ids, dict(sorted(bad.items())), **raw)
-
-    def report(self, id_type: Any) -> Iterator[Any]:
-        """Yield the number of messages with the census of their attributes, and their files."""
-        yield self._writer.rows(pa.nulls(1, id_type), messages=[self._messages], census=[self._census.to_json()])
-        yield self._writer.rows(pa.nulls(len(self._files), id_type), file=list(self._files))
+        yield from writer.rejections(ids, dict(sorted(bad.items())), **raw)
+    id_type = first.column(0).type
+    yield writer.rows(pa.nulls(1, id_type), messages=[count], census=[census.to_json()])
+    yield writer.rows(pa.nulls(len(files), id_type), file=list(files))
 
 
 Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the messages
