@@ -87,12 +87,16 @@ def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[
 def named_columns(rows: Any, names: Collection[str], systems: Systems, first: int = 0) -> Any:
     """Return the columns from `first` on of an Arrow table or batch as attributes, with the CRS in geometry types."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    made = table.select(range(first, first + len(names))).rename_columns(list(names))
-    for place, name in enumerate(made.column_names):
+    return typed_columns(table.select(range(first, first + len(names))).rename_columns(list(names)), names, systems)
+
+
+def typed_columns(table: Any, names: Collection[str], systems: Systems) -> Any:
+    """Set the CRS in the types of geometry columns; the first columns of the table are the attributes `names`."""
+    for place, name in enumerate(names):
         crs = systems.get(name)
-        if crs is not None and is_geometry(made.column(place)):
-            made = made.set_column(place, name, typed(made.column(place), crs))
-    return made
+        if crs is not None and is_geometry(table.column(place)):
+            table = table.set_column(place, table.column_names[place], typed(table.column(place), crs))
+    return table
 
 
 @lru_cache(maxsize=4096)

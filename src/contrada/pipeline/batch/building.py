@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.geometry import Crs
 from contrada.matching.building import TableBuilder
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.storage import Storage, store_of
-from contrada.pipeline.systems import NO_SYSTEMS, named_columns
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, named_columns
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # subscribed at once: packing is fastest with a few large parts
 READ_ROWS = 1 << 14
@@ -28,7 +27,7 @@ def build_batches(
     predicate: Predicate | None,
     place: str,
     types: tuple[str, str],
-    systems: Mapping[str, Crs] = NO_SYSTEMS,
+    systems: Systems = NO_SYSTEMS,
 ) -> Iterator[Any]:
     """Build one table of all batches and publish it, in one task; yield one row with the artifact as JSON."""
     builder = TableBuilder(predicate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +15,13 @@ from contrada.errors import ContradaError, CrsError, FilterError
 from contrada.formats.tables.row_faults import row_faults
 from contrada.formats.tables.rows import values_of
 from contrada.formats.template_instances import Instances
-from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.faults import Rejection
 from contrada.halving import in_halves
 from contrada.model import Predicate
 from contrada.pipeline.answers import arrow_type
-from contrada.pipeline.systems import named_columns
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, typed_columns
 from contrada.simplification.simplifying import RULES, Simplification, simplified_groups
 
 PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
@@ -40,15 +40,11 @@ class Job(NamedTuple):
     types: tuple[str, str]  # Spark types of keys and subscribers
     kinds: dict[str, str]  # "region" or "point", by geometry column of a template
     offsets: dict[int, int]  # number of the first row of each partition
-    systems: Mapping[str, Crs] = {}  # of the columns that name one
+    systems: Systems = NO_SYSTEMS  # of the columns that name one
 
     def typed(self, table: Any) -> Any:
         """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""
-        own = named_columns(table, self.names, self.systems)
-        for place in range(len(self.names)):
-            if own.column(place).type != table.column(place).type:
-                table = table.set_column(place, table.column_names[place], own.column(place))
-        return table
+        return typed_columns(table, self.names, self.systems)
 
 
 class QueryRow(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.messages import message_of
-from contrada.geometry import Crs
 from contrada.matching.answer import By
 from contrada.matching.census import Census
 from contrada.matching.store.storage import SavedNames
@@ -24,7 +23,7 @@ from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.version_log import Version, apply_segments
-from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, file_systems, named_columns
 
 FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string"}  # columns of answers
 FILE = "__file"  # column with the URI of a message's file
@@ -53,7 +52,7 @@ class TaskOrders(NamedTuple):
     names: tuple[str, ...]  # attributes in the columns after the id
     decoding: Decoding | None  # set if one column of texts replaces them
     retired: tuple[str, ...]  # tables no longer needed
-    systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
+    systems: Systems = NO_SYSTEMS  # of the columns that name one
     has_files: bool = False  # the last column is FILE: the task reports the files it saw, which may name a CRS
 
 
@@ -160,7 +159,7 @@ def _rows_by_file(batch: Any, work: TaskOrders) -> Iterator[NDArray[np.int64]]:
         yield np.array(list(rows))
 
 
-def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
+def _systems(batch: Any, work: TaskOrders) -> Systems:
     """Return the CRS of the columns of messages, which come from one file."""
     if not work.has_files:
         return work.systems
