@@ -146,9 +146,7 @@ def remove_unused(root: Path, now: float | None = None) -> None:
     """Remove copies unused for `MAX_UNUSED_SECONDS`, and the oldest above `MAX_CACHE_BYTES`; copies in use stay."""
     now = time.time() if now is None else now
     copies = sorted(
-        (use.stat().st_mtime, _size(use.with_suffix("")), use)
-        for use in root.glob("*.use")
-        if manifests.is_digest(use.stem) and _is_own_directory(use.with_suffix("")) and not use.is_symlink()
+        (use.stat().st_mtime, _size(use.with_suffix("")), use) for use in root.glob("*.use") if _marks_copy(use)
     )
     total = sum(size for _, size, _ in copies)
     for last, size, use in copies:
@@ -158,18 +156,22 @@ def remove_unused(root: Path, now: float | None = None) -> None:
 
 def remove_copy(digest: str, root: Path) -> bool:
     """Remove the copy of an artifact that is no longer needed; return False if it is in use or missing."""
-    if not manifests.is_digest(digest):
-        return False
     with _LOCK:
         forgotten = _OPEN.pop(digest, None)
         if forgotten is not None:
             forgotten.use.close()
-    use = root / f"{digest}.use"
-    return use.exists() and not use.is_symlink() and _is_own_directory(root / digest) and _remove(use)
+    return manifests.is_digest(digest) and _marks_copy(root / f"{digest}.use") and _remove(root / f"{digest}.use")
 
 
-def _is_own_directory(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
+def _marks_copy(use: Path) -> bool:
+    """Return True if the file exists and belongs to a copy in the cache; links do not count."""
+    copy = use.with_suffix("")
+    return (
+        manifests.is_digest(copy.name)
+        and use.is_file()
+        and copy.is_dir()
+        and not (use.is_symlink() or copy.is_symlink())
+    )
 
 
 def _remove(use: Path) -> bool:

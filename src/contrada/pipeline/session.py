@@ -95,12 +95,11 @@ def _ended_unless_ready() -> Iterator[None]:
 @contextmanager
 def _handler_kept() -> Iterator[None]:
     """Keep the SIGINT handler: a new Spark context sets its own, which calls Java and prints its failures."""
-    is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        if is_main:
+        if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 

@@ -37,12 +37,6 @@ class Making:
     seconds: Mapping[str, float]
     attribution: Sequence[str]
 
-    @property
-    def match_seconds(self) -> float | None:
-        """Return the seconds for rates: those of the stage `match` if there is one, else of all stages."""
-        seconds = self.seconds.get("match", sum(self.seconds.values()))
-        return seconds if seconds > 0 else None
-
 
 def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
     """Return the page."""
@@ -92,7 +86,9 @@ def _lead(numbers: Numbers) -> str:
 
 
 def _cards(numbers: Numbers, making: Making) -> str:
-    seconds, lonely = making.match_seconds, numbers.without_match
+    lonely = numbers.without_match
+    # Rates are per second of the stage `match` if there is one, else of all stages.
+    seconds = making.seconds.get("match", sum(making.seconds.values()))
     cards = [
         ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} per second"),
         ("Subscriptions", count(numbers.subscriptions), ""),

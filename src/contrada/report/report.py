@@ -78,7 +78,7 @@ def report_and_numbers(
         _versions(tables.messages),
         datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         plan,
-        _stages(seconds),
+        dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)},
         [attribution] if isinstance(attribution, str) else list(attribution or ()),
     )
     page = render(numbers, sample, making)
@@ -89,12 +89,6 @@ def report_and_numbers(
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
     return target, numbers
-
-
-def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:
-    if seconds is None:
-        return {}
-    return dict(seconds) if isinstance(seconds, Mapping) else {"": float(seconds)}
 
 
 def _versions(frame: DataFrame) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -98,11 +97,7 @@ def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame
     whose = f.coalesce(*named) if named else f.lit(None)
     alone = f.col("row") if "key" not in job.names else f.lit(None)
     grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))
-
-    def simplified(table: Any) -> Any:
-        return simplified_batches.simplify_subscriber(table, job)
-
-    return grouped.applyInArrow(simplified, schema)
+    return grouped.applyInArrow(partial(simplified_batches.simplify_subscriber, job=job), schema)
 
 
 def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:

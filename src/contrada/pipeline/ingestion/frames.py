@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from contrada.geometry.crs import Crs
 from contrada.geometry.named import wkb_srids
 from contrada.pipeline.ingestion import planning
 from contrada.pipeline.ingestion.dataset import About, Ingested
-from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sifting
+from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sift_batches
 from contrada.pipeline.ingestion.survey import known_srid, plain_schema, usual_geometry
 from contrada.pipeline.systems import frame_systems
 from contrada.spark_names import quoted
@@ -40,11 +40,11 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
     columns = [*map(quoted, others), (F.st_asbinary(column) if is_own else column).alias(geometry), FILE, ROW]
-    outcomes = [
+    outcomes = []
+    for (_, part), (_, crs) in zip(parts, places, strict=True):
         # A row of WKB with its own SRID keeps that CRS.
-        part.select(*columns).mapInArrow(sifting(geometry, crs, names, wanted), from_arrow_schema(wanted.outcome()))
-        for (_, part), (_, crs) in zip(parts, places, strict=True)
-    ]
+        sift = partial(sift_batches, geometry=geometry, crs=crs, names=names, wanted=wanted)
+        outcomes.append(part.select(*columns).mapInArrow(sift, from_arrow_schema(wanted.outcome())))
     return Ingested(reduce(DataFrame.union, outcomes), About(target, (name,), None, {}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from contrada.formats.spatial import Spatial
 from contrada.pipeline.ingestion import planning
 from contrada.pipeline.ingestion.dataset import About, Ingested
 from contrada.pipeline.ingestion.frames import ingest_frame
-from contrada.pipeline.ingestion.quarantine import IngestOptions, reading
+from contrada.pipeline.ingestion.quarantine import IngestOptions, read_batches
 from contrada.pipeline.ingestion.sources import files_of, notes_of
 from contrada.pipeline.ingestion.survey import survey
 
@@ -66,7 +67,8 @@ def _ingest_files(
     wanted = IngestOptions(planning.united(schemas), spatial, repair)
     pieces = planning.pieces(found, target, spelled)
     tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MAX_TASKS))
-    outcome = tasks.mapInArrow(reading(pieces, wanted), from_arrow_schema(wanted.outcome()))
+    read = partial(read_batches, pieces=pieces, wanted=wanted)
+    outcome = tasks.mapInArrow(read, from_arrow_schema(wanted.outcome()))
     credits = {item.file: item.credit for item in found if item.credit is not None}
     rows = sum(item.rows for item in found if item.error is None)
     about = About(target, tuple(file.path for file in files), rows, {**credits, **notes_of(files)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,6 @@ GEOMETRY = "geometry"
 FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__repaired"
 MARKS = (FILE, ROW, REASON, RAW, REPAIRED)
 
-Task = Callable[[Iterable[Any]], Iterator[Any]]  # the argument of mapInArrow
-
 
 class IngestOptions(NamedTuple):
     """The Arrow schema of the output columns without the geometry, and how geometry is treated."""
@@ -42,31 +40,25 @@ class IngestOptions(NamedTuple):
         return pa.schema([*self.schema, *pa.schema(marks)])
 
 
-def reading(pieces: Sequence[Surveyed], wanted: IngestOptions) -> Task:
-    """Return a task that reads pieces by their positions in `pieces`."""
-
-    def read(batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for k in batch.column(0).to_pylist():
-                for found in read_piece(pieces[k]):
-                    yield from quarantined([found], wanted) if isinstance(found, Unread) else sifted(found, wanted)
-
-    return read
+def read_batches(batches: Iterable[Any], pieces: Sequence[Surveyed], wanted: IngestOptions) -> Iterator[Any]:
+    """Read and sift pieces, whose positions in `pieces` the batches hold."""
+    for batch in batches:
+        for k in batch.column(0).to_pylist():
+            for found in read_piece(pieces[k]):
+                yield from quarantined([found], wanted) if isinstance(found, Unread) else sifted(found, wanted)
 
 
-def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions) -> Task:
-    """Return a task that sifts rows that Spark has read, which have the columns FILE and ROW."""
-
-    def sift(batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
-            coded = uris.dictionary_encode()
-            files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
-            named = {names[name]: column for name, column in columns.items()}
-            yield from sifted(IngestRows(files, numbers, named, values, crs), wanted)
-
-    return sift
+def sift_batches(
+    batches: Iterable[Any], geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions
+) -> Iterator[Any]:
+    """Sift rows that Spark has read, which have the columns FILE and ROW."""
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
+        coded = uris.dictionary_encode()
+        files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+        named = {names[name]: column for name, column in columns.items()}
+        yield from sifted(IngestRows(files, numbers, named, values, crs), wanted)
 
 
 def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:

@@ -78,8 +78,7 @@ def read_piece(piece: Surveyed) -> Iterator[IngestRows | Unread]:
                 done += len(found.numbers)
             yield found
     except ContradaError as error:
-        reason = unreadable_reason(error)
-        yield Unread(piece.file, done, reason, None)
+        yield Unread(piece.file, done, unreadable_reason(error), None)
 
 
 def _read_rows(piece: Surveyed) -> Iterator[IngestRows]:

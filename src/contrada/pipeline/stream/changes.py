@@ -220,13 +220,11 @@ def _typed(name: Name, kind: str, what: str) -> Name:
     """Convert a key or subscriber to the type of the table's names; raise FormatError if impossible."""
     if kind == "string":
         return str(name)
-    try:
+    with suppress(ValueError):
         number = int(name)
-    except ValueError:
-        number = None
-    if number is None or not -INTEGERS[kind] <= number < INTEGERS[kind]:
-        raise FormatError(f"{what}: need {kind}, got {name!r:.60}")
-    return number
+        if -INTEGERS[kind] <= number < INTEGERS[kind]:
+            return number
+    raise FormatError(f"{what}: need {kind}, got {name!r:.60}")
 
 
 class Applied(NamedTuple):

@@ -253,9 +253,7 @@ def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscription
     for name in needed:
         if name not in messages.columns:
             raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
-    if template is not None and (
-        subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
-    ):
+    if template is not None and isinstance(subscriptions, Compiled | Artifact | ForwardingTable | None):
         raise ContradaError("template needs rows of subscriptions as a DataFrame")
 
 

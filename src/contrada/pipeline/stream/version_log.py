@@ -10,11 +10,12 @@ once become a new table in the driver, without a segment, while batches go on.
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from contrada.errors import ContradaError, TableError
 from contrada.matching import ForwardingTable
@@ -22,13 +23,13 @@ from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream.background import in_background
 from contrada.pipeline.stream.changes import Applied, Changes, News, apply_changes, apply_segment
 
 FOLDER = "contrada"
 FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
 MAX_SEGMENT_RECORDS = 500  # records; more are applied in the background, since each takes milliseconds
 MAX_RETIRED_TABLES = 100  # removed tables reported to executors; a missed copy goes when it has been unused for long
+T = TypeVar("T")
 Compact = Callable[["Version", str], Artifact]  # arguments: a version, and the directory of artifacts
 
 
@@ -298,3 +299,21 @@ def segment(place: Storage, number: int) -> bytes:
 def apply_segments(table: ForwardingTable, place: Storage, numbers: Iterable[int]) -> int:
     """Apply segments to a table; return the number of their subscriptions."""
     return sum(apply_segment(table, segment(place, number)) for number in numbers)
+
+
+def in_background(function: Callable[[], T]) -> Future[T]:
+    """Run a function in a daemon thread, which the end of the process does not wait for.
+
+    >>> in_background(lambda: 7).result()
+    7
+    """
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except Exception as error:  # any error is raised again by `result`
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -143,20 +143,16 @@ Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the 
 def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
     """Return ids and messages given as columns; a file whose CRS cannot be read has its messages added to `bad`."""
     groups: list[Group] = []
-    for places in _rows_by_file(batch, work):
+    # The CRS may depend on the file, so the rows are cut where the file changes.
+    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_files else [None] * batch.num_rows
+    for _, numbers in groupby(range(batch.num_rows), files.__getitem__):
+        places = np.array(list(numbers))
         rows = batch.slice(places[0], len(places))
         try:
             groups.append((places, named_columns(rows, work.names, _systems(rows, work), 1)))
         except ContradaError as error:
             bad.update(dict.fromkeys(places.tolist(), str(error)))
     return batch.column(0), groups
-
-
-def _rows_by_file(batch: Any, work: TaskOrders) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows of a batch, cut where the file changes if the CRS depends on the file."""
-    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_files else [None] * batch.num_rows
-    for _, rows in groupby(range(batch.num_rows), files.__getitem__):
-        yield np.array(list(rows))
 
 
 def _systems(batch: Any, work: TaskOrders) -> Systems:
