@@ -166,12 +166,8 @@ def remove_copy(digest: str, root: Path) -> bool:
 def _marks_copy(use: Path) -> bool:
     """Return True if the file exists and belongs to a copy in the cache; links do not count."""
     copy = use.with_suffix("")
-    return (
-        manifests.is_digest(copy.name)
-        and use.is_file()
-        and copy.is_dir()
-        and not (use.is_symlink() or copy.is_symlink())
-    )
+    is_linked = use.is_symlink() or copy.is_symlink()
+    return manifests.is_digest(copy.name) and use.is_file() and copy.is_dir() and not is_linked
 
 
 def _remove(use: Path) -> bool:

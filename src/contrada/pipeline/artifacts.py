@@ -32,13 +32,10 @@ T = TypeVar("T")
 TABLE_FIELDS: dict[str, manifests.Check] = {  # of whole and of partitioned tables
     "path": manifests.location,
     "digest": manifests.digest,
-    "filters": manifests.count,
-    "subscriptions": manifests.count,
-    "bytes": manifests.count,
+    **dict.fromkeys(("filters", "subscriptions", "bytes"), manifests.count),
     "attributes": manifests.list_of(manifests.text),
     "crs": manifests.map_of(manifests.optional_text),
-    "key_type": manifests.name_type,
-    "subscriber_type": manifests.name_type,
+    **dict.fromkeys(("key_type", "subscriber_type"), manifests.name_type),
 }
 FIELDS = {
     **TABLE_FIELDS,

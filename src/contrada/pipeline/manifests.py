@@ -65,12 +65,7 @@ plain_name = _check(
     lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
 )
 count = _check("a whole number of at least 0", lambda value: _is_number(value, int) and 0 <= value < 1 << 63)
-finite = _check("a finite number", lambda value: _is_number(value, int | float) and abs(value) <= MAX_FLOAT)
-
-
-def number(value: Any) -> float:
-    """Return a finite number as a float; anything else is a TableError."""
-    return float(finite(value))
+number = _check("a finite number", lambda value: _is_number(value, int | float) and abs(value) <= MAX_FLOAT)
 
 
 def list_of(check: Check) -> Check:

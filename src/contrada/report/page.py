@@ -88,7 +88,7 @@ def _lead(numbers: Numbers) -> str:
 def _cards(numbers: Numbers, making: Making) -> str:
     lonely = numbers.without_match
     # Rates are per second of the stage `match` if there is one, else of all stages.
-    seconds = making.seconds.get("match", sum(making.seconds.values()))
+    seconds = max(0.0, making.seconds.get("match", sum(making.seconds.values())))
     cards = [
         ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} per second"),
         ("Subscriptions", count(numbers.subscriptions), ""),

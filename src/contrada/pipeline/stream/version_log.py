@@ -50,12 +50,10 @@ class Version(NamedTuple):
 
 
 FIELDS: dict[str, manifests.Check] = {
-    "number": manifests.count,
+    **dict.fromkeys(("number", "changes", "subscriptions"), manifests.count),
     "artifact": Artifact.of,
     "segments": manifests.list_of(manifests.count),
-    "changes": manifests.count,
     "attributes": manifests.list_of(manifests.text),
-    "subscriptions": manifests.count,
     "state": manifests.anything,
 }
 
@@ -243,11 +241,11 @@ class Versions:
     def committed(self, batch: int) -> None:
         """Remove the files that only batches before `batch` needed."""
         self.check_driver()  # another driver may need files unknown to this one
+        kept = {self.current.number}
         for number in self._numbers("batches"):
             if number < batch:
                 self.place.remove(f"batches/{number}.json")
-        kept = {self.current.number}
-        for number in self._numbers("batches"):
+                continue
             told = self.place.fields(f"batches/{number}.json", {"version": manifests.count})
             kept.add(0 if told is None else told["version"])
         numbers = self._numbers("versions")
