@@ -66,18 +66,15 @@ def make_facilities(
     angle = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     regions[served] = shapely.polygons(np.round(centres[:, None] + radius[served, None, None] * ring, 2))
-    names = list(KINDS)
+    names = [list(KINDS)[kind] for kind in kinds]
     quarters = quarters_of(regions, blocks)
     least = np.array([severity for _, _, severity in KINDS.values()])[kinds] + rng.integers(0, 3, count)
     table = pa.table(
         {
             "key": [f"F{number:06d}" for number in range(count)],
-            "subscriber": [f"{names[kind]}s of {quarter}" for kind, quarter in zip(kinds, quarters, strict=True)],
-            "name": [
-                f"{names[kind].capitalize()} {quarter} {number}"
-                for number, (kind, quarter) in enumerate(zip(kinds, quarters, strict=True))
-            ],
-            "kind": [names[kind] for kind in kinds],
+            "subscriber": [f"{name}s of {quarter}" for name, quarter in zip(names, quarters, strict=True)],
+            "name": [f"{names[k].capitalize()} {quarter} {k}" for k, quarter in enumerate(quarters)],
+            "kind": names,
             "quarter": quarters,
             "min_severity": pa.array(np.minimum(least, 5)),
             "max_wind": pa.array(np.round(rng.uniform(12, 36, count), 1)),

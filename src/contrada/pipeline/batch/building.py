@@ -11,30 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.matching.building import TableBuilder
-from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish
+from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.storage import Storage, store_of
-from contrada.pipeline.systems import NO_SYSTEMS, Systems, named_columns
+from contrada.pipeline.systems import named_columns
 
 CHUNK_ROWS, CHUNK_BYTES = 1 << 20, 1 << 28  # subscribed at once: packing is fastest with a few large parts
 READ_ROWS = 1 << 14
 REJECTED = pa.schema({"row": pa.int64(), "key": pa.string(), "reason": pa.string()})
 
 
-def build_batches(
-    batches: Iterator[Any],
-    names: tuple[str, ...],
-    predicate: Predicate | None,
-    place: str,
-    types: tuple[str, str],
-    systems: Systems = NO_SYSTEMS,
-) -> Iterator[Any]:
+def build_batches(batches: Iterator[Any], job: Job, place: str) -> Iterator[Any]:
     """Build one table of all batches and publish it, in one task; yield one row with the artifact as JSON."""
-    builder = TableBuilder(predicate)
-    found = (builder.add(named_columns(chunk, names, systems)) for chunk in chunks(batches))
+    builder = TableBuilder(job.template)
+    found = (builder.add(named_columns(chunk, job.names, job.systems)) for chunk in chunks(batches))
     bad = (pa.RecordBatch.from_pylist([item._asdict() for item in items], REJECTED) for items in found)
     rejected = put_rejected(bad, place)
-    artifact = publish(builder.table, place, key_type=types[0], subscriber_type=types[1])
+    artifact = publish(builder.table, place, key_type=job.types[0], subscriber_type=job.types[1])
     about = json.dumps({"artifact": artifact._asdict(), "rejected": rejected})
     yield pa.record_batch([pa.array([about])], ["about"])
 

@@ -21,17 +21,20 @@ class Rows(NamedTuple):
     types: tuple[str, str]
     template: Predicate | None
 
+    def job(self) -> Job:
+        """Return how workers read the rows, before anything is known about their values."""
+        return Job(tuple(self.columns), self.template, self.types, frame_systems(self.frame, self.columns))
 
-def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
+
+def sent_rows(rows: Rows) -> DataFrame:
     """Return the columns, named by position, and Spark's number of each row."""
-    names = [f"c{k}" for k in range(len(columns))]
-    return subscriptions.select(*columns, f.monotonically_increasing_id()).toDF(*names, "row")
+    names = [f"c{k}" for k in range(len(rows.columns))]
+    return rows.frame.select(*rows.columns.values(), f.monotonically_increasing_id()).toDF(*names, "row")
 
 
 def marked_job(rows: Rows, sent: DataFrame) -> tuple[Job, DataFrame]:
     """Return how workers read the `sent_rows`, and these rows with a mark on those whose key is repeated."""
-    systems = frame_systems(rows.frame, rows.columns)
-    job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
+    job = rows.job()._replace(offsets=row_offsets(sent))
     job = job._replace(kinds=geometry_kinds(sent, job))
     return job, marked_rows(sent, job)
 

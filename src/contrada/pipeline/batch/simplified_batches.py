@@ -21,7 +21,7 @@ from contrada.geometry.faults import Rejection
 from contrada.halving import in_halves
 from contrada.model import Predicate
 from contrada.pipeline.answers import arrow_type
-from contrada.pipeline.systems import NO_SYSTEMS, Systems, typed_columns
+from contrada.pipeline.systems import Systems, typed_columns
 from contrada.simplification.simplifying import RULES, Simplification, simplified_groups
 
 PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
@@ -38,9 +38,9 @@ class Job(NamedTuple):
     names: tuple[str, ...]
     template: Predicate | None
     types: tuple[str, str]  # Spark types of keys and subscribers
-    kinds: dict[str, str]  # "region" or "point", by geometry column of a template
-    offsets: dict[int, int]  # number of the first row of each partition
-    systems: Systems = NO_SYSTEMS  # of the columns that name one
+    systems: Systems  # of the columns that name one
+    kinds: dict[str, str] = {}  # noqa: RUF012 - "region" or "point", by geometry column of a template; never modified
+    offsets: dict[int, int] = {0: 0}  # noqa: RUF012 - number of the first row of each partition; never modified
 
     def typed(self, table: Any) -> Any:
         """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""

@@ -15,7 +15,7 @@ from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
 from contrada.pipeline.batch import simplified_batches
-from contrada.pipeline.batch.compiling import subscription_columns
+from contrada.pipeline.batch.compiling import subscription_rows
 from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import COUNTS, Job
 from contrada.simplification.simplifying import Simplification
@@ -60,11 +60,11 @@ def simplify(
     predicate = None if template is None else asked_predicate(template)
     if subscriptions.isStreaming:
         raise ContradaError("subscriptions are a stream; simplify needs a table")
-    columns, types = subscription_columns(subscriptions, predicate)
-    sent = sent_rows(subscriptions, list(columns.values())).persist()
+    rows = subscription_rows(subscriptions, predicate)
+    sent = sent_rows(rows).persist()
     try:
-        types = types[0], _subscriber_type(sent, list(columns), types)
-        job, marked = marked_job(Rows(subscriptions, columns, types, predicate), sent)
+        types = rows.types[0], _subscriber_type(sent, rows)
+        job, marked = marked_job(rows._replace(types=types), sent)
         schema = from_arrow_schema(simplified_batches.outcome_schema(job))
         simplified = partial(simplified_batches.simplify_batches, job=job)
         made = _by_subscriber(marked, job, schema) if across else marked.mapInArrow(simplified, schema)
@@ -79,14 +79,14 @@ def simplify(
         raise
 
 
-def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) -> str:
+def _subscriber_type(sent: DataFrame, rows: Rows) -> str:
     """Return the type of subscribers; a type that holds keys too if keys must stand for missing subscribers."""
-    key, subscriber = types
-    if key == subscriber or "subscriber" not in names:
+    key, subscriber = rows.types
+    if key == subscriber or "subscriber" not in rows.columns:
         return subscriber
-    if sent.where(f"c{names.index('subscriber')} IS NULL").isEmpty():
+    if sent.where(f"c{list(rows.columns).index('subscriber')} IS NULL").isEmpty():
         return subscriber
-    return "string" if "string" in types else "bigint"
+    return "string" if "string" in rows.types else "bigint"
 
 
 def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:

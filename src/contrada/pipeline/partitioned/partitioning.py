@@ -36,7 +36,7 @@ def compile_partitions(
 ) -> tuple[PartitionedArtifact, str | None]:
     """Compile rows into about `count` partitions; return them and the address of the file of bad rows, if any."""
     with ExitStack() as at_end:
-        sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
+        sent = sent_rows(rows).persist()
         at_end.callback(sent.unpersist)
         job, marked = marked_job(rows, sent)
         schema = _schema(sent, job, scanning.SCANNED_SCHEMA)

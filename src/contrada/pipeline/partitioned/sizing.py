@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +17,7 @@ WORKER_MEMORY = "spark.executor.pyspark.memory"
 DEFAULT_BROADCAST_BYTES, DEFAULT_PARTITION_BYTES = 4 << 30, 256 << 20
 # Measured, docs/scale.md: a table takes the bytes of its binary columns plus ROW_BYTES per row; text takes less.
 ROW_BYTES = 64
+SIZE = re.compile(r"([0-9]+)([bkmgt]?)b?")
 UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -75,10 +77,7 @@ def bytes_of(name: str, text: str, unit: str = "") -> int:
     >>> bytes_of("spark.executor.pyspark.memory", "2g"), bytes_of("spark.contrada.partition.bytes", "64", "b")
     (2147483648, 64)
     """
-    given = text.strip().lower()
-    digits = given.rstrip("bkmgt")
-    letters = given[len(digits) :]
-    named = letters[:1] or unit
-    if not digits.isdigit() or named not in UNITS or (len(letters) > 1 and letters[1:] != "b"):
+    found = SIZE.fullmatch(text.strip().lower())
+    if found is None:
         raise ContradaError(f"{name}: need a size such as 512m or 2g, got {text!r:.60}")
-    return int(digits) * UNITS[named]
+    return int(found[1]) * UNITS[found[2] or unit]

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -268,8 +268,7 @@ def _sink_of(sink: Any) -> Sink:
     if isinstance(sink, str | os.PathLike):
         return ParquetSink(sink)
     if hasattr(sink, "write") and hasattr(sink, "begin"):
-        taken: Sink = sink
-        return taken
+        return cast(Sink, sink)
     if callable(sink):
         return CallSink(sink)
     raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
