@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,7 @@ FAULTS = ("bow-tie", "missing", "nan")
 UNFINISHED_FILTER = "severity >= "  # filter of a subscription that is bad on purpose
 
 
-@dataclass(frozen=True)
-class District:
+class District(NamedTuple):
     """Five tables in metres of EPSG:25832, geometry as WKB, and the rows of each that are bad on purpose.
 
     | table | columns besides geometry |

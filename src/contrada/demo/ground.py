@@ -7,7 +7,7 @@ to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ BLOCK_METRES = np.array([112.0, 72.0])  # without the streets, metres
 PARCELS_PER_BLOCK = 10.87  # on average, with merged parcels and perimeter blocks
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(NamedTuple):
     """The blocks: their places in the street grid (n, 2) and their lattices (n, 7, 7, 2)."""
 
     places: IntArray
@@ -41,8 +40,7 @@ class Blocks:
         return flat.min(axis=0), flat.max(axis=0)
 
 
-@dataclass(frozen=True)
-class Parcels:
+class Parcels(NamedTuple):
     """Polygons; the first `len(cells)` are single cells (block, row, column) of a lattice."""
 
     polygons: Geometries
@@ -50,8 +48,7 @@ class Parcels:
     pairs: IntArray  # parcels of two adjacent cells, which come next: block, row, first column
 
 
-@dataclass(frozen=True)
-class Buildings:
+class Buildings(NamedTuple):
     """Polygons, and the parcel on which each stands."""
 
     polygons: Geometries

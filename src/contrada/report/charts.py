@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from typing import NamedTuple
 
 from contrada.amounts import counted, noun
 from contrada.report.numbers import DAY, HOUR, MINUTE, Bin, Moment
@@ -17,8 +17,7 @@ TICKS = 4
 MAX_RANGE_LABELS = 8  # with more bars, labels are too wide for ranges
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """One bar: its label on the axis, its value, and its tooltip."""
 
     label: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -86,7 +85,7 @@ def _reordered(sample: DrawnSample, order: list[int]) -> DrawnSample:
     """Return the sample with its regions in another order."""
     position = {row: place for place, row in enumerate(order)}
     messages = (
-        replace(message, regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
+        message._replace(regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
     )
     return DrawnSample(tuple(messages), tuple(sample.regions[row] for row in order))
 

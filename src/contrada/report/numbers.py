@@ -47,8 +47,7 @@ class Bin:
     count: int
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """A step of time from `start` (seconds since 1970, UTC) on: its messages, and their matches."""
 
     start: int
@@ -56,8 +55,7 @@ class Moment:
     matches: int
 
 
-@dataclass(frozen=True)
-class Busy:
+class Busy(NamedTuple):
     """A subscription (or, without keys, a subscriber) with its matches."""
 
     key: str
@@ -75,8 +73,7 @@ class Reason:
     examples: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Reasons:
+class Reasons(NamedTuple):
     """The most frequent kinds of reasons, the total number of rows, and the number of kinds."""
 
     listed: tuple[Reason, ...]
@@ -84,8 +81,7 @@ class Reasons:
     kinds: int
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """All counts of a report; other summaries of the same run take their numbers from here.
 
     `subscriptions` take part in the match: the given rows without those set aside. `set_aside` are subscriptions that
@@ -111,8 +107,7 @@ class Numbers:
     set_aside: Reasons | None
 
 
-@dataclass(frozen=True)
-class CountedTables:
+class CountedTables(NamedTuple):
     """The tables of a run, the column with the time of messages, and two persisted tables of counts.
 
     `messages`: message_id, copies, time, rejected (number of rejected copies), matches. `units`: unit (the key, or the

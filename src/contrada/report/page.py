@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from itertools import accumulate
 from string import Template
+from typing import NamedTuple
 
 from contrada.amounts import counted
 from contrada.report.charts import count, histogram, timeline
@@ -26,8 +26,7 @@ class Page(Template):
     delimiter = "%%"
 
 
-@dataclass(frozen=True)
-class Making:
+class Making(NamedTuple):
     """Facts about the run, given by the caller."""
 
     title: str

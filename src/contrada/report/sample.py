@@ -7,7 +7,7 @@ rows reach the driver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -29,8 +29,7 @@ TIME = ("onset", "sent", "time", "timestamp", "effective", "at"), ("timestamp", 
 GEOMETRY = ("geometry", "area", "geom", "wkb"), ("binary", "geometry")
 
 
-@dataclass(frozen=True)
-class DrawnMessage:
+class DrawnMessage(NamedTuple):
     """A message on the map; `regions` are positions among the drawn regions, `matches` counts all."""
 
     name: str
@@ -40,8 +39,7 @@ class DrawnMessage:
     regions: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class DrawnRegion:
+class DrawnRegion(NamedTuple):
     """A subscription on the map."""
 
     key: str
@@ -50,8 +48,7 @@ class DrawnRegion:
     matches: int
 
 
-@dataclass(frozen=True)
-class DrawnSample:
+class DrawnSample(NamedTuple):
     """The messages and regions on the map."""
 
     messages: tuple[DrawnMessage, ...]
@@ -61,7 +58,7 @@ class DrawnSample:
         """Return every second message and the first half of the regions, for a page that is too large."""
         kept = len(self.regions) // 2
         messages = tuple(
-            replace(message, regions=tuple(row for row in message.regions if row < kept))
+            message._replace(regions=tuple(row for row in message.regions if row < kept))
             for message in self.messages[::2]
         )
         return DrawnSample(messages, self.regions[:kept])
