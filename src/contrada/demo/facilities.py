@@ -89,8 +89,7 @@ def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: 
     asked = rng.choice(len(FILTERS), count, p=weights / weights.sum())
     rows = rng.integers(0, len(regions), count)
     areas = shapely.to_wkt(regions[rows], rounding_precision=2)
-    wider = shapely.envelope(shapely.buffer(regions[rows], 120.0))
-    around = shapely.to_wkt(wider, rounding_precision=2)
+    around = shapely.to_wkt(shapely.envelope(shapely.buffer(regions[rows], 120.0)), rounding_precision=2)
     severity = facilities["min_severity"].to_numpy()[rows]
     wind = facilities["max_wind"].to_numpy()[rows]
     hours = rng.integers(0, 24, count)
@@ -100,11 +99,10 @@ def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: 
         )
         for number, question in enumerate(asked)
     ]
-    subscribers = facilities["subscriber"].take(pa.array(rows)).combine_chunks()
     return pa.table(
         {
             "key": [f"S{number:06d}" for number in range(count)],
-            "subscriber": subscribers,
+            "subscriber": facilities["subscriber"].take(pa.array(rows)).combine_chunks(),
             "filter": filters,
             "geometry": pa.array(shapely.to_wkb(regions[rows]), type=pa.binary()),
         }

@@ -10,7 +10,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -18,8 +17,7 @@ from contrada import pipeline
 from contrada.amounts import rate
 from contrada.demo.district import write_district
 from contrada.errors import ContradaError
-from contrada.formats.tables.rows import attributes_of
-from contrada.geometry.arrow.geoarrow import crs_of_type
+from contrada.pipeline.systems import file_systems
 from contrada.report.numbers import Numbers, RunTables
 from contrada.report.report import report_and_numbers
 
@@ -94,7 +92,8 @@ class Demo:
         if all(path.suffix == ".parquet" or path.is_dir() for path in files):
             frame = spark.read.parquet(*map(str, files))
             if {"message_id", AREA} <= set(frame.columns):
-                return frame, crs_of(files[0], AREA), []
+                file = next(files[0].glob("*.parquet")) if files[0].is_dir() else files[0]
+                return frame, file_systems(str(file.absolute())).get(AREA), []
         read = pipeline.ingest(spark, files)
         frame = read.rows.withColumnRenamed("geometry", AREA)
         if "message_id" not in frame.columns:
@@ -192,10 +191,3 @@ def refused(found: list[Any]) -> DataFrame:
 def united(frames: list[DataFrame]) -> DataFrame:
     """Return the union of frames."""
     return reduce(DataFrame.unionByName, frames)
-
-
-def crs_of(path: Path, column: str) -> str | None:
-    """Return the CRS of a column in the GeoParquet metadata of a file."""
-    file = next(path.glob("*.parquet")) if path.is_dir() else path
-    empty = attributes_of(pq.read_schema(file).empty_table(), [column])
-    return crs_of_type(empty.schema.field(column).type)

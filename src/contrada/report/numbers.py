@@ -199,17 +199,9 @@ def _by_matches(messages: DataFrame) -> list[Any]:
     accepted = F.col("copies") - F.col("rejected")
     # Messages that share an id share its matches evenly.
     share = F.ceil(F.col("matches") / F.greatest(accepted, F.lit(1)))
-    return (
-        messages.groupBy(_bit_length(share))
-        .agg(
-            F.sum("copies").alias("copies"),
-            F.sum(accepted).alias("accepted"),
-            F.sum("rejected").alias("rejected"),
-            F.min(_second()).alias("first"),
-            F.max(_second()).alias("last"),
-        )
-        .collect()
-    )
+    sums = F.sum("copies").alias("copies"), F.sum(accepted).alias("accepted"), F.sum("rejected").alias("rejected")
+    span = F.min(_second()).alias("first"), F.max(_second()).alias("last")
+    return messages.groupBy(_bit_length(share)).agg(*sums, *span).collect()
 
 
 def _by_matches_of_units(kept: CountedTables) -> list[Any]:
@@ -232,11 +224,8 @@ def _by_matches_of_units(kept: CountedTables) -> list[Any]:
     # If keys are row numbers, the table of subscriptions lacks them, and only those that matched count.
     counts = number if known else matches
     weight = counts if known and unit == "key" else (counts > 0).cast("long")
-    return (
-        joined.groupBy(_bit_length(matches))
-        .agg(F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight"))
-        .collect()
-    )
+    sums = F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight")
+    return joined.groupBy(_bit_length(matches)).agg(*sums).collect()
 
 
 def _bins(found: dict[int, int]) -> tuple[Bin, ...]:

@@ -73,14 +73,10 @@ def report_and_numbers(
             )
     with counted(tables, first_column(tables.messages, *TIME)) as kept:
         numbers, sample = numbers_of(kept), sample_of(kept)
-    making = Making(
-        title,
-        _versions(tables.messages),
-        datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        plan,
-        dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)},
-        [attribution] if isinstance(attribution, str) else list(attribution or ()),
-    )
+    finished = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
+    credits = [attribution] if isinstance(attribution, str) else list(attribution or ())
+    making = Making(title, _versions(tables.messages), finished, plan, stages, credits)
     page = render(numbers, sample, making)
     while len(page.encode()) > MAX_PAGE_BYTES and (sample.messages or sample.regions):
         sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())

@@ -170,22 +170,13 @@ def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]
     shown = plain[:MAX_SHOWN_ATTRIBUTES]
     values = [text_column(messages, name, MAX_VALUE_LENGTH).alias(f"value{k}") for k, name in enumerate(shown)]
     rows = messages.join(F.broadcast(chosen), messages["message_id"].eqNullSafe(chosen["_chosen"]))
-    picked = rows.select(
-        F.col("_chosen").cast("string").alias("name"),
-        F.col("_time").alias("time"),
-        F.col("_matches").alias("matches"),
-        _wkb(messages, place),
-        *values,
-    )
+    name, time, matches = F.col("_chosen").cast("string"), F.col("_time").alias("time"), F.col("_matches")
+    picked = rows.select(name.alias("name"), time, matches.alias("matches"), _wkb(messages, place), *values)
     limited = picked.orderBy("time", "name").limit(MAX_MATCHED_MESSAGES + MAX_UNMATCHED_MESSAGES)
     found = limited.mapInArrow(_simplify_batches, limited.schema).orderBy("time", "name").collect()
-    return tuple(
-        DrawnMessage(
-            str(row["name"]),
-            tuple((name, value) for name, value in zip(shown, row[4:], strict=True) if value),
-            row["wkb"],
-            int(row["matches"]),
-            tuple(sorted(drawn.get(str(row["name"]), ()))),
-        )
-        for row in found
-    )
+    made = []
+    for row in found:
+        attributes = tuple((name, value) for name, value in zip(shown, row[4:], strict=True) if value)
+        regions = tuple(sorted(drawn.get(str(row["name"]), ())))
+        made.append(DrawnMessage(str(row["name"]), attributes, row["wkb"], row["matches"], regions))
+    return tuple(made)

@@ -81,14 +81,11 @@ class Ingested:
 
     def counts(self) -> IngestCounts:
         """Return how many rows were read, kept, quarantined and repaired."""
-        if self._counts is not None:
-            return self._counts
-        read, kept, repaired = (
-            self._kept()
-            .select(F.count(F.lit(1)), F.count(F.when(F.col(REASON).isNull(), 1)), F.count(F.when(F.col(REPAIRED), 1)))
-            .collect()[0]
-        )
-        self._counts = IngestCounts(read, kept, read - kept, repaired)
+        if self._counts is None:
+            is_good, is_repaired = F.when(F.col(REASON).isNull(), 1), F.when(F.col(REPAIRED), 1)
+            found = self._kept().select(F.count(F.lit(1)), F.count(is_good), F.count(is_repaired)).collect()
+            read, kept, repaired = found[0]
+            self._counts = IngestCounts(read, kept, read - kept, repaired)
         return self._counts
 
     def reasons(self) -> list[tuple[str, int]]:

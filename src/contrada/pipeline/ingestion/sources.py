@@ -45,7 +45,7 @@ def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[File]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         for inner in _below(path):
             whole = Path(os.path.abspath(inner))
-            found.setdefault(str(whole), _file(whole))
+            found.setdefault(str(whole), File(str(whole), _format(whole), whole.stat().st_size))
     if not found:
         raise FormatError(f"no file to read in {', '.join(os.fspath(source) for source in sources)}")
     return list(found.values())
@@ -71,19 +71,19 @@ def _is_note(path: Path) -> bool:
     return path.name.lower().startswith(NOTES) and path.suffix.lower() in ("", ".txt", ".md")
 
 
-def _file(path: Path) -> File:
-    size = path.stat().st_size
+def _format(path: Path) -> str:
+    """Return the format of a file, by its name or its first bytes."""
     suffix = path.suffix.lower()
     if suffix in SUFFIXES:
-        return File(str(path), SUFFIXES[suffix], size)
+        return SUFFIXES[suffix]
     head = b""
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(PEEK_BYTES)
     if suffix in JSON_SUFFIXES:
         guessed = guess_format(head) if head.strip() else "json"  # an empty file is invalid JSON
-        return File(str(path), guessed if guessed in JSON_FORMATS else GIS, size)
-    return File(str(path), PARQUET if head.startswith(b"PAR1") else GIS, size)
+        return guessed if guessed in JSON_FORMATS else GIS
+    return PARQUET if head.startswith(b"PAR1") else GIS
 
 
 def notes_of(files: Iterable[File]) -> dict[str, str]:

@@ -78,7 +78,7 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
     counts, crs = np.zeros(table.num_rows, np.int32), np.full(table.num_rows, None)
     for kept, heads, systems in parts:
         counts[kept], crs[kept] = np.diff(heads.offsets), systems
-    return reasons, crs, _joined(counts, [heads for _, heads, _ in parts])
+    return reasons, crs, _joined(counts, [heads for _, heads, _ in parts] or [heads_of(())])
 
 
 def _bound(
@@ -100,10 +100,10 @@ def _bound(
 
 def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
     """Join the heads of all rows in order; row k has `counts[k]` heads."""
-    names = parts[0].names if parts else ()  # all parts come from one template
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
-    attributes = np.concatenate([part.attributes for part in parts] or [np.empty(0, np.int32)])
-    return Heads(offsets, attributes, np.concatenate([part.boxes for part in parts] or [np.empty((0, 4))]), names)
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    attributes = np.concatenate([part.attributes for part in parts])
+    boxes = np.concatenate([part.boxes for part in parts])
+    return Heads(offsets, attributes, boxes, parts[0].names)  # all parts come from one template
 
 
 def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Any:

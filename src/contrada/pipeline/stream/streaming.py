@@ -249,8 +249,7 @@ def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscription
         raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
     if type(messages).__module__.startswith("pyspark.sql.connect"):
         raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
-    needed = (ID,) if decoding is None else (ID, TEXT)
-    for name in needed:
+    for name in (ID,) if decoding is None else (ID, TEXT):
         if name not in messages.columns:
             raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
     if template is not None and isinstance(subscriptions, Compiled | Artifact | ForwardingTable | None):
