@@ -51,9 +51,8 @@ class Compiled:
         if self.rejected_path is None:
             return self.session.createDataFrame([], REJECTED_SCHEMA)
         # Spark's own reader may know the store by another scheme, or resolve a plain path elsewhere.
-        return self.session.range(0, 1, 1, 1).mapInArrow(
-            partial(read_rejected, path=self.rejected_path), REJECTED_SCHEMA
-        )
+        read = partial(read_rejected, path=self.rejected_path)
+        return self.session.range(0, 1, 1, 1).mapInArrow(read, REJECTED_SCHEMA)
 
 
 def compile(

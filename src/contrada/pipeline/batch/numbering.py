@@ -53,15 +53,14 @@ def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
     """Return whether each geometry column of a template holds regions or points, as in its first good row."""
     if job.template is None:
         return {}
-    geometry = {
-        job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if field.dataType.typeName() in GEOMETRY
-    }
+    kinds = [field.dataType.typeName() for field in sent.schema.fields[:-1]]
+    geometry = {name for name, kind in zip(job.names, kinds, strict=True) if kind in GEOMETRY}
     found: dict[str, str] = {}
     for rows in (sent.orderBy("row").limit(1), sent):  # the first row is usually good
         if geometry <= found.keys():
             break
-        kinds = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
-        first = kinds.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
+        good = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
+        first = good.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
         found |= {row["name"]: row["kind"] for row in first}
     return found
 

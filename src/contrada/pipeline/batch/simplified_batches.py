@@ -112,10 +112,9 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
     keys = values_of(columns["key"]) if "key" in columns else numbers
     subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(numbers)
     asked = _filters(columns["filter"]) if job.template is None else _instances(table, job)
+    marks = table.column(len(job.names) + 1).to_pylist()
     rows = []
-    for number, key, own, repeated, (what, crs) in zip(
-        numbers, keys, subscribers, table.column(len(job.names) + 1).to_pylist(), asked, strict=True
-    ):
+    for number, key, own, repeated, (what, crs) in zip(numbers, keys, subscribers, marks, asked, strict=True):
         subscriber = key if own is None else own
         fault = next((one.reason for one in (key, subscriber) if isinstance(one, Rejection)), None)
         if fault is not None or key is None:

@@ -91,9 +91,8 @@ def _subscriber_type(sent: DataFrame, rows: Rows) -> str:
 
 def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
     """Simplify each subscriber's rows as a group; rows without key and subscriber are groups of their own."""
-    named = [
-        f.col(f"c{job.names.index(name)}").cast(job.types[1]) for name in ("subscriber", "key") if name in job.names
-    ]
+    places = [job.names.index(name) for name in ("subscriber", "key") if name in job.names]
+    named = [f.col(f"c{place}").cast(job.types[1]) for place in places]
     whose = f.coalesce(*named) if named else f.lit(None)
     alone = f.col("row") if "key" not in job.names else f.lit(None)
     grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))

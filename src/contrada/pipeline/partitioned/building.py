@@ -20,6 +20,7 @@ from contrada.pipeline.artifacts import publish
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.partitioned.layouts import Layout
+from contrada.pipeline.partitioned.partitions import BadRow
 from contrada.pipeline.partitioned.scanning import HEAD_TYPE, head_structs, heads_in
 from contrada.pipeline.systems import named_columns
 
@@ -63,7 +64,7 @@ def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> 
     Rows whose filters are all in this partition come first. Partitions from `wide` on receive every message.
     """
     table, boxes = ForwardingTable(), dict[str, list[NDArray[np.float64]]]()
-    rejected: list[tuple[int, str | None, str]] = []
+    rejected: list[BadRow] = []
     number, first_shared = -1, 0
     for chunk in chunks(batches):
         number = chunk.column("partition")[0].as_py()
@@ -95,9 +96,7 @@ def _add_boxes(boxes: dict[str, list[NDArray[np.float64]]], column: Any) -> None
             boxes[name] = kept
 
 
-def _subscribe(
-    table: ForwardingTable, rows: Any, template: Predicate | None, job: Job
-) -> list[tuple[int, str | None, str]]:
+def _subscribe(table: ForwardingTable, rows: Any, template: Predicate | None, job: Job) -> list[BadRow]:
     """Subscribe rows with the columns of a job and `number`; return the bad rows."""
     given, numbers = named_columns(rows, job.names, job.systems), rows.column("number")
     if "key" not in job.names:

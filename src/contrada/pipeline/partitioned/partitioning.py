@@ -25,7 +25,7 @@ from contrada.pipeline.batch.simplified_batches import Job
 from contrada.pipeline.partitioned import scanning
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import Layout, layout_of
-from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact, manifest, partitions_of
+from contrada.pipeline.partitioned.partitions import BadRow, Partition, PartitionedArtifact, manifest, partitions_of
 from contrada.pipeline.spark_types import attribute_columns, ddl_fields
 
 SAMPLE_MESSAGES = 4096  # sample by which partitions are balanced
@@ -97,9 +97,7 @@ def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
     return scanned, total
 
 
-def _built(
-    scanned: DataFrame, job: Job, layout: Layout, place: str
-) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
+def _built(scanned: DataFrame, job: Job, layout: Layout, place: str) -> tuple[list[Partition], list[BadRow]]:
     """Build the partitions; return them and the rows that proved bad."""
     good = scanned.where("reason IS NULL")
     spreading = partial(spread_batches, layout=layout, columns=len(job.names))
@@ -111,7 +109,7 @@ def _built(
     return partitions_of(found)
 
 
-def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:
+def _rejected(scanned: DataFrame, job: Job, more: list[BadRow], place: str) -> str | None:
     """Write the bad rows beside the artifacts; return the address, None if there are none."""
     key = f.col(f"c{job.names.index('key')}" if "key" in job.names else "number").cast("string")
     bad = scanned.where("reason IS NOT NULL").select(f.col("number").alias("row"), key.alias("key"), "reason")
