@@ -167,9 +167,8 @@ def _spoilt(region: shapely.Geometry, fault: str) -> shapely.Geometry | None:
 
 
 def _with_unfinished(subscriptions: pa.Table, rows: IntArray) -> pa.Table:
-    filters = subscriptions["filter"].to_pylist()
-    for row in rows:
-        filters[row] = UNFINISHED_FILTER
+    filters = np.array(subscriptions["filter"].to_pylist(), object)
+    filters[rows] = UNFINISHED_FILTER
     return subscriptions.set_column(subscriptions.schema.get_field_index("filter"), "filter", pa.array(filters))
 
 

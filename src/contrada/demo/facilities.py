@@ -94,10 +94,8 @@ def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: 
     wind = facilities["max_wind"].to_numpy()[rows]
     hours = rng.integers(0, 24, count)
     filters = [
-        FILTERS[question][1].format(
-            area=areas[number], wider=around[number], severity=severity[number], wind=wind[number], hour=hours[number]
-        )
-        for number, question in enumerate(asked)
+        FILTERS[question][1].format(area=area, wider=wider, severity=least, wind=most, hour=hour)
+        for question, area, wider, least, most, hour in zip(asked, areas, around, severity, wind, hours, strict=True)
     ]
     return pa.table(
         {

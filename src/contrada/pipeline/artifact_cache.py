@@ -211,9 +211,8 @@ def _state(copy: Path) -> dict[str, list[int]]:
 
 def _note(copy: Path) -> None:
     """Record the state of the verified files; an existing file or link of that name is replaced, not written to."""
-    text = json.dumps(_state(copy))
     fresh = copy.with_name(f".{copy.name}-{os.getpid()}-{threading.get_ident()}.{VERIFIED}")
-    fresh.write_text(text)
+    fresh.write_text(json.dumps(_state(copy)))
     fresh.replace(copy / VERIFIED)
 
 

@@ -36,8 +36,6 @@ def legend(most: int) -> list[tuple[int, str]]:
     >>> legend(1000)
     [(0, '0'), (1, '1-3'), (2, '4-15'), (3, '16-63'), (4, '64-251'), (5, '252-1k')]
     """
-    if most <= 0:
-        return [(0, "0")]
     if most == 1:
         return [(0, "0"), (SHADES, "1")]
     edges = [math.ceil((most + 1) ** (step / SHADES) - 1e-9) for step in range(SHADES + 1)]

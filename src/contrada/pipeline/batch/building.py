@@ -64,8 +64,7 @@ def put_rejected(batches: Iterable[Any], place: str) -> str | None:
 
 def read_rejected(batches: Iterator[Any], path: str) -> Iterator[Any]:
     """Yield the rows of a file of bad rows, after reading all batches."""
-    for _ in batches:
-        pass
+    list(batches)
     store, place = store_of(path)
     with store.open_input_file(place) as file:
         yield from pq.ParquetFile(file).iter_batches(READ_ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -42,11 +43,8 @@ def marked_job(rows: Rows, sent: DataFrame) -> tuple[Job, DataFrame]:
 def row_offsets(sent: DataFrame) -> dict[int, int]:
     """Return the number of the first row of each partition, counted over the partitions in order."""
     counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
-    offsets, first = {}, 0
-    for part, count in sorted((row["part"], row["count"]) for row in counts):
-        offsets[part] = first
-        first += count
-    return offsets
+    parts = dict(sorted((row["part"], row["count"]) for row in counts))
+    return dict(zip(parts, accumulate(parts.values(), initial=0), strict=False))
 
 
 def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:

@@ -29,8 +29,8 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     others = [field for field in frame.schema.names if field != geometry]
     placed = _placed(frame, name)
     column = F.col(quoted(geometry))
-    crs = None if is_own else _crs_of_binary(frame, geometry)
-    parts = _by_srid(placed, column, frame.schema[geometry].dataType) if is_own else [(crs, placed)]
+    kind = frame.schema[geometry].dataType
+    parts = _by_srid(placed, column, kind) if is_own else [(_crs_of_binary(frame, geometry), placed)]
     places = [
         (f"{name}, {geometry} in {crs.label}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
     ]

@@ -43,22 +43,7 @@ def ingest(
     if frame is not None:
         return ingest_frame(*frame, spatial, repair)
     paths: Any = [source] if isinstance(source, str | os.PathLike) else source
-    return _ingest_files(spark, list(paths), spatial, repair, layer)
-
-
-def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
-    """Return name and DataFrame of a source that is not a file, else None."""
-    if hasattr(source, "mapInArrow"):
-        return "DataFrame", source
-    if not isinstance(source, str) or os.path.exists(source) or os.sep in source:
-        return None
-    return (source, spark.table(source)) if spark.catalog.tableExists(source) else None
-
-
-def _ingest_files(
-    spark: SparkSession, sources: Sequence[Path], spatial: Spatial, repair: bool, layer: str | None
-) -> Ingested:
-    files = files_of(sources)
+    files = files_of(list(paths))
     found = planning.resolved(survey(spark, files, layer), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # raises for a buffer in degrees
@@ -73,3 +58,12 @@ def _ingest_files(
     rows = sum(item.rows for item in found if item.error is None)
     about = About(target, tuple(file.path for file in files), rows, {**credits, **notes_of(files)})
     return Ingested(outcome, about)
+
+
+def _frame_of(spark: SparkSession, source: Any) -> tuple[str, DataFrame] | None:
+    """Return name and DataFrame of a source that is not a file, else None."""
+    if hasattr(source, "mapInArrow"):
+        return "DataFrame", source
+    if not isinstance(source, str) or os.path.exists(source) or os.sep in source:
+        return None
+    return (source, spark.table(source)) if spark.catalog.tableExists(source) else None

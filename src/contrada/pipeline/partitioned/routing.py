@@ -116,10 +116,8 @@ class _PartitionTable:
         """Yield the matches of a routed batch, whose attributes are the columns of `messages`."""
         fans = np.asarray(batch.column(1))
         for start, answer in self._slices.match(self._table, messages, self._by):
-            if answer.rejected:  # impossible: the router rejects every message that a partition would reject
-                raise TableError(
-                    f"a partition rejected a message that the router accepted: {next(iter(answer.rejected.values()))}"
-                )
+            for reason in answer.rejected.values():  # impossible: the router rejects what a partition would reject
+                raise TableError(f"a partition rejected a message that the router accepted: {reason}")
             own = batch.slice(start, answer.asked)
             may_repeat = (answer.rows >= self._first_shared) & (fans[start : start + answer.asked][answer.messages] > 1)
             for is_shared in (False, True):

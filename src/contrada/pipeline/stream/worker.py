@@ -94,9 +94,11 @@ def ready_table(version: Version, place: str) -> Ready:
 
 
 def compact_version(batches: Iterator[Any], version: Version, place: str, artifacts: str) -> Iterator[Any]:
-    """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON."""
-    for _ in batches:
-        pass
+    """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON.
+
+    The batches, which hold nothing, are read first.
+    """
+    list(batches)
     old = version.artifact
     opened = open_copy(old, cache_home() / "tables")
     with closing(opened.use):
