@@ -172,13 +172,11 @@ def _marks_copy(use: Path) -> bool:
 
 def _remove(use: Path) -> bool:
     """Remove a copy unless it is in use; a process that needs it later waits for the lock and fetches it again."""
-    with use.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
+    with use.open("a") as file, suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(use.with_suffix(""), ignore_errors=True)
         return True
+    return False
 
 
 def _size(directory: Path) -> int:
@@ -187,13 +185,12 @@ def _size(directory: Path) -> int:
 
 def _is_good(copy: Path, digest: str) -> bool:
     """Return True if the copy's files are unchanged since verification, or pass it again."""
-    try:
+    with suppress(OSError, ValueError):  # includes TableError
         if json.loads((copy / VERIFIED).read_text()) != _state(copy):
             _verify(copy, digest)
             _note(copy)
         return True
-    except (OSError, ValueError):  # includes TableError
-        return False
+    return False
 
 
 def _verify(copy: Path, digest: str) -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,8 +130,6 @@ def memory() -> int:
     >>> memory() >= 1 << 30
     True
     """
-    try:
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return MIN_MEMORY_BYTES
-    return max(MIN_MEMORY_BYTES, whole // 2)
+    with suppress(ValueError, OSError):
+        return max(MIN_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    return MIN_MEMORY_BYTES

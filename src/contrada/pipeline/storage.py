@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -72,11 +73,9 @@ class Storage:
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
-        try:
-            with self._store.open_input_stream(f"{self._root}/{name}") as file:
-                return bytes(file.read())
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._store.open_input_stream(f"{self._root}/{name}") as file:
+            return bytes(file.read())
+        return None
 
     def fields(self, name: str, checks: Mapping[str, manifests.Check]) -> dict[str, Any] | None:
         """Return the checked fields of a JSON file, None if it does not exist; a damaged file is a TableError."""

@@ -52,7 +52,7 @@ def put_rejected(batches: Iterable[Any], place: str) -> str | None:
     with pq.ParquetWriter(file, REJECTED) as writer:
         for batch in batches:
             if batch.num_rows:
-                writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=REJECTED))
+                writer.write_batch(batch.cast(REJECTED))
                 count += batch.num_rows
     if not count:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -135,10 +136,9 @@ def _crs_of_first(path: str, name: str) -> Crs | None:
 
 def known_srid(srid: int) -> Crs | None:
     """Return the CRS of an SRID, None if unknown; rows with an unknown SRID are rejected when they are read."""
-    try:
+    with suppress(CrsError):
         return Crs.of(srid or None)
-    except CrsError:
-        return None
+    return None
 
 
 def plain_schema(schema: Any, geometry: str) -> Any:

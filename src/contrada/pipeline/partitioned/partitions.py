@@ -32,9 +32,7 @@ class Partition(NamedTuple):
 
     artifact: Artifact
     first_shared: int
-    boxes: dict[
-        str, tuple[list[float], ...]
-    ]  # a few boxes around all heads, by attribute; empty: receives every message
+    boxes: dict[str, tuple[list[float], ...]]  # a few around all heads, by attribute; empty: receives every message
 
     @property
     def is_wide(self) -> bool:
