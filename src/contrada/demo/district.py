@@ -30,6 +30,7 @@ CRS = "EPSG:25832"
 PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES = 20_000, 2_000, 3_000, 5_000  # at scale 1; buildings follow the parcels
 BAD_SHARE = 0.002
 FAULTS = ("bow-tie", "missing", "nan")
+COLLECTION = '{"type": "FeatureCollection", "features": [\n', ",\n", "\n]}\n"  # text before, between and after features
 UNFINISHED_FILTER = "severity >= "  # filter of a subscription that is bad on purpose
 
 
@@ -118,9 +119,7 @@ def _write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
 
 def _write_features(path: Path, table: pa.Table, *, lines: bool) -> None:
     """Write GeoJSON in longitude and latitude: one Feature per line, or (`lines=False`) one FeatureCollection."""
-    head, between, tail = (
-        ("", "\n", "\n") if lines else ('{"type": "FeatureCollection", "features": [\n', ",\n", "\n]}\n")
-    )
+    head, between, tail = ("", "\n", "\n") if lines else COLLECTION
     path.write_text(head + between.join(_features(table)) + tail, encoding="utf-8")
 
 

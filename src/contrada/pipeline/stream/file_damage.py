@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,8 +41,8 @@ class Damage:
         self, files: MessageFiles, session: SparkSession, chosen: Callable[[DataFrame], DataFrame] = lambda frame: frame
     ) -> None:
         self._files, self._session, self._chosen = files, session, chosen
-        state: Any = session
-        self._settings = state._jsparkSession.sessionState().newHadoopConf()  # takes milliseconds, so done once
+        # Takes milliseconds, so done once.
+        self._settings = cast(Any, session)._jsparkSession.sessionState().newHadoopConf()
 
     def unread(self, uris: Sequence[str]) -> dict[str, str] | None:
         """Return why files gave no rows to a batch that Spark read: missing or empty; None if one does have rows.
