@@ -49,7 +49,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    settings = {**settings_of(place), **(further or {})}
+    settings: dict[str, Any] = {**settings_of(place), **(further or {})}
     builder = SparkSession.builder.appName("contrada").master(place).config(map=settings)
     try:
         if process is not None:

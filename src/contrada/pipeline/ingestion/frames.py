@@ -39,7 +39,8 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     schema = plain_schema(to_arrow_schema(frame.select(*map(quoted, others)).schema), geometry)
     names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
-    columns = [*map(quoted, others), (F.st_asbinary(column) if is_own else column).alias(geometry), FILE, ROW]
+    values = (F.st_asbinary(column) if is_own else column).alias(geometry)
+    columns: list[Any] = [*map(quoted, others), values, FILE, ROW]
     outcomes = []
     for (_, part), (_, crs) in zip(parts, places, strict=True):
         # A row of WKB with its own SRID keeps that CRS.

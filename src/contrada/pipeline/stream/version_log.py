@@ -233,8 +233,8 @@ class Versions:
 
     def wait(self) -> None:
         """Wait until no table is being built."""
-        compaction = None if self._compaction is None else self._compaction[1]
-        wait([work for work in (compaction, self._preparation) if work is not None])
+        running: list[Future[Any] | None] = [self._preparation, self._compaction and self._compaction[1]]
+        wait([work for work in running if work is not None])
 
     # Removal
 
