@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -96,7 +97,11 @@ def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame
     whose = f.coalesce(*named) if named else f.lit(None)
     alone = f.col("row") if "key" not in job.names else f.lit(None)
     grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))
-    return grouped.applyInArrow(partial(simplified_batches.simplify_subscriber, job=job), schema)
+
+    def simplified(table: Any) -> Any:  # Spark reads the type hints of a function, and those of a partial are an error
+        return simplified_batches.simplify_subscriber(table, job)
+
+    return grouped.applyInArrow(simplified, schema)
 
 
 def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:

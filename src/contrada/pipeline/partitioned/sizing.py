@@ -50,14 +50,13 @@ def table_limits(session: SparkSession) -> tuple[int, int]:
     worker = session.conf.get(WORKER_MEMORY, None)
     workers = max(1, int(session.conf.get("spark.executor.cores", None) or 1))  # they share an executor's memory
     memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // workers
-    limits = []
-    for name, share, usual in (
-        (BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES),
-        (PARTITION_BYTES, 8, DEFAULT_PARTITION_BYTES),
-    ):
+
+    def limit(name: str, share: int, usual: int) -> int:
         own = session.conf.get(name, None)
-        limits.append(bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share)
-    return limits[0], max(1, limits[1])
+        return bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share
+
+    partition = limit(PARTITION_BYTES, 8, DEFAULT_PARTITION_BYTES)
+    return limit(BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES), max(1, partition)
 
 
 def too_large(error: Exception, session: SparkSession) -> TableError | None:
