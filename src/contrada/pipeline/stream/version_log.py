@@ -233,7 +233,8 @@ class Versions:
 
     def wait(self) -> None:
         """Wait until no table is being built."""
-        running: list[Future[Any] | None] = [self._preparation, self._compaction and self._compaction[1]]
+        compaction = None if self._compaction is None else self._compaction[1]
+        running: list[Future[Any] | None] = [self._preparation, compaction]
         wait([work for work in running if work is not None])
 
     # Removal
