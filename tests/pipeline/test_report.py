@@ -13,7 +13,7 @@ import shapely
 import contrada as ct
 from contrada.pipeline import write_report
 from contrada.report import report
-from contrada.report.numbers import Bin, counted, numbers_of
+from contrada.report.numbers import Bin, RunTables, counted, numbers_of
 from contrada.report.sample import DrawnSample, sample_of
 from effort import slow
 
@@ -119,9 +119,8 @@ def cards(parsed: Parsed) -> dict[str, str]:
 
 
 def all_numbers(tables: dict, quarantine=None):
-    with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
-        given = {name: tables[name] for name in ("subscriptions", "rejected")}
-        return numbers_of(kept, **given, quarantine=quarantine, time="onset")
+    with counted(RunTables(**tables, quarantine=quarantine), "onset") as kept:
+        return numbers_of(kept)
 
 
 @pytest.fixture(scope="module")
@@ -284,8 +283,8 @@ def test_messages_may_share_an_id_or_have_none(spark):
 
 
 def sampled(tables: dict) -> DrawnSample:
-    with counted(tables["messages"], tables["matches"], tables["rejected"], "onset") as kept:
-        return sample_of(kept, **{name: tables[name] for name in ("messages", "subscriptions", "matches")})
+    with counted(RunTables(**tables), "onset") as kept:
+        return sample_of(kept)
 
 
 def test_the_map_shows_what_a_message_matched(run):

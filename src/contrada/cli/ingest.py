@@ -40,7 +40,7 @@ from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 from contrada.cli.rejections import MAX_SHOWN_REASONS, shortened
 
 if TYPE_CHECKING:
-    from contrada.pipeline.ingestion.ingesting import Ingested
+    from contrada.pipeline.ingestion.dataset import Ingested
 
 Sources = Annotated[
     list[Path], argument("Files, or directories with all files below; formats may be mixed.", metavar="SOURCE")

@@ -68,7 +68,7 @@ def test_one_filter_that_matches_everything_is_seen_among_many(tmp_path):
         ["attribute", "xmin", "ymin", "xmax", "ymax"],
     )
     lists = pa.ListArray.from_arrays(pa.array(np.arange(len(boxes) + 1, dtype=np.int32)), heads)
-    sample = pa.Table.from_batches(sample_batches(iter([pa.record_batch([lists], ["heads"])]), 0))
+    sample = pa.Table.from_batches(sample_batches(iter([pa.record_batch([lists], ["heads"])])))
     weights = np.asarray(sample.column("weight"))
     assert np.count_nonzero(weights == 0) == LARGEST_BOXES + 1  # and the row of those that may be anywhere
     assert weights.sum() == pytest.approx(50_000)
