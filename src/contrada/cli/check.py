@@ -35,7 +35,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from contrada.amounts import counted
-from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.ending import FAULTS
 from contrada.cli.options import argument, plain
 from contrada.cli.subscribing import Asking, parsed_subscriptions
 from contrada.cql2 import parse, to_json
@@ -70,11 +70,10 @@ def check(
     """Check a filter or a file; the docstring of this module is the help page."""
     if (filter is None) == (file is None):
         raise typer.BadParameter("need a filter, or a file of subscriptions with --file")
-    with errors_told():
-        if file is not None:
-            raise typer.Exit(check_file(file, format, template, key))
-        assert filter is not None
-        raise typer.Exit(check_filter(_text(filter), as_json))
+    if file is not None:
+        raise typer.Exit(check_file(file, format, template, key))
+    assert filter is not None
+    raise typer.Exit(check_filter(_text(filter), as_json))
 
 
 def check_filter(text: str, as_json: bool) -> int:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from contrada.cli.ending import errors_told
 from contrada.cli.options import plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
@@ -38,16 +37,15 @@ def cover_tables(
     from contrada.papers import result_file
     from contrada.papers.cover import tables as experiment
 
-    with errors_told():
-        with ProgressLine(is_wanted=True) as progress:
-            rows = list(experiment.measure(commands, seed, tell=progress.step))
-        settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
-        result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
-        result["trends"] = experiment.trends(rows)
-        if json:
-            typer.echo(json_module.dumps(result))
-        else:
-            _show_tables(rows, result["trends"], experiment.COUNTS)
+    with ProgressLine(is_wanted=True) as progress:
+        rows = list(experiment.measure(commands, seed, tell=progress.step))
+    settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
+    result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
+    result["trends"] = experiment.trends(rows)
+    if json:
+        typer.echo(json_module.dumps(result))
+    else:
+        _show_tables(rows, result["trends"], experiment.COUNTS)
 
 
 @app.command("cover-figures")
@@ -68,21 +66,20 @@ def cover_figures(
     from contrada.papers import result_file
     from contrada.papers.cover import figures as experiment
 
-    with errors_told():
-        require_matplotlib()
-        path = output / "cover_figures.json"
-        if redraw:
-            result = result_file.load(path, experiment.NAME)
-        else:
-            with ProgressLine(is_wanted=True) as progress:
-                rows = list(experiment.measure(commands, seed, repeats, progress.step))
-            settings = {"seed": seed, "commands": commands, "repeats": repeats}
-            result = result_file.save(path, experiment.NAME, settings, rows)
-        drawn = experiment.draw(result["rows"], output)
-        if json:
-            typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
-        else:
-            typer.echo("\n".join(str(written) for written in (path, *drawn)))
+    require_matplotlib()
+    path = output / "cover_figures.json"
+    if redraw:
+        result = result_file.load(path, experiment.NAME)
+    else:
+        with ProgressLine(is_wanted=True) as progress:
+            rows = list(experiment.measure(commands, seed, repeats, progress.step))
+        settings = {"seed": seed, "commands": commands, "repeats": repeats}
+        result = result_file.save(path, experiment.NAME, settings, rows)
+    drawn = experiment.draw(result["rows"], output)
+    if json:
+        typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
+    else:
+        typer.echo("\n".join(str(written) for written in (path, *drawn)))
 
 
 def require_matplotlib() -> None:

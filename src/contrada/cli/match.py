@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from contrada.amounts import counted, rate
 from contrada.cli import options
-from contrada.cli.ending import FAULTS, INTERRUPTED, errors_told, require_spark
+from contrada.cli.ending import FAULTS, INTERRUPTED, require_spark
 from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
 from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
@@ -83,18 +83,7 @@ class Buffered(StrEnum):
     subscriptions = "subscriptions"
 
 
-Messages = Annotated[Path, argument("File, directory of files, or - for standard input.")]
-Subscriptions = Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")]
-MessagesFormat = Annotated[str | None, option(READ, f"{INPUT_FORMATS}; default: by suffix or first bytes.")]
 ZonesFile = Annotated[Path | None, option(READ, "Regions of codes in CAP areas: rows of valueName, value, geometry.")]
-Crs = Annotated[str | None, option(COORDINATES, "CRS of messages that name none; 'none' for plain numbers.")]
-BufferOf = Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")]
-CsvSafe = Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")]
-Explain = Annotated[str | None, option(WRITE, "Explain why each message matches this key or not, instead.")]
-Limit = Annotated[int, option(WRITE, "With --explain: maximum number of messages; 0 for all.", min=0)]
-Threads = Annotated[int | None, option(CARE, "Number of threads; default: one per core.", min=1)]
-Spark = Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")]
-Master = Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")]
 Artifacts = Annotated[
     str | None, option(SPARK, "With --master: directory or URI, shared by all machines, for the compiled table.")
 ]
@@ -112,33 +101,33 @@ Partitions = Annotated[
 
 
 def match(
-    messages: Messages,
-    subscriptions: Subscriptions,
+    messages: Annotated[Path, argument("File, directory of files, or - for standard input.")],
+    subscriptions: Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")],
     template: options.Template = None,
     key: options.Key = None,
     subscriber: options.Subscriber = None,
     id: options.Id = None,
-    messages_format: MessagesFormat = None,
+    messages_format: Annotated[str | None, option(READ, f"{INPUT_FORMATS}; default: by suffix or first bytes.")] = None,
     subscriptions_format: options.SubscriptionsFormat = None,
     times: options.Times = None,
     zones: ZonesFile = None,
-    crs: Crs = None,
+    crs: Annotated[str | None, option(COORDINATES, "CRS of messages that name none; 'none' for plain numbers.")] = None,
     subscriptions_crs: options.SubscriptionsCrs = None,
     to_crs: options.ToCrs = None,
     buffer: options.Buffer = None,
-    buffer_of: BufferOf = Buffered.both,
+    buffer_of: Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")] = Buffered.both,
     output: options.Output = None,
     format: options.Format = None,
-    csv_safe: CsvSafe = False,
+    csv_safe: Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")] = False,
     by: options.ByOption = ByUnit.subscription,
-    explain: Explain = None,
-    limit: Limit = 20,
+    explain: Annotated[str | None, option(WRITE, "Explain why each message matches this key or not, instead.")] = None,
+    limit: Annotated[int, option(WRITE, "With --explain: maximum number of messages; 0 for all.", min=0)] = 20,
     reject: options.RejectFile = None,
     strict: options.Strict = False,
     quiet: options.Quiet = False,
-    threads: Threads = None,
-    spark: Spark = False,
-    master: Master = None,
+    threads: Annotated[int | None, option(CARE, "Number of threads; default: one per core.", min=1)] = None,
+    spark: Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")] = False,
+    master: Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")] = None,
     artifacts: Artifacts = None,
     plan: PlanOption = SparkPlan.auto,
     partitions: Partitions = None,
@@ -150,19 +139,18 @@ def match(
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
-    with errors_told():
-        read = {"times": names_in(times), "to_crs": to_crs}
-        around_messages = None if buffer_of is Buffered.subscriptions else buffer
-        around_rows = None if buffer_of is Buffered.messages else buffer
-        known = None if zones is None else read_zones(zones)
-        of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
-        names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
-        of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
-        reading = MessageOptions(messages_format, of_messages, id)
-        asking = Asking(subscriptions, subscriptions_format, template, of_rows)
-        rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
-        work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
-        raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
+    read = {"times": names_in(times), "to_crs": to_crs}
+    around_messages = None if buffer_of is Buffered.subscriptions else buffer
+    around_rows = None if buffer_of is Buffered.messages else buffer
+    known = None if zones is None else read_zones(zones)
+    of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
+    names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
+    of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
+    reading = MessageOptions(messages_format, of_messages, id)
+    asking = Asking(subscriptions, subscriptions_format, template, of_rows)
+    rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
+    work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
+    raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 
 
 def _on_spark(

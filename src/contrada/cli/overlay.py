@@ -15,7 +15,6 @@ import typer
 
 from contrada.amounts import counted
 from contrada.cli import overlay_peer
-from contrada.cli.ending import errors_told
 from contrada.cli.experiment import require_matplotlib
 from contrada.cli.options import Degree, Distribution, Sketch, degree_of, plain
 from contrada.cli.pages import App
@@ -86,15 +85,14 @@ def simulate(
     """
     from contrada.papers.overlay.run import Setting, measure
 
-    with errors_told():
-        least, most = degree_of(degree)
-        how = choose.value if choose is not None else default_choice(split)
-        setting = Setting(
-            subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
-        )
-        with ProgressLine(is_wanted=True) as progress:
-            row = measure(setting, progress.step)
-        typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
+    least, most = degree_of(degree)
+    how = choose.value if choose is not None else default_choice(split)
+    setting = Setting(
+        subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
+    )
+    with ProgressLine(is_wanted=True) as progress:
+        row = measure(setting, progress.step)
+    typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
 
 
 def default_choice(split: Split) -> str:
@@ -150,18 +148,17 @@ def churn(
     from contrada.overlay.simulation.network import Network
     from contrada.papers.overlay.churn import measure_churn
 
-    with errors_told():
-        least, most = degree_of(degree)
-        rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
-        network = Network(latency, jitter, loss, doubling, resend)
-        rates = Churn(joins, leaves, crashes, corruptions, messages)
-        rows = []
-        for each in range(seed, seed + seeds):
-            row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
-            typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
-            rows.append(row)
-        if seeds > 1 and not as_json:
-            typer.echo(told_seeds(rows))
+    least, most = degree_of(degree)
+    rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
+    network = Network(latency, jitter, loss, doubling, resend)
+    rates = Churn(joins, leaves, crashes, corruptions, messages)
+    rows = []
+    for each in range(seed, seed + seeds):
+        row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
+        typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
+        rows.append(row)
+    if seeds > 1 and not as_json:
+        typer.echo(told_seeds(rows))
 
 
 def told_churn(row: dict[str, Any]) -> list[str]:
@@ -202,22 +199,21 @@ def evaluate(
     from contrada.papers.overlay import plots as overlay_plots
     from contrada.papers.overlay import tables as overlay_tables
 
-    with errors_told():
-        require_matplotlib()
-        settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
+    require_matplotlib()
+    settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
 
-        def tell(done: int, total: int, row: dict[str, Any]) -> None:
-            space = counted(row["dimensions"], "dimension")
-            about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
-            about += " with sketches" if row["sketch"] else ""
-            percent = 100 * row["false_positive_ratio"]
-            typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
+    def tell(done: int, total: int, row: dict[str, Any]) -> None:
+        space = counted(row["dimensions"], "dimension")
+        about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
+        about += " with sketches" if row["sketch"] else ""
+        percent = 100 * row["false_positive_ratio"]
+        typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
 
-        overlay_figures.run(settings, rows, processes, tell)
-        found = overlay_figures.read_rows(rows)
-        for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
-            typer.echo(path)
-        typer.echo(overlay_tables.tables(found, scale))
+    overlay_figures.run(settings, rows, processes, tell)
+    found = overlay_figures.read_rows(rows)
+    for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
+        typer.echo(path)
+    typer.echo(overlay_tables.tables(found, scale))
 
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -251,22 +247,21 @@ def show(
     from contrada.overlay.boxes import point_box
     from contrada.overlay.simulation.drawing import draw
 
-    with errors_told():
-        if output.suffix.lower() not in PICTURES:
-            raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
-        require_matplotlib()
-        if trace is not None:
-            from contrada.overlay.simulation.trace import replay
+    if output.suffix.lower() not in PICTURES:
+        raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
+    require_matplotlib()
+    if trace is not None:
+        from contrada.overlay.simulation.trace import replay
 
-            simulator = replay(trace)
-        else:
-            simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
-        spread = None
-        if message is not None:
-            if simulator.network is not None:
-                raise OverlayError("--message does not work with the trace of a network")
-            spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
-        typer.echo(draw(simulator, output, spread))
+        simulator = replay(trace)
+    else:
+        simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
+    spread = None
+    if message is not None:
+        if simulator.network is not None:
+            raise OverlayError("--message does not work with the trace of a network")
+        spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
+    typer.echo(draw(simulator, output, spread))
 
 
 def _grown(

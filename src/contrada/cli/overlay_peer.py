@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.ending import FAULTS
 from contrada.cli.options import Degree, Sketch, argument, degree_of, option, plain
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, OverlayError
@@ -83,18 +83,17 @@ def peer(
     from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import PeerQueries, Space
 
-    with errors_told():
-        predicates = [parse(text) for text in subscribe]
-        door = _door(secret_file, tls_cert, tls_key, tls_ca)
-        if join and dimensions is None:
-            space, rules = asyncio.run(discover(join, door))
-        else:
-            space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
-            least, most = degree_of(degree)
-            rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
-        asked = PeerQueries(predicates, space)
-        server = PeerServer(listen, asked, space, rules, _lost, door, advertise)
-        asyncio.run(_serve(server, join or []))
+    predicates = [parse(text) for text in subscribe]
+    door = _door(secret_file, tls_cert, tls_key, tls_ca)
+    if join and dimensions is None:
+        space, rules = asyncio.run(discover(join, door))
+    else:
+        space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
+        least, most = degree_of(degree)
+        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
+    asked = PeerQueries(predicates, space)
+    server = PeerServer(listen, asked, space, rules, _lost, door, advertise)
+    asyncio.run(_serve(server, join or []))
 
 
 def publish(
@@ -108,17 +107,14 @@ def publish(
     """Publish messages through a peer; the help text is PUBLISH."""
     from contrada.overlay.serving import offer
 
-    with errors_told():
-        bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
-        try:
-            answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
-        except TimeoutError:
-            raise OverlayError(f"{to} did not answer") from None
-        for answer in answers:
-            typer.echo(
-                answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None
-            )
-        raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
+    bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
+    try:
+        answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
+    except TimeoutError:
+        raise OverlayError(f"{to} did not answer") from None
+    for answer in answers:
+        typer.echo(answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None)
+    raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
 
 
 async def _serve(server: PeerServer, contacts: list[str]) -> None:
