@@ -75,12 +75,7 @@ class SparkPlan(StrEnum):
     partitioned = "partitioned"
 
 
-class Buffered(StrEnum):
-    """The geometry that --buffer applies to."""
-
-    both = "both"
-    messages = "messages"
-    subscriptions = "subscriptions"
+Buffered = StrEnum("Buffered", ["both", "messages", "subscriptions"])  # the geometry that --buffer applies to
 
 
 ZonesFile = Annotated[Path | None, option(READ, "Regions of codes in CAP areas: rows of valueName, value, geometry.")]
@@ -150,17 +145,13 @@ def match(
     asking = Asking(subscriptions, subscriptions_format, template, of_rows)
     rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
     work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
-    raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
-
-
-def _on_spark(
-    work: MatchPlan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None
-) -> int:
+    if not spark:
+        raise typer.Exit(run(work))
     require_spark()
     from contrada.cli.spark.match import run_on_spark
     from contrada.cli.spark.tables import PartitionPlan
 
-    return run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions))
+    raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions)))
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,16 +18,8 @@ from contrada.errors import FormatError
 from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 
-
-class ResultFormat(StrEnum):
-    """Formats of matches."""
-
-    ndjson = "ndjson"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-
-
+Name = str | int
+ResultFormat = StrEnum("ResultFormat", ["ndjson", "csv", "parquet", "arrow"])  # formats of matches
 SUFFIXES = {
     ".ndjson": ResultFormat.ndjson, ".jsonl": ResultFormat.ndjson, ".csv": ResultFormat.csv,
     ".parquet": ResultFormat.parquet, ".arrow": ResultFormat.arrow, ".feather": ResultFormat.arrow,
@@ -134,9 +127,7 @@ class MatchLines:
         new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
         if not len(new):
             return
-        columns = {"subscriber": self._table.subscribers_of(new, self._by)}
-        if self._by == "subscription":
-            columns["key"] = self._table.keys_of(new)
+        columns = names_of(self._table, new, self._by)
         for row, *names in zip(new.tolist(), *columns.values(), strict=True):
             if self._is_csv:
                 self._ends[row] = csv_line(names, self._is_safe)
@@ -174,11 +165,9 @@ class MatchTables:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
-        everyone = np.arange(len(table))
-        fields = [("message", pa.string()), ("subscriber", type_of(table.subscribers_of(everyone, "subscription")))]
-        if by == "subscription":
-            fields.append(("key", type_of(table.keys_of(everyone))))
-        self._schema = pa.schema(fields)
+        everyone = names_of(table, np.arange(len(table)), "subscription")
+        columns = ("subscriber", "key") if by == "subscription" else ("subscriber",)
+        self._schema = pa.schema([("message", pa.string()), *((name, type_of(everyone[name])) for name in columns)])
         self._writer = writer_of(file, self._schema, format)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
@@ -189,12 +178,8 @@ class MatchTables:
             return
         whose = np.repeat(np.arange(len(ids)), counts)
         columns = {"message": pa.array([str(id) for id in ids], pa.string()).take(whose)}
-        names = {"subscriber": self._table.subscribers_of(rows, self._by)}
-        if self._by == "subscription":
-            names["key"] = self._table.keys_of(rows)
-        for name, values in names.items():
-            kind = self._schema.field(name).type
-            columns[name] = pa.array(values if pa.types.is_integer(kind) else map(str, values), kind)
+        for name, values in names_of(self._table, rows, self._by).items():
+            columns[name] = name_column(values, self._schema.field(name).type)
         self._writer.write_table(pa.table(columns, schema=self._schema))
         self._file.flush()
 
@@ -213,9 +198,25 @@ def writer_of(file: ResultFile, schema: Any, format: ResultFormat) -> Any:
     return pa.ipc.new_stream(file, schema) if format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
-def type_of(names: list[str | int]) -> Any:
+def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
+    """Return the subscribers of matched rows and, by subscription, their keys."""
+    names = {"subscriber": table.subscribers_of(rows, by)}
+    return names | {"key": table.keys_of(rows)} if by == "subscription" else names
+
+
+def name_column(names: Sequence[Name | None], kind: Any = None) -> Any:
+    """Return names as an Arrow array of type `kind`, by default of `type_of` them."""
+    import pyarrow as pa
+
+    kind = type_of(names) if kind is None else kind
+    is_text = pa.types.is_string(kind)
+    return pa.array([str(name) if is_text and name is not None else name for name in names], kind)
+
+
+def type_of(names: Sequence[Name | None]) -> Any:
     """Return the Arrow type of names: integers if all of them are, else text."""
     import pyarrow as pa
 
-    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
-    return pa.int64() if fits and names else pa.string()
+    there = [name for name in names if name is not None]
+    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in there)
+    return pa.int64() if fits and there else pa.string()

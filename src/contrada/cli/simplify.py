@@ -43,14 +43,12 @@ from contrada.cli.ending import FAULTS
 from contrada.cli.options import WRITE, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.subscribing import Asking, FirstRejected, Parsed, no_subscription, parsed_subscriptions
+from contrada.cli.subscribing import Asking, FirstRejected, Parsed, good_subscriptions, no_subscription
 from contrada.errors import FormatError
-from contrada.formats.records import Rejected
 from contrada.model import Filter, Predicate
 from contrada.simplification.simplifying import Simplification, simplified_groups
 
-Name = str | int
-Row = tuple[Name | None, ...]  # names, and the filter of a written row
+Row = tuple[results.Name | None, ...]  # names, and the filter of a written row
 FilterGroup = tuple[Row, Sequence[Filter]]  # the names of a result, and the filters that are simplified together
 BLOCK_ROWS = 1 << 16  # rows of a table written together
 
@@ -139,10 +137,7 @@ def run(plan: SimplifyPlan) -> int:
 def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
     """Yield the good subscriptions; a file with bad ones only is an error."""
     note = FirstRejected(partial(rejections.add, what="subscription"))
-    for item in parsed_subscriptions(plan.asking, work.crs):
-        if isinstance(item, Rejected):
-            note(item)
-            continue
+    for item in good_subscriptions(plan.asking, note, work.crs):
         work.read += 1
         progress.tell(work.line)
         yield item
@@ -152,7 +147,7 @@ def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, prog
 
 def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
     """Group filters by subscriber, in the order of keys; subscriptions without a key come last, in input order."""
-    asked: dict[Name, list[tuple[bool, bool, Any, Predicate]]] = {}
+    asked: dict[results.Name, list[tuple[bool, bool, Any, Predicate]]] = {}
     for number, item in enumerate(items):
         key = number if item.key is None else item.key
         asked.setdefault(item.subscriber, []).append((item.key is None, isinstance(item.key, str), key, item.predicate))
@@ -207,30 +202,22 @@ def _write_table(
     file: results.ResultFile, format: results.ResultFormat, columns: list[str], rows: Iterator[Row]
 ) -> None:
     """Write rows of Parquet or Arrow at the end, when it is known whether names are integers."""
+    import pyarrow as pa
+
     stored: list[Row] = []
     try:
         for row in rows:
             stored.append(row)  # rows before an error are written, too
     finally:
-        table = _table(columns, stored)
+        values = {name: [row[k] for row in stored] for k, name in enumerate(columns)}
+        for name, own in values.items():
+            _refuse_alike(name, own)
+        table = pa.table({name: results.name_column(own) for name, own in values.items()})
         with results.writer_of(file, table.schema, format) as writer:
             writer.write_table(table, BLOCK_ROWS)
 
 
-def _table(columns: list[str], rows: list[Row]) -> Any:
-    import pyarrow as pa
-
-    made = {}
-    for k, name in enumerate(columns):
-        values = [row[k] for row in rows]
-        _refuse_alike(name, values)
-        kind = results.type_of([one for one in values if one is not None])
-        is_text = pa.types.is_string(kind)
-        made[name] = pa.array([str(one) if is_text and one is not None else one for one in values], kind)
-    return pa.table(made)
-
-
-def _refuse_alike(what: str, names: list[Name | None]) -> None:
+def _refuse_alike(what: str, names: list[results.Name | None]) -> None:
     """Raise if an integer and a text are equal as text: a column that holds both is text."""
     numbers = {str(name) for name in names if isinstance(name, int)}
     for name in numbers.intersection(name for name in names if isinstance(name, str)):

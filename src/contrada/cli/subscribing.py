@@ -104,6 +104,17 @@ def parsed_subscriptions(asking: Asking, found_crs: dict[str, str | None] | None
         yield from _parsed_rows(asking, {} if found_crs is None else found_crs)
 
 
+def good_subscriptions(
+    asking: Asking, reject: Reject, found_crs: dict[str, str | None] | None = None
+) -> Iterator[Parsed]:
+    """Yield the good ones of `parsed_subscriptions`; pass the others to `reject`."""
+    for item in parsed_subscriptions(asking, found_crs):
+        if isinstance(item, Rejected):
+            reject(item)
+        else:
+            yield item
+
+
 def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
     keys: set[str | int] = set()
     for item in read_subscriptions(str(asking.source), asking.format):

@@ -12,7 +12,8 @@ from contrada.amounts import byte_size, counted
 from contrada.cli.match import MatchPlan, subscribed
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.subscribing import Asking, FirstRejected, Parsed, Reject, no_subscription, parsed_subscriptions
+from contrada.cli.results import name_column
+from contrada.cli.subscribing import Asking, FirstRejected, Parsed, Reject, good_subscriptions, no_subscription
 from contrada.cql2 import parse
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
@@ -115,12 +116,7 @@ def _rows(asking: Asking, reject: Reject) -> _SplitRows:
         for item in found.rejected:
             note(item)
         return _SplitRows(found.table, template, found.origins, note.first)
-    good = []
-    for one in parsed_subscriptions(asking):
-        if isinstance(one, Rejected):
-            note(one)
-        else:
-            good.append(one)
+    good = list(good_subscriptions(asking, note))
     return _SplitRows(_text_table(good), None, [one[:3] for one in good], note.first)
 
 
@@ -128,17 +124,8 @@ def _text_table(good: list[Parsed]) -> Any:
     """Return subscriptions as columns; those without a key get unused numbers."""
     used = {one.key for one in good}
     free = (number for number in range(2 * len(good) + 1) if number not in used)
-    keys = _named([next(free) if one.key is None else one.key for one in good])
-    if len(set(keys)) < len(keys):
+    keys = name_column([next(free) if one.key is None else one.key for one in good])
+    if len(keys.unique()) < len(keys):
         raise ContradaError("a key exists both as text and as a number; partitions need keys of one type")
-    columns = {"key": keys, "subscriber": _named([one.subscriber for one in good])}
-    kinds = {
-        name: pa.int64() if names and isinstance(names[0], int) else pa.string() for name, names in columns.items()
-    }
-    arrays = {name: pa.array(names, kinds[name]) for name, names in columns.items()}
-    return pa.table({**arrays, "filter": pa.array([str(one.predicate) for one in good], pa.string())})
-
-
-def _named(names: list[str | int]) -> list[Any]:
-    """Return names of one type: text, if one of them is."""
-    return names if all(isinstance(name, int) for name in names) else [str(name) for name in names]
+    columns = {"subscriber": [one.subscriber for one in good], "filter": [str(one.predicate) for one in good]}
+    return pa.table({"key": keys, **{name: name_column(values) for name, values in columns.items()}})
