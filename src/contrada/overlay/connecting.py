@@ -103,26 +103,10 @@ class Dials:
         return None
 
 
-class Guests:
-    """Count accepted connections by host."""
-
-    def __init__(self) -> None:
-        self._hosts: Counter[str] = Counter()
-
-    def refusal(self, host: str) -> str | None:
-        """Return why no further connection from `host` is accepted; None if it is."""
-        if self._hosts.total() >= limit("guests"):
-            return f"{self._hosts.total():,} connections are accepted, the limit ({variable('guests')})"
-        if self._hosts[host] >= limit("host_guests"):
-            return f"{self._hosts[host]:,} connections from {host} are accepted, the limit ({variable('host_guests')})"
-        return None
-
-    def add(self, host: str) -> None:
-        """Count a connection."""
-        self._hosts[host] += 1
-
-    def remove(self, host: str) -> None:
-        """Uncount a connection."""
-        self._hosts[host] -= 1
-        if self._hosts[host] <= 0:
-            del self._hosts[host]
+def check_guest(host: str, guests: Counter[str]) -> None:
+    """Raise OverlayError if no further connection from `host` is accepted beside `guests`, counted by host."""
+    if guests.total() >= limit("guests"):
+        raise OverlayError(f"{guests.total():,} connections are accepted, the limit ({variable('guests')})")
+    if guests[host] >= limit("host_guests"):
+        own = f"{guests[host]:,} connections from {host} are accepted"
+        raise OverlayError(f"{own}, the limit ({variable('host_guests')})")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from contrada.covering.members import Key, Subscribed, SubscriptionGraph, Unsubscribed
+from contrada.covering.members import Key, Subscribed, Unsubscribed
 from contrada.papers.cover.point_index import PointIndex
+from contrada.papers.cover.relation_graph import RelationGraph
 
 BEFORE_ALL_ARRIVALS = -1  # before every arrival, so that equal points do not count
 
 
-class CompleteGraph(SubscriptionGraph):
+class CompleteGraph(RelationGraph):
     """Subscriptions with edges to all that they cover; removing needs no index, adding queries for all relationships.
 
     The points that a new point covers are those that cover it in `mirror`, an index of the negated points.
@@ -28,16 +28,15 @@ class CompleteGraph(SubscriptionGraph):
 
     def __init__(self, index: PointIndex, mirror: PointIndex) -> None:
         """Make an empty graph on two empty indexes of the same dimensions."""
-        self._index, self._mirror = index, mirror
-        super().__init__()
-        self._parents: dict[int, set[int]] = {}
-        self._children: dict[int, set[int]] = {}
+        super().__init__(index)
+        self._mirror = mirror
 
     def subscribe(self, key: Key, point: ArrayLike) -> Subscribed:
         """Add a subscription; it is forwarded if nothing covers it."""
         self._members.require_new(key)
         checked = self._index.checked(point)
-        covers, covered = self._around(checked)
+        covers = set(self._index.find_covers(checked, None).tolist())
+        covered = set(self._mirror.find_covers(-checked, None, before=BEFORE_ALL_ARRIVALS).tolist())
         row = self._members.add(key, checked)
         self._index.add(row, checked, self._members[row].arrival)
         self._mirror.add(row, -checked, self._members[row].arrival)
@@ -51,29 +50,14 @@ class CompleteGraph(SubscriptionGraph):
         row = self._members.row(key)
         self._index.remove(row)
         self._mirror.remove(row)
-        uncovered = [orphan for orphan in self._delete(row) if orphan not in self._members.forwarded]
+        uncovered = [orphan for orphan in sorted(self._delete(row)) if orphan not in self._members.forwarded]
         self._members.forwarded.update(uncovered)
         return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
 
-    def _around(self, point: NDArray[np.float64]) -> tuple[set[int], set[int]]:
-        """Return the rows that cover a new point, and the rows that it covers."""
-        covers = self._index.find_covers(point, None).tolist()
-        covered = self._mirror.find_covers(-point, None, before=BEFORE_ALL_ARRIVALS).tolist()
-        return set(covers), set(covered)
-
     def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
         """Add a node with its edges."""
-        self._parents[row], self._children[row] = covers, covered
+        self._parents[row], self._children[row] = covers, dict.fromkeys(covered)
         for cover in covers:
-            self._children[cover].add(row)
+            self._children[cover][row] = None
         for child in covered:
             self._parents[child].add(row)
-
-    def _delete(self, row: int) -> list[int]:
-        """Delete a node with its edges; return the rows that have no incoming edge left."""
-        for parent in self._parents.pop(row):
-            self._children[parent].discard(row)
-        children = sorted(self._children.pop(row))
-        for child in children:
-            self._parents[child].discard(row)
-        return [child for child in children if not self._parents[child]]

@@ -49,9 +49,9 @@ class PointIndex(ABC):
     def _empty(self, room: int) -> Any:
         """Return the arrays of an empty index with room for `room` rows, as its kernels take them."""
 
-    @abstractmethod
     def _has_room(self) -> bool:
-        """Return True if the arrays have room for one more point."""
+        """Return True if the arrays have room for one more point; by default they grow with the rows alone."""
+        return True
 
     def __len__(self) -> int:
         return self._count

@@ -19,23 +19,23 @@ class StrictPoset(CompleteGraph):
 
     def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
         """Add a node between the lowest nodes that cover it and the highest nodes that it covers."""
-        lowest = {cover for cover in covers if not self._children[cover] & covers}
+        lowest = {cover for cover in covers if not self._children[cover].keys() & covers}
         highest = {child for child in covered if not self._parents[child] & covered}
         for cover in lowest:
-            for child in self._children[cover] & highest:  # now implied by the path through the new node
-                self._children[cover].discard(child)
+            for child in self._children[cover].keys() & highest:  # now implied by the path through the new node
+                del self._children[cover][child]
                 self._parents[child].discard(cover)
         super()._insert(row, lowest, highest)
 
     def _delete(self, row: int) -> list[int]:
         """Delete a node; nodes above it get edges to nodes below it, unless another path leads there."""
-        parents, children = self._parents[row], self._children[row]
+        parents, children = self._parents[row], set(self._children[row])
         super()._delete(row)
         for parent in parents:
             for child in children - self._below(parent, children):
-                self._children[parent].add(child)
+                self._children[parent][child] = None
                 self._parents[child].add(parent)
-        return [child for child in sorted(children) if not self._parents[child]]
+        return [child for child in children if not self._parents[child]]
 
     def _below(self, top: int, wanted: set[int]) -> set[int]:
         """Return those of `wanted` that a path from `top` reaches."""

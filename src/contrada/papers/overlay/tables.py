@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import NamedTuple
 
 from contrada.papers.overlay.figures import AXES, DEGREES, Row
 from contrada.papers.overlay.plots import METHOD_NAMES, Value, chosen, control, hits, hits_curve, mean, ratio
@@ -14,20 +13,13 @@ PAPER_METHODS = ("quadratic", "linear", "rstar")
 EQUAL_HITS = 16  # messages with at least 16 and fewer than 32 hits
 
 
-class Printed(NamedTuple):
-    """The values of the paper's Table 2 for quadratic, linear and R* trees."""
-
-    average: tuple[float, float, float]
-    largest: tuple[int, int, int]
-    variance: tuple[float, float, float]
-
-
+# The paper's Table 2 by degree: average, maximum and variance, each for quadratic, linear and R* trees.
 TABLE_2 = {
-    (2, 5): Printed((4.59, 4.61, 3.91), (20, 19, 25), (5.1, 5.1, 8.5)),
-    (5, 10): Printed((7.99, 7.93, 7.49), (29, 28, 30), (11.0, 10.7, 16.3)),
-    (10, 20): Printed((14.92, 14.82, 15.05), (51, 37, 42), (25.4, 23.2, 32.9)),
-    (15, 30): Printed((21.91, 21.69, 22.28), (51, 50, 57), (35.7, 33.5, 56.3)),
-    (20, 40): Printed((28.02, 28.39, 30.00), (68, 60, 77), (55.4, 54.0, 81.1)),
+    (2, 5): ((4.59, 4.61, 3.91), (20, 19, 25), (5.1, 5.1, 8.5)),
+    (5, 10): ((7.99, 7.93, 7.49), (29, 28, 30), (11.0, 10.7, 16.3)),
+    (10, 20): ((14.92, 14.82, 15.05), (51, 37, 42), (25.4, 23.2, 32.9)),
+    (15, 30): ((21.91, 21.69, 22.28), (51, 50, 57), (35.7, 33.5, 56.3)),
+    (20, 40): ((28.02, 28.39, 30.00), (68, 60, 77), (55.4, 54.0, 81.1)),
 }
 
 
@@ -99,18 +91,18 @@ def table_2(rows: list[Row], scale: float, which: str = "degree") -> list[str]:
             [row[which] for row in chosen(rows, method, scale, least=least, most=most) if which in row]
             for method in PAPER_METHODS
         ]
-        printed = TABLE_2[least, most]
+        average, maximum, variance = TABLE_2[least, most]
         averages, maxima, variances = (
             [mean(own, itemgetter(name))[0] for own in runs] for name in ("average", "max", "variance")
         )
         largest = [max((degree["max"] for degree in own), default=0) for own in runs]
         cells = [
             _three(averages, ".2f"),
-            _three(printed.average, ".2f"),
+            _three(average, ".2f"),
             " / ".join(f"{value:.0f} ({top})" for value, top in zip(maxima, largest, strict=True)),
-            _three(printed.largest, "d"),
+            _three(maximum, "d"),
             _three(variances, ".1f"),
-            _three(printed.variance, ".1f"),
+            _three(variance, ".1f"),
         ]
         found.append(f"| {least}, {most} | " + " | ".join(cells) + " |")
     return found

@@ -39,16 +39,6 @@ class LeafSearch(NamedTuple):
     unlike: NDArray[np.int32]  # patterns
 
 
-class Distinct(NamedTuple):
-    """Distinct constraints; `numbers[k]` is the constraint of record k."""
-
-    slot: NDArray[np.int64]
-    asks: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-
-
 class Leaves(NamedTuple):
     """Leaves by number: the constraint, how it is found, and its interval or operand."""
 
@@ -69,8 +59,8 @@ def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.i
     arrays = index.arrays
     counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
     base = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    distinct = _distinct(arrays)
-    leaves = _leaves(distinct, counts)
+    constraints, numbers = _distinct(arrays)
+    leaves = _leaves(constraints, counts)
     true, false = (
         _under_constants(arrays, base, leaves, np.flatnonzero(leaves.kind == kind))
         for kind in (BY_CONSTANT, UNLESS_NAMED)
@@ -79,10 +69,11 @@ def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.i
     parts, blocks = _parts(leaves, spans, len(counts))
     unlike = leaves.low[leaves.kind == UNLESS_LIKE].astype(np.int32)
     counted = LeafSearch(base, *true, *false, parts.ravel(), spans.ravel(), blocks, unlike)
-    return counted, leaves, distinct.numbers
+    return counted, leaves, numbers
 
 
-def _distinct(arrays: ScalarArrays) -> Distinct:
+def _distinct(arrays: ScalarArrays) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+    """Return slot, question, low and high of the distinct constraints, and the constraint of each record."""
     records = arrays.records.copy()
     is_set = (records[:, 0] >> ASKS_SHIFT & ~NOT) == SET
     records[is_set, 1] = _first_equal_sets(arrays)[records[is_set, 1]]
@@ -90,9 +81,8 @@ def _distinct(arrays: ScalarArrays) -> Distinct:
     is_first = np.append(True, (records[order[1:]] != records[order[:-1]]).any(axis=1))[: len(order)]
     numbers = np.empty(len(records), np.int64)
     numbers[order] = np.cumsum(is_first) - 1
-    code, low, high = records[order[is_first]].T
-    slot = (code & SLOT_MASK).astype(np.int64)
-    return Distinct(slot, (code >> ASKS_SHIFT).astype(np.int64), low.astype(np.int64), high.astype(np.int64), numbers)
+    code, low, high = records[order[is_first]].T.astype(np.int64)
+    return (code & SLOT_MASK, code >> ASKS_SHIFT, low, high), numbers
 
 
 def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
@@ -107,9 +97,9 @@ def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
     return firsts
 
 
-def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
+def _leaves(constraints: tuple[NDArray[np.int64], ...], counts: NDArray[np.int64]) -> Leaves:
     """Return the leaves of the constraints, in the order of their numbers."""
-    slot, asks, low, high, _ = distinct
+    slot, asks, low, high = constraints
     is_equal = (asks < SET) & (low == high) & (low & 1 == 1)
     is_denied = asks & NOT != 0
     kind = np.where((asks < SET) & ~is_equal, BY_INTERVAL, np.where(is_denied, UNLESS_NAMED, BY_CONSTANT))
@@ -123,16 +113,10 @@ def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
     plain = whole.chosen(np.flatnonzero(~split))
     leaves = Leaves(*(np.concatenate(columns) for columns in zip(plain, below, above, strict=True)))
     leaves = leaves.chosen(np.flatnonzero((leaves.kind != BY_INTERVAL) | (leaves.low <= leaves.high)))
-    return leaves.chosen(np.lexsort((_keys(leaves, counts), leaves.kind, leaves.slot)))
-
-
-def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return sort keys that bring together leaves of a slot that are found together: intervals with similar ends."""
-    keys = leaves.low.copy()
-    rows = np.flatnonzero(leaves.kind == BY_INTERVAL)
-    spans = np.stack([leaves.low[rows], leaves.high[rows]], axis=1)
-    keys[rows] = span_order(spans, counts[leaves.slot[rows]])
-    return keys
+    # Sort keys bring together leaves of a slot that are found together: intervals with similar ends.
+    keys, rows = leaves.low.copy(), np.flatnonzero(leaves.kind == BY_INTERVAL)
+    keys[rows] = span_order(np.stack([leaves.low[rows], leaves.high[rows]], axis=1), counts[leaves.slot[rows]])
+    return leaves.chosen(np.lexsort((keys, leaves.kind, leaves.slot)))
 
 
 def _under_constants(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,6 @@ from contrada.matching.table import ForwardingTable
 from contrada.papers.spatial.counted import LeafSearch, counted_leaves
 
 MAX_BYTE_COUNT = 255  # constraints of a filter that one byte can count
-
-
-class Owners(NamedTuple):
-    """The subscription and subscriber rows of the filters, by filter number in this matcher."""
-
-    subscription: NDArray[np.int64]
-    subscriber: NDArray[np.int64]
 
 
 class CountingMatcher:
@@ -57,10 +50,11 @@ class CountingMatcher:
             snapshot = table._store.snapshot
             level = table._store.merged(snapshot)
         filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        # Rows of subscriptions and subscribers, by filter number in this matcher.
         whose = snapshot.filter_subscription
-        subscription = filters if whose is None else whose[filters].astype(np.int64)
+        self._subscription_rows = rows = filters if whose is None else whose[filters].astype(np.int64)
         whose = snapshot.subscription_subscriber
-        self._owners = Owners(subscription, subscription if whose is None else whose[subscription].astype(np.int64))
+        self._subscriber_rows = rows if whose is None else whose[rows].astype(np.int64)
         self._several_filters = snapshot.several_filters
         self._scalars = _without_entries(level.scalars)
         self._build(level, filters)
@@ -96,7 +90,7 @@ class CountingMatcher:
         """Store the filters of each leaf's constraint consecutively, with subscribers if these have several filters."""
         filters = filters[ranges(starts[of_leaves], starts[of_leaves + 1])]
         offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
-        self._subscribers, owners = np.unique(self._owners.subscriber, return_inverse=True)
+        self._subscribers, owners = np.unique(self._subscriber_rows, return_inverse=True)
         self._decided = len(self._subscribers) if len(self._subscribers) < len(self._needs) else 0
         beside = owners.ravel()[filters] if self._decided else np.empty(0, np.int64)
         own = {"offsets": offsets, "filters": filters.astype(np.int32), "subscribers": beside.astype(np.int32)}
@@ -116,7 +110,7 @@ class CountingMatcher:
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """Return the keys of the subscriptions that a message satisfies; equal to the table's answer."""
-        rows = self._owners.subscription[self._counted(message, 0)]
+        rows = self._subscription_rows[self._counted(message, 0)]
         rows.sort()
         if self._several_filters and len(rows) > 1:
             rows = rows[np.append(True, rows[1:] != rows[:-1])]
@@ -128,7 +122,7 @@ class CountingMatcher:
         Once one filter of a subscriber is satisfied, its other filters are no longer counted.
         """
         found = self._counted(message, self._decided)
-        rows = self._subscribers[found] if self._decided else self._owners.subscriber[found]
+        rows = self._subscribers[found] if self._decided else self._subscriber_rows[found]
         rows.sort()
         return Matches(rows, self._asked._subscribers)
 

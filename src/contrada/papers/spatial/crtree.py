@@ -21,11 +21,11 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 from contrada.index.packed import NO_MASKS
 from contrada.index.raw import with_room
+from contrada.papers.cover.point_index import NOBODY, nobody
 from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": QUADRATIC, "linear": LINEAR, "rstar": RSTAR}
-NOBODY = -1
 INITIAL_SLOTS = 16
 
 # For every mask, the relations of boxes for which a constraint must be evaluated.
@@ -71,11 +71,6 @@ def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
         prevs=nobody(slots),
         state=np.array([NOBODY, 0, NOBODY], np.int64),
     )
-
-
-def nobody(*shape: int) -> NDArray[np.int32]:
-    """Return an array of null references."""
-    return np.full(shape, NOBODY, np.int32)
 
 
 class CRTree:
@@ -191,14 +186,14 @@ class CRTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays without coordinates; they have room for up to twice the constraints."""
-        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
+        arrays = [*self._tree, self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
         return sum(array.nbytes for array in arrays)
 
     def _grow(self) -> None:
         """Double the room; called when every slot is taken."""
         slots = len(self._masks)
         larger = empty_arrays(2 * slots, self.minimum, self.maximum)
-        for old, new in zip(plain(self._tree), plain(larger), strict=True):
+        for old, new in zip(self._tree, larger, strict=True):
             new[: len(old)] = old
         self._tree = larger
         columns = (self._masks, self._rows, self._places)
@@ -309,11 +304,6 @@ class RegionStore:
     def keep(self, places: NDArray[np.int64]) -> None:
         """Keep only the regions at `places`, in that order."""
         self._fill(take(self.arrays, places))
-
-
-def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
-    """Return the arrays as a list, without names."""
-    return list(arrays)
 
 
 def mask_of(relations: RelationSet | Relation | int) -> int:
