@@ -27,7 +27,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -72,8 +72,7 @@ def check(
         raise typer.BadParameter("need a filter, or a file of subscriptions with --file")
     if file is not None:
         raise typer.Exit(check_file(file, format, template, key))
-    assert filter is not None
-    raise typer.Exit(check_filter(_text(filter), as_json))
+    raise typer.Exit(check_filter(_text(filter or ""), as_json))
 
 
 def check_filter(text: str, as_json: bool) -> int:
@@ -139,20 +138,26 @@ def _strict_relation(constraint: Constraint) -> Relation | None:
 
 
 class Warned(NamedTuple):
-    """A filter that no message satisfies: its place, key, number among the filters of its subscription, and reason."""
+    """A filter that no message satisfies: its place, and the warning."""
 
     source: str
     unit: str
     number: int
-    key: str | int | None
-    part: int
-    parts: int
     reason: str
 
-    def __str__(self) -> str:
-        whose = "this subscription" if self.key is None else f"the subscription {self.key!r}"
-        which = whose if self.parts == 1 else f"filter {self.part} of {self.parts} of {whose}"
-        return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
+
+# Place and key of a subscription, and the number of a filter among all filters of it.
+Owner = tuple[str, str, int, str | int | None, int, int]
+
+
+def _warned(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[Warned]:
+    """Yield a warning for each filter that no message satisfies."""
+    from contrada.simplification.conflicts import never_satisfied
+
+    for (source, unit, number, key, part, parts), reason in never_satisfied(filters):
+        whose = "this subscription" if key is None else f"the subscription {key!r}"
+        which = whose if parts == 1 else f"filter {part} of {parts} of {whose}"
+        yield Warned(source, unit, number, f"warning: {which} can never match: {reason}")
 
 
 def _line_of(item: Rejected | Warned, lines_of_items: Callable[[str], list[int]]) -> int:
@@ -185,11 +190,9 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             good += item
         elif isinstance(item, str):
             typer.echo(item, err=True)
-        elif isinstance(item, Warned):
-            never += 1
-            typer.echo(str(item._replace(number=_line_of(item, lines))))
         else:
-            bad += 1
+            never += isinstance(item, Warned)
+            bad += isinstance(item, Rejected)
             typer.echo(f"{item.source}:{_line_of(item, lines)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
@@ -198,10 +201,10 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
 
 def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
     """Yield a rejection or 1 for each subscription, warnings in between, and notes at the end."""
-    from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful, never_satisfied
+    from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful
 
     found: dict[str, str] = {}
-    doubtful: list[tuple[tuple[str, str, int, str | int | None, int, int], Filter]] = []
+    doubtful: list[tuple[Owner, Filter]] = []
     for item in parsed_subscriptions(Asking(file, format, None, {})):
         if isinstance(item, Rejected):
             yield item
@@ -212,10 +215,10 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
             if is_doubtful(asked):
                 doubtful.append(((item.source, item.unit, item.number, item.key, part, len(item.predicate)), asked))
         if len(doubtful) >= BATCH_FILTERS:
-            yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
+            yield from _warned(doubtful)
             doubtful.clear()
         yield 1
-    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
+    yield from _warned(doubtful)
     yield from found.values()
 
 
@@ -233,7 +236,7 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Yield warnings for rows whose values make a filter impossible; faults of the template itself are left out."""
     from contrada.formats.template_instances import Instances
-    from contrada.simplification.conflicts import never_satisfied, undecided
+    from contrada.simplification.conflicts import undecided
 
     rows, known = found.table, _never(template)
     asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}
@@ -248,7 +251,7 @@ def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warn
         if isinstance(predicate, Predicate)
         for part, bound in zip(parts, predicate, strict=True)
     )
-    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(filters))
+    yield from _warned(filters)
 
 
 def _text(filter: str) -> str:
@@ -258,6 +261,5 @@ def _text(filter: str) -> str:
             return sys.stdin.buffer.read().decode().strip()
         return Path(filter[1:]).read_text(encoding="utf-8").strip() if filter.startswith("@") else filter
     except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{'standard input' if filter == '-' else filter[1:]} is not UTF-8: {error.reason}"
-        ) from error
+        name = "standard input" if filter == "-" else filter[1:]
+        raise FormatError(f"{name} is not UTF-8: {error.reason}") from error

@@ -97,15 +97,13 @@ def _show_tables(rows: list[dict[str, Any]], trends: list[dict[str, Any]], count
     for trend in trends:
         chosen = [row for row in rows if (row["p"], row["overflow"]) == (trend["p"], trend["overflow"])]
         limits = f"buckets of at most {trend['overflow']} points, merged below {chosen[0]['underflow']}"
-        table = Table(
-            "k", *counts, "queries_u", title=f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
-        )
+        title = f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
+        table = Table("k", *counts, "queries_u", title=title)
         for row in chosen:
             ours = [f"{row[count] / 1000:,.0f} ({row['paper'][count] / 1000:,.0f})" for count in counts]
             table.add_row(str(row["k"]), *ours, f"{row['queries_u']:,}")
         console.print(table)
         held = [name for name, holds in trend.items() if holds is True]
         broken = [name for name, holds in trend.items() if holds is False]
-        console.print(
-            f"holds: {', '.join(held) or 'nothing'}" + (f"; does not hold: {', '.join(broken)}" if broken else "")
-        )
+        rest = f"; does not hold: {', '.join(broken)}" if broken else ""
+        console.print(f"holds: {', '.join(held) or 'nothing'}{rest}")

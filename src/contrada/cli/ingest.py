@@ -69,8 +69,7 @@ def ingest(
         spark = interruption.start(master)
         with ProgressLine(not quiet) as progress:
             progress.tell(lambda: "inspecting files")
-            options: dict[str, Any] = {"to_crs": to_crs, "buffer": buffer, "repair": repair, "crs": crs}
-            found = pipeline.ingest(spark, sources, layer=layer, **options)
+            found = pipeline.ingest(spark, sources, layer=layer, to_crs=to_crs, buffer=buffer, repair=repair, crs=crs)
             with _watched(spark, progress, found.about.expected or 0):
                 found.write(output)
         counts = found.counts()

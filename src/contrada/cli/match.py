@@ -37,7 +37,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -219,11 +219,11 @@ def run(plan: MatchPlan) -> int:
 
 def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
     """Build the table of the good subscriptions; the others are rejected."""
-    table = table_of(
-        plan.asking,
-        partial(rejections.add, what="subscription"),
-        lambda count: progress.tell(lambda: counted(count, "subscription")),
-    )
+
+    def added(count: int) -> None:
+        progress.tell(lambda: counted(count, "subscription"))
+
+    table = table_of(plan.asking, partial(rejections.add, what="subscription"), added)
     rejections.flush()  # messages may be long in coming
     return table
 
@@ -296,7 +296,9 @@ def _explain_messages(
     key = _key_in(table, plan.explain or "")
     is_chosen = plan.format is not None or plan.output is not None
     is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and is_chosen
-    out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
+    opened: AbstractContextManager[IO[str]] = (
+        nullcontext(sys.stdout) if plan.output is None else plan.output.open("w", encoding="utf-8")
+    )
 
     def take(batch: MessageBatch) -> None:
         for k, message in enumerate(batch.messages):
@@ -316,13 +318,8 @@ def _explain_messages(
                 raise Enough
         out.flush()
 
-    try:
-        with suppress(Enough):
-            _intake(plan, take, rejections).run(plan.messages)
-    finally:
-        out.flush()
-        if plan.output is not None:
-            out.close()
+    with opened as out, suppress(Enough):
+        _intake(plan, take, rejections).run(plan.messages)
 
 
 def _intake(plan: MatchPlan, take: Callable[[MessageBatch], None], rejections: Rejections) -> Intake:

@@ -65,9 +65,7 @@ class Intake:
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
         self._id_names = IDENTIFIERS if reading.id is None else (reading.id,)
-        self._pending: list[dict[str, Any]] = []
-        self._ids: list[str | int] = []
-        self._places: list[Place] = []
+        self._pending: list[tuple[dict[str, Any], str | int, Place]] = []  # messages, identifiers and places
         self._several = several  # several files: a number alone does not identify a message
         self.position: Callable[[], tuple[int, int]] | None = None  # returns bytes read and in total
 
@@ -100,8 +98,8 @@ class Intake:
         """Process the pending messages."""
         if not self._pending:
             return
-        messages, ids, places = self._pending, self._ids, self._places
-        self._pending, self._ids, self._places = [], [], []
+        messages, ids, places = map(list, zip(*self._pending, strict=True))
+        self._pending = []
         self._take(MessageBatch(messages, ids, places, lambda k: message_text(messages[k]), {}))
 
     def _read_each(self, ready: OpenFile) -> None:
@@ -111,12 +109,9 @@ class Intake:
                 continue
             place = (ready.name, item.unit, item.number)
             try:
-                self._ids.append(self._identifier(item.message.get, place))
+                self._pending.append((item.message, self._identifier(item.message.get, place), place))
             except FormatError as error:
                 self._reject(Rejected(*place, str(error), message_text(item.message)))
-                continue
-            self._places.append(place)
-            self._pending.append(item.message)
             if len(self._pending) >= BATCH_MESSAGES:
                 self.flush()
 

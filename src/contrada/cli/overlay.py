@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
@@ -22,33 +21,16 @@ from contrada.cli.progress import ProgressLine
 from contrada.errors import OverlayError
 
 if TYPE_CHECKING:
-    from contrada.overlay.simulation.simulator import Simulator
+    pass
 
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
 app.command(help=overlay_peer.PEER)(overlay_peer.peer)
 app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
 
 
-class Split(StrEnum):
-    """Methods to split a node with too many children."""
-
-    quadratic = "quadratic"
-    linear = "linear"
-    rstar = "rstar"
-
-
-class Choose(StrEnum):
-    """Methods by which a new peer descends the tree."""
-
-    r = "r"
-    rstar = "rstar"
-
-
-class Cover(StrEnum):
-    """Rules for the peer that holds a node."""
-
-    mbr = "mbr"
-    own = "own"
+Split = StrEnum("Split", ["quadratic", "linear", "rstar"])  # methods to split a node with too many children
+Choose = StrEnum("Choose", ["r", "rstar"])  # methods by which a new peer descends the tree
+Cover = StrEnum("Cover", ["mbr", "own"])  # rules for the peer that holds a node
 
 
 SplitOption = Annotated[Split, plain("How a node with too many children is split.")]
@@ -86,18 +68,16 @@ def simulate(
     from contrada.papers.overlay.run import Setting, measure
 
     least, most = degree_of(degree)
-    how = choose.value if choose is not None else default_choice(split)
-    setting = Setting(
-        subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
-    )
+    tree = split.value, chosen_way(choose, split), cover.value, sketch, least, most
+    setting = Setting(subscriptions, messages, dimensions, *tree, distribution, seed)
     with ProgressLine(is_wanted=True) as progress:
         row = measure(setting, progress.step)
     typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
 
 
-def default_choice(split: Split) -> str:
-    """Return the choice that goes with a split: rstar with rstar, else r."""
-    return "rstar" if split is Split.rstar else "r"
+def chosen_way(choose: Choose | None, split: Split) -> str:
+    """Return how a new peer descends; by default rstar goes with the split rstar, else r."""
+    return choose.value if choose is not None else "rstar" if split is Split.rstar else "r"
 
 
 def told(row: dict[str, Any]) -> list[str]:
@@ -149,7 +129,7 @@ def churn(
     from contrada.papers.overlay.churn import measure_churn
 
     least, most = degree_of(degree)
-    rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
+    rules = Rules(least, most, chosen_way(choose, split), split.value)
     network = Network(latency, jitter, loss, doubling, resend)
     rates = Churn(joins, leaves, crashes, corruptions, messages)
     rows = []
@@ -246,35 +226,27 @@ def show(
     """
     from contrada.overlay.boxes import point_box
     from contrada.overlay.simulation.drawing import draw
+    from contrada.overlay.simulation.trace import replay
+    from contrada.papers.overlay.run import Setting, build
+    from contrada.papers.overlay.workload import draw_subscriptions
 
     if output.suffix.lower() not in PICTURES:
         raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
     require_matplotlib()
     if trace is not None:
-        from contrada.overlay.simulation.trace import replay
-
         simulator = replay(trace)
     else:
-        simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
+        least, most = degree_of(degree)
+        setting = Setting(split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
+        simulator = build(
+            draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed)), setting
+        )
     spread = None
     if message is not None:
         if simulator.network is not None:
             raise OverlayError("--message does not work with the trace of a network")
         spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
     typer.echo(draw(simulator, output, spread))
-
-
-def _grown(
-    subscriptions: int, dimensions: int, split: str, choose: str, sketch: int, degree: str, distribution: str, seed: int
-) -> Simulator:
-
-    from contrada.papers.overlay.run import Setting, build
-    from contrada.papers.overlay.workload import draw_subscriptions
-
-    least, most = degree_of(degree)
-    setting = replace(Setting(), split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
-    boxes = draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed))
-    return build(boxes, setting, lambda what, done, total: None)
 
 
 def _numbers(text: str) -> list[float]:

@@ -24,16 +24,6 @@ def escaped(text: str) -> str:
     return TAG.sub(lambda found: f"{found[1] * 2}\\{found[2]}", text)
 
 
-def show_plainly(params: list[Any]) -> list[Any]:
-    """Remove the type from flags, which take no value, and write arguments in capitals."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-        elif param.param_type_name == "argument" and param.metavar is None:
-            param.metavar = str(param.name).upper()
-    return params
-
-
 class PlainPages:
     """Gives a Typer class plain help pages."""
 
@@ -45,9 +35,15 @@ class PlainPages:
                 described.help = escaped(described.help)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including --help."""
+        """Return the parameters with --help: flags, which take no value, without a type, arguments in capitals."""
         command: Any = super()
-        return show_plainly(command.get_params(ctx))
+        params: list[Any] = command.get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+            elif param.param_type_name == "argument" and param.metavar is None:
+                param.metavar = str(param.name).upper()
+        return params
 
 
 class Command(PlainPages, TyperCommand):

@@ -170,6 +170,5 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
 
 def depart(peer: PeerState) -> None:
     """Leave the overlay: hand over all nodes; notes that still arrive are passed on."""
-    near = vacate(peer, 1)
-    peer.follow(near)
+    peer.follow(vacate(peer, 1))
     peer.has_left = True

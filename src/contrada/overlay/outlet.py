@@ -100,7 +100,7 @@ def writer_to(stream: TextIO) -> Callable[[bytes], None]:
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError):  # in memory, or in a notebook
-        return lambda data: _write_text(stream, data)
+        return lambda data: print(data.decode("utf-8", "surrogateescape"), end="", file=stream, flush=True)
 
     def write(data: bytes) -> None:
         left = memoryview(data)
@@ -108,8 +108,3 @@ def writer_to(stream: TextIO) -> Callable[[bytes], None]:
             left = left[os.write(descriptor, left) :]
 
     return write
-
-
-def _write_text(stream: TextIO, data: bytes) -> None:
-    stream.write(data.decode("utf-8", "surrogateescape"))
-    stream.flush()

@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -146,11 +146,9 @@ class PeerServer:
         """Leave the overlay; return when reachable neighbours have been notified, or after LEAVING_SECONDS."""
         self._ticking.cancel()
         self._send(self.peer.leave())
-        waiting = [asyncio.create_task(link.frames.join()) for link in self._links.values()]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=LEAVING_SECONDS)
-            for task in late:
-                task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await asyncio.gather(*(link.frames.join() for link in self._links.values()))
 
     # --- incoming notes ---
 

@@ -130,12 +130,14 @@ def _as_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _number_side(value: Any) -> Side:
+def _is_number(value: Any) -> bool:
     scalar = scalar_of(value)
-    if scalar is None or scalar.kind != NUMBER:
-        return UNBOUNDED
-    number = _as_float(value)
-    return number, number
+    return scalar is not None and scalar.kind == NUMBER
+
+
+def _number_side(value: Any) -> Side:
+    number = _as_float(value) if _is_number(value) else None
+    return UNBOUNDED if number is None else (number, number)
 
 
 def _spatial_sides(value: Any) -> list[Side]:
@@ -150,13 +152,10 @@ def _spatial_sides(value: Any) -> list[Side]:
 def _number_bounds(constraint: Constraint) -> Side:
     """Return bounds of the numbers that satisfy a constraint."""
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet) or constraint.kind is not None:
-        return UNBOUNDED
-    if operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
+    if constraint.kind is not None or operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
         return UNBOUNDED
     operands = value if operator in ("between", "in") else (value,)
-    scalars = [scalar_of(operand) for operand in operands]
-    if any(scalar is None or scalar.kind != NUMBER for scalar in scalars):
+    if not all(map(_is_number, operands)):
         return UNBOUNDED
     numbers = [_as_float(operand) for operand in operands]
     low, high = numbers if operator == "between" else (min(numbers), max(numbers))
@@ -182,9 +181,7 @@ class PeerQueries:
     def __init__(self, predicates: Iterable[Predicate], space: Space) -> None:
         self._last: tuple[str, Mapping[str, Any]] = ("{}", {})
         self.predicates = tuple(predicates)
-        self._names = {
-            constraint.attribute for predicate in self.predicates for part in predicate for constraint in part
-        }
+        self._names = {one.attribute for predicate in self.predicates for part in predicate for one in part}
         self.boxes = tuple(box for predicate in self.predicates for box in space.boxes_of(predicate))
         if not self.boxes:
             raise OverlayError("no message can match these subscriptions" if self.predicates else "no subscriptions")

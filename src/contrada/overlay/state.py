@@ -99,8 +99,7 @@ class PeerState:
 
     def hand_over(self, level: int, highest: int, heir: PeerId) -> None:
         """Record which peer holds the nodes of these levels now."""
-        for k in range(level, highest + 1):
-            self.heirs[k] = heir
+        self.heirs |= dict.fromkeys(range(level, highest + 1), heir)
 
     def heir_of(self, level: int, hops: int) -> PeerId | None:
         """Return the peer to which a note about `level` is passed on; None if unknown or after MAX_HOPS."""

@@ -28,8 +28,10 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
             else:
                 is_split = True
                 added = _split(peer, k, added)
-        elif has_parent and count < peer.rules.least:
-            dissolve(peer, k)
+        elif has_parent and count < peer.rules.least:  # each child, and the peer's own node below, finds a new parent
+            near = vacate(peer, k)
+            peer.follow(None)
+            seek(peer, near)
             return
         elif count == 1 and not has_parent:  # a root needs two children
             peer.truncate(k)
@@ -74,10 +76,10 @@ def _split(peer: PeerState, level: int, added: Table) -> Table:
     )
     peer.nodes[level] = kept
     is_top = level == peer.top
-    parent = peer.parent if is_top and peer.parent is not None else peer.id
-    peer.send(heir, Take(level, heir, [given], parent, peer.id, True))
     if is_top and peer.parent is not None:
+        peer.send(heir, Take(level, heir, [given], peer.parent, peer.id, True))
         return {**added, heir: entry}
+    peer.send(heir, Take(level, heir, [given], peer.id, peer.id, True))
     if is_top:
         _renew(peer, level)
         peer.push({heir: entry})
@@ -92,10 +94,8 @@ def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
     table = peer.nodes[level]
     children = [child for child in table if child != peer.id]
     order = kernels.order_by_distance(rows_of([table[child].box for child in (*children, peer.id)]))
-    outer = [int(k) for k in order if k < len(children)][-peer.rules.reinserted_count :]
     climb = peer.parent if peer.parent is not None else peer.id
-    for k in outer:
-        child = children[k]
+    for child in [children[k] for k in order.tolist() if k < len(children)][-peer.rules.reinserted_count :]:
         # A child is whole: only roots may have fewer than `least` children.
         peer.send(climb, Join(child, level - 1, table.pop(child), True, peer.id, reinserted))
 
@@ -169,13 +169,6 @@ def vacate(peer: PeerState, level: int) -> PeerId | None:
     for at, child in orphans:
         peer.send(child, Orphaned(at, None if child == heir else heir, peer.id))
     return heir
-
-
-def dissolve(peer: PeerState, level: int) -> None:
-    """Dissolve a node with too few children: each child, and the peer's own node below, finds a new parent."""
-    near = vacate(peer, level)
-    peer.follow(None)
-    seek(peer, near)
 
 
 def seek(peer: PeerState, via: PeerId | None) -> None:

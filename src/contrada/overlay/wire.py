@@ -18,6 +18,7 @@ import msgspec
 
 from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
+from contrada.overlay.boxes import check_box
 from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
 from contrada.overlay.rules import MAX_SKETCH_BOXES
 
@@ -109,11 +110,11 @@ def check_note(note: Frame, dimensions: int) -> None:
     for value in _parts(note):
         if isinstance(value, ChildEntry):
             for box in (value.box, value.own, *value.parts):
-                _check_box(box, dimensions)
+                check_box(box, dimensions)
             if len(value.parts) > MAX_SKETCH_BOXES:
                 raise OverlayError(f"sketch: need at most {MAX_SKETCH_BOXES} boxes, got {len(value.parts)}")
         elif isinstance(value, Publication):
-            _check_box(value.where, dimensions)
+            check_box(value.where, dimensions)
             if not isinstance(value.body, str):
                 raise OverlayError(f"message body: need text, got {type(value.body).__name__}")
     _check_numbers(note)
@@ -161,14 +162,6 @@ def _parts(value: Any) -> Iterable[Any]:
         return
     for each in value:
         yield from _parts(each)
-
-
-def _check_box(box: tuple[float, ...], dimensions: int) -> None:
-    if len(box) != 2 * dimensions:
-        raise OverlayError(f"box: need {2 * dimensions} numbers for {dimensions} dimensions, got {len(box)}")
-    for axis, (low, high) in enumerate(zip(box[:dimensions], box[dimensions:], strict=True)):
-        if not low <= high:
-            raise OverlayError(f"dimension {axis}: need low <= high, got {low} and {high}")
 
 
 async def shake_hands(

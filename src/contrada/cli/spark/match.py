@@ -11,7 +11,6 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,13 +37,9 @@ from contrada.spark_names import quoted
 WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
 
 
-class FileAnswers(NamedTuple):
-    """The answers to all messages, as persisted frames."""
-
-    matches: DataFrame  # with `message_id`, `subscriber` and, by subscription, `key`
-    rejected: DataFrame  # with the fields of `Rejected`
-    totals: DataFrame  # one row: good messages, matched messages, censuses as JSON
-    persisted: DataFrame
+# The answers to all messages: matches with `message_id`, `subscriber` and, by subscription, `key`; rejections with the
+# fields of `Rejected`; totals, one row of good messages, matched messages and censuses as JSON; the persisted frame.
+FileAnswers = tuple[DataFrame, DataFrame, DataFrame, DataFrame]
 
 
 def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
@@ -89,19 +84,20 @@ def _match(
     if not files:
         raise ContradaError(f"{plan.messages}: no file has a known suffix; pass --messages-format")
     counts.began = time.perf_counter()
-    found = (_of_parquet if _is_parquet(plan.reading, files) else _of_files)(spark, plan, artifact, files)
-    names = [f.col(name).cast("string") for name in found.matches.columns if name != ID]
-    written = found.matches.select(f.col(ID).alias("message"), *names)
+    matched = _of_parquet if _is_parquet(plan.reading, files) else _of_files
+    matches, rejected, totals, persisted = matched(spark, plan, artifact, files)
+    names = [f.col(name).cast("string") for name in matches.columns if name != ID]
+    written = matches.select(f.col(ID).alias("message"), *names)
     written.write.mode("errorifexists").format(format).save(str(plan.output))
-    for row in found.rejected.toLocalIterator():
+    for row in rejected.toLocalIterator():
         rejections.add(Rejected(*row), "message")
-    *totals, censuses = found.totals.collect()[0]
-    counts.messages, counts.matched = (int(total or 0) for total in totals)
-    counts.matches = found.matches.count()
+    *sums, censuses = totals.collect()[0]
+    counts.messages, counts.matched = (int(total or 0) for total in sums)
+    counts.matches = matches.count()
     counts.census = asked_census(artifact)
     for text in censuses:
         counts.census.merge(text)
-    found.persisted.unpersist()
+    persisted.unpersist()
 
 
 def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
@@ -127,7 +123,7 @@ def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: li
     census = found.census()
     bad, good = (f.count_distinct(f.when(f.col("reason").isNotNull() == is_bad, f.col(ID))) for is_bad in (True, False))
     totals = found.answers.select(f.lit(census.messages) - bad, good, f.array(f.lit(census.to_json())))
-    return FileAnswers(matches, rejected, totals, matches)
+    return matches, rejected, totals, matches
 
 
 def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
@@ -151,4 +147,4 @@ def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list
     matches = answers.where("found IS NOT NULL").select(ID, f.inline("found"))
     rejected = answers.where("reason IS NOT NULL").select(*Rejected._fields)
     totals = answers.select(f.sum("read"), f.sum("matched"), f.collect_list("census"))
-    return FileAnswers(matches, rejected, totals, answers)
+    return matches, rejected, totals, answers

@@ -73,9 +73,8 @@ class SparkSubscriptions:
         if self._wanted.plan == "broadcast":
             return Placed(table, "as requested")
         fits = table.bytes <= most
-        why = (
-            f"the table has {byte_size(table.bytes)}, a worker holds {'' if fits else 'no more than '}{byte_size(most)}"
-        )
+        room = f"{'' if fits else 'no more than '}{byte_size(most)}"
+        why = f"the table has {byte_size(table.bytes)}, a worker holds {room}"
         if fits:
             return Placed(table, why)
         if str(self._asking.source) == "-":

@@ -76,28 +76,23 @@ class TracedSimulator:
 def replay(path: Path) -> Simulator:
     """Replay a trace and compare every note; raise OverlayError naming the first line that differs."""
     try:
-        return _replay(path)
+        with path.open(encoding="utf-8") as lines:
+            records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
+            first = next(records, (1, {}))[1].get("overlay")
+            if first is None:
+                raise OverlayError(f"{path} is not a trace of an overlay: the first line has no member 'overlay'")
+            network = None if first["network"] is None else Network(**first["network"])
+            simulator = Simulator(Rules(**first["rules"]), first["seed"], network)
+            arrived: list[list[Any]] = []
+            simulator.watch = lambda *note: arrived.append(_line(*note))
+            _follow(simulator, records, arrived)
+            return simulator
     except OverlayError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise OverlayError(
             f"{path} is not a trace of an overlay: {type(error).__name__}: {str(error)[:200]}"
         ) from error
-
-
-def _replay(path: Path) -> Simulator:
-    with path.open(encoding="utf-8") as lines:
-        records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
-        first = next(records, (1, {}))[1].get("overlay")
-        if first is None:
-            raise OverlayError(f"{path} is not a trace of an overlay: the first line has no member 'overlay'")
-        network = first["network"]
-        rules = Rules(**first["rules"])
-        simulator = Simulator(rules, first["seed"], None if network is None else Network(**network))
-        arrived: list[list[Any]] = []
-        simulator.watch = lambda *note: arrived.append(_line(*note))
-        _follow(simulator, records, arrived)
-    return simulator
 
 
 def _follow(simulator: Simulator, records: Iterator[tuple[int, dict[str, Any]]], arrived: list[list[Any]]) -> None:

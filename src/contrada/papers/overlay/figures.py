@@ -59,11 +59,8 @@ def scaled(setting: Setting, scale: float) -> Setting:
     >>> scaled(Setting(), 0.1).subscriptions
     1000
     """
-    return replace(
-        setting,
-        subscriptions=max(1, round(setting.subscriptions * scale)),
-        messages=max(1, round(setting.messages * scale)),
-    )
+    subscriptions, messages = (max(1, round(count * scale)) for count in (setting.subscriptions, setting.messages))
+    return replace(setting, subscriptions=subscriptions, messages=messages)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -100,9 +100,8 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     """Draw figure 11: false positives by the number of hits of a message, for three numbers of dimensions."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(
-        1, len(METHOD_NAMES), figsize=(4 * len(METHOD_NAMES), 4), sharey=True, layout="constrained"
-    )
+    count = len(METHOD_NAMES)
+    figure, panels = plt.subplots(1, count, figsize=(4 * count, 4), sharey=True, layout="constrained")
     for axes, (method, name) in zip(panels, METHOD_NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
             merged = hits_curve(rows, method, scale, dimensions)

@@ -32,7 +32,7 @@ def tables(rows: list[Row], scale: float = 1.0) -> str:
             *lines("Figures 9 and 10, dimensions", rows, "dimensions", scale),
             _line("hits per message", _means(rows, "quadratic", scale, "dimensions", hits), ".1f"),
         ],
-        equal_hits(rows, scale),
+        [*equal_hits(rows, scale)],
         [*lines("Figure 12, degree", rows, "m, M", scale)],
         ["**Table 2, degree of inner peers** (quadratic / linear / R*).", *table_2(rows, scale)],
         ["**Table 2, each peer its own child once.**", *table_2(rows, scale, "degree_once")],
@@ -63,29 +63,23 @@ def lines(title: str, rows: list[Row], axis: str, scale: float) -> Iterator[str]
     yield _line("random placement", _means(rows, "quadratic", scale, axis, control), ".2f")
 
 
-def equal_hits(rows: list[Row], scale: float) -> list[str]:
+def equal_hits(rows: list[Row], scale: float) -> Iterator[str]:
     """Figure 11: messages with similar numbers of hits, for three numbers of dimensions, and the largest group."""
     counts = (2, 4, 8)
     curves = {(method, count): hits_curve(rows, method, scale, count) for method in METHOD_NAMES for count in counts}
     most = max((share for curve in curves.values() for share in curve.values()), default=math.nan)
-    head = f"**Figure 11, at equal hits.** In no group of messages of any setting more than {100 * most:.1f} %."
-    found = [
-        head,
-        f"| messages of {EQUAL_HITS} to {2 * EQUAL_HITS - 1} hits, dimensions | 2 | 4 | 8 |",
-        "|---|---|---|---|",
-    ]
+    yield f"**Figure 11, at equal hits.** In no group of messages of any setting more than {100 * most:.1f} %."
+    yield f"| messages of {EQUAL_HITS} to {2 * EQUAL_HITS - 1} hits, dimensions | 2 | 4 | 8 |"
+    yield "|---|---|---|---|"
     for method, name in METHOD_NAMES.items():
         shares = (100 * curves[method, count].get(EQUAL_HITS, math.nan) for count in counts)
-        found.append(_line(f"{name}, % of peers", shares, ".2f"))
-    return found
+        yield _line(f"{name}, % of peers", shares, ".2f")
 
 
-def table_2(rows: list[Row], scale: float, which: str = "degree") -> list[str]:
+def table_2(rows: list[Row], scale: float, which: str = "degree") -> Iterator[str]:
     """Table 2 beside the paper's, by one way to count; the maximum is the mean over seeds, with the overall largest."""
-    found = [
-        "| m, M | average: ours | paper | maximum: mean (largest) | paper | variance: ours | paper |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    yield "| m, M | average: ours | paper | maximum: mean (largest) | paper | variance: ours | paper |"
+    yield "|---|---|---|---|---|---|---|"
     for least, most in DEGREES:
         runs = [
             [row[which] for row in chosen(rows, method, scale, least=least, most=most) if which in row]
@@ -104,8 +98,7 @@ def table_2(rows: list[Row], scale: float, which: str = "degree") -> list[str]:
             _three(variances, ".1f"),
             _three(variance, ".1f"),
         ]
-        found.append(f"| {least}, {most} | " + " | ".join(cells) + " |")
-    return found
+        yield f"| {least}, {most} | " + " | ".join(cells) + " |"
 
 
 def _three(values: Iterable[float], form: str) -> str:

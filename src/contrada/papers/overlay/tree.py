@@ -76,13 +76,11 @@ def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxe
     return owns, reach
 
 
-def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> tuple[float, float]:
-    """Return the share of unwanted receipts, per message and peer, and among all receipts."""
+def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> float:
+    """Return the share of unwanted receipts, per message and peer."""
     step = max(1, PAIRS_PER_CHUNK // len(owns))
-    false = receipts = 0
+    false = 0
     for start in range(0, len(points), step):
-        part: npt.NDArray[np.float64] = points[start : start + step]
-        got = holding(reach, part)
-        receipts += int(got.sum())
-        false += int((got & ~holding(owns, part)).sum())
-    return false / (len(owns) * len(points)), false / receipts if receipts else 0.0
+        part = points[start : start + step]
+        false += int((holding(reach, part) & ~holding(owns, part)).sum())
+    return false / (len(owns) * len(points))

@@ -18,6 +18,7 @@ from contrada.index.ranking import NO_END
 from contrada.index.scalar_packing import span_blocks, span_order
 from contrada.index.scalars import ScalarArrays, ScalarIndex
 
+Integers = NDArray[np.int64]
 # How leaves are found: by the constant that a value equals or the pattern that it matches; by an interval that contains
 # it; unless they name the constant; unless they name a pattern that matches.
 BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
@@ -26,14 +27,14 @@ BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
 class LeafSearch(NamedTuple):
     """Arrays to find leaves, in the order of kernel arguments (kernels/match/counting.py)."""
 
-    base: NDArray[np.int64]  # by slot: where its constants or patterns begin in the next arrays
+    base: Integers  # by slot: where its constants or patterns begin in the next arrays
     true_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold if the value equals it
     true: NDArray[np.int32]
     false_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold unless the value equals it; sorted
     false: NDArray[np.int32]
     # By slot: leaves with intervals from..to, the first of them in `spans`, the first block; leaves UNLESS_NAMED from,
     # UNLESS_LIKE from..to, the first of them in `unlike`.
-    parts: NDArray[np.int64]
+    parts: Integers
     spans: NDArray[np.int32]  # intervals
     blocks: NDArray[np.int32]  # of `spans` (index/scalar_packing.py)
     unlike: NDArray[np.int32]  # patterns
@@ -42,19 +43,19 @@ class LeafSearch(NamedTuple):
 class Leaves(NamedTuple):
     """Leaves by number: the constraint, how it is found, and its interval or operand."""
 
-    constraint: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    asks: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    constraint: Integers
+    slot: Integers
+    kind: Integers
+    asks: Integers
+    low: Integers
+    high: Integers
 
-    def chosen(self, rows: NDArray[np.int64]) -> Leaves:
+    def chosen(self, rows: Integers) -> Leaves:
         """Return the leaves `rows`, in that order."""
         return Leaves(*(column[rows] for column in self))
 
 
-def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.int64]]:
+def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, Integers]:
     """Return the arrays to find leaves, the leaves, and the constraint of each record of `index`."""
     arrays = index.arrays
     counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
@@ -72,7 +73,7 @@ def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.i
     return counted, leaves, numbers
 
 
-def _distinct(arrays: ScalarArrays) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+def _distinct(arrays: ScalarArrays) -> tuple[tuple[Integers, ...], Integers]:
     """Return slot, question, low and high of the distinct constraints, and the constraint of each record."""
     records = arrays.records.copy()
     is_set = (records[:, 0] >> ASKS_SHIFT & ~NOT) == SET
@@ -97,7 +98,7 @@ def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
     return firsts
 
 
-def _leaves(constraints: tuple[NDArray[np.int64], ...], counts: NDArray[np.int64]) -> Leaves:
+def _leaves(constraints: tuple[Integers, ...], counts: Integers) -> Leaves:
     """Return the leaves of the constraints, in the order of their numbers."""
     slot, asks, low, high = constraints
     is_equal = (asks < SET) & (low == high) & (low & 1 == 1)
@@ -120,7 +121,7 @@ def _leaves(constraints: tuple[NDArray[np.int64], ...], counts: NDArray[np.int64
 
 
 def _under_constants(
-    arrays: ScalarArrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
+    arrays: ScalarArrays, base: Integers, leaves: Leaves, rows: Integers
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the offsets of the leaves of each constant, and the leaves; a set is listed under every member."""
     _, slot, _, asks, low, _ = leaves.chosen(rows)
@@ -137,7 +138,7 @@ def _under_constants(
     return offsets, rows[whose[order]].astype(np.int32)
 
 
-def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[Integers, NDArray[np.int32]]:
     """Return the parts of each slot, and the blocks."""
     limits = np.searchsorted(4 * leaves.slot + leaves.kind, np.arange(4 * slots + 1))
     first, named, unlike, end = (limits[kind : 4 * slots + kind : 4] for kind in range(1, 5))

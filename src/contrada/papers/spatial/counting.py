@@ -22,7 +22,7 @@ from contrada.matching.answer import Matches
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, merged
 from contrada.matching.table import ForwardingTable
-from contrada.papers.spatial.counted import LeafSearch, counted_leaves
+from contrada.papers.spatial.counted import Integers, LeafSearch, counted_leaves
 
 MAX_BYTE_COUNT = 255  # constraints of a filter that one byte can count
 
@@ -60,7 +60,7 @@ class CountingMatcher:
         self._build(level, filters)
         self._local = threading.local()
 
-    def _build(self, level: Level, filters: NDArray[np.int64]) -> None:
+    def _build(self, level: Level, filters: Integers) -> None:
         """Number the constraints, scalar ones first, and list the filters of each."""
         counted, leaves, numbers = counted_leaves(self._scalars)
         whose = [self._scalars.owners()]
@@ -84,9 +84,7 @@ class CountingMatcher:
         of_leaves = np.append(leaves.constraint, np.arange(len(leaves.slot) - shift, count))
         self._list_filters(counted, np.searchsorted(number, np.arange(count + 1)), local, of_leaves)
 
-    def _list_filters(
-        self, counted: LeafSearch, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
-    ) -> None:
+    def _list_filters(self, counted: LeafSearch, starts: Integers, filters: Integers, of_leaves: Integers) -> None:
         """Store the filters of each leaf's constraint consecutively, with subscribers if these have several filters."""
         filters = filters[ranges(starts[of_leaves], starts[of_leaves + 1])]
         offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
@@ -126,7 +124,7 @@ class CountingMatcher:
         rows.sort()
         return Matches(rows, self._asked._subscribers)
 
-    def _counted(self, message: Mapping[str, Any], decided: int) -> NDArray[np.int64]:
+    def _counted(self, message: Mapping[str, Any], decided: int) -> Integers:
         """Return the satisfied filters, or with `decided` > 0 the decided subscribers; unordered."""
         checked = self._asked._checked(message)
         scratch = self._scratch()
@@ -137,7 +135,7 @@ class CountingMatcher:
         )  # fmt: skip
         return scratch.out[:count]
 
-    def _regions(self, message: Message) -> NDArray[np.int64]:
+    def _regions(self, message: Message) -> Integers:
         """Return the spatial constraints that a message satisfies."""
         found = [tree.match(message.objects[slot]) for slot, tree in self._trees if slot in message.objects]
         return frozen(found[0] if len(found) == 1 else merged(found))
@@ -185,7 +183,7 @@ def _spatial(level: Level, slot: Slot) -> Constraints:
     return parts[0].joined(parts[1:])
 
 
-def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, NDArray[np.int64], NDArray[np.int64]]:
+def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, Integers, Integers]:
     """Return a tree of the distinct constraints, and for each given constraint its number (from `first`) and filter.
 
     The tree reports leaves, whose numbers are `shift` higher than those of constraints. Regions are equal if they have
