@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from asyncio import StreamReader, StreamWriter
 from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def tls_options(context: ssl.SSLContext | None) -> dict[str, Any]:
     return {} if context is None else {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
 
 
-async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(to: object, door: Door) -> tuple[StreamReader, StreamWriter]:
     """Open a connection to a peer; raise ConnectionError with the reason if that fails."""
     host, port = peer_address(to)
     try:
@@ -77,7 +78,7 @@ async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio
         raise ConnectionError(f"{to} cannot be reached: {reason}") from error
 
 
-async def closed(writer: asyncio.StreamWriter) -> None:
+async def closed(writer: StreamWriter) -> None:
     """Close a connection in any state."""
     writer.close()
     with suppress(OSError, TimeoutError):

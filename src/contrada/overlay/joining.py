@@ -100,7 +100,7 @@ def adopted(peer: PeerState, note: Adopted) -> None:
         return
     peer.follow(parent)
     peer.learn((parent,))
-    entry = peer.entry(peer.top)
+    entry = peer.entries[-1]
     if note.child != peer.id:
         peer.send(parent, Replace(note.level, note.child, peer.id, parent, entry))
     elif entry != note.entry:

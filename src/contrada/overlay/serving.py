@@ -11,6 +11,7 @@ import json
 import ssl
 import sys
 import uuid
+from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -152,7 +153,7 @@ class PeerServer:
 
     # --- incoming notes ---
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _welcome(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one accepted connection: handshake, then notes until it ends, is silent or sends invalid data."""
         task = asyncio.current_task()
         assert task is not None
@@ -174,7 +175,7 @@ class PeerServer:
             self._welcomes.discard(task)
             await closed(writer)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
         hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
         sender = hello.peer
         if sender is not None:
@@ -300,7 +301,7 @@ class PeerServer:
 
 
 @asynccontextmanager
-async def _client(to: str, door: Door) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, Hello]]:
+async def _client(to: str, door: Door) -> AsyncIterator[tuple[StreamReader, StreamWriter, Hello]]:
     """Connect to a peer as a client that is not a peer."""
     reader, writer = await connect(to, door)
     try:

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import secrets
 import struct
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -87,7 +88,7 @@ def decode(content: bytes) -> Frame:
         raise OverlayError(f"invalid frame: {error}") from error
 
 
-async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -> Frame | None:
+async def read_frame(reader: StreamReader, longest: int | None = None) -> Frame | None:
     """Read the next frame, of at most `longest` bytes (default: the limit); None at the end of the connection."""
     most = limit("frame_bytes") if longest is None else longest
     try:
@@ -165,12 +166,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 async def shake_hands(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    me: str | None,
-    overlay: str,
-    secret: bytes | None,
-    is_server: bool,
+    reader: StreamReader, writer: StreamWriter, me: str | None, overlay: str, secret: bytes | None, is_server: bool
 ) -> Hello:
     """Exchange greetings and prove knowledge of the secret; return the other side's Hello."""
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))

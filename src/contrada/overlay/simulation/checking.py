@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from contrada.overlay.boxes import bounds
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import PeerId
-from contrada.overlay.sketch import parts_of
+from contrada.overlay.sketch import entry_of
 
 
 def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
@@ -40,13 +39,11 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> Iterator[str]:
             yield f"{len(table)} children at level {level}"
         if state.id not in table:
             yield f"not its own child at level {level}"
-        if state.boxes[level] != bounds([entry.box for entry in table.values()]):
-            yield f"the box of level {level} is not that of its children"
-        if state.parts[level] != parts_of(state.rules, level, table):
-            yield f"the sketch of level {level} is not that of its children"
+        if state.entries[level] != entry_of(state.rules, level, state.own, table):
+            yield f"the box or the sketch of level {level} is not that of its children"
         for child, entry in table.items():
             other = peers.get(child)
-            if other is not None and other.state.top >= level - 1 and entry != other.state.entry(level - 1):
+            if other is not None and other.state.top >= level - 1 and entry != other.state.entries[level - 1]:
                 yield f"child {child} at level {level} is not known as it is"
 
 
