@@ -30,7 +30,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -41,7 +41,7 @@ from contrada.cli.subscribing import Asking, parsed_subscriptions
 from contrada.cql2 import parse, to_json
 from contrada.errors import FilterError, FormatError, LimitError
 from contrada.formats.records import Rejected, json_records, opened
-from contrada.formats.subscriptions import read_subscription_table
+from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.subscription_rows import SubscriptionTable
 from contrada.geometry import Relation
 from contrada.model import Constraint, Filter, Predicate
@@ -89,7 +89,7 @@ def check_filter(text: str, as_json: bool) -> int:
         typer.echo(f"{counted(len(predicate), 'filter')}, {counted(len(constraints), 'constraint')}")
         for part in predicate:
             typer.echo(f"  {part}")
-        if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
+        if columns := template_columns(predicate):
             typer.echo(f"a template: needs the columns {', '.join(columns)} of a table")
     for line in (*warnings(predicate), *notes(predicate)):
         typer.echo(line, err=as_json)
@@ -137,13 +137,8 @@ def _strict_relation(constraint: Constraint) -> Relation | None:
     return next((one for one in STRICT_WORDS if asked in (one | one, ~one)), None)
 
 
-class Warned(NamedTuple):
-    """A filter that no message satisfies: its place, and the warning."""
-
-    source: str
-    unit: str
-    number: int
-    reason: str
+class Warned(Rejected):
+    """A filter that no message satisfies: the place of its subscription, and the warning as the reason."""
 
 
 # Place and key of a subscription, and the number of a filter among all filters of it.
@@ -157,10 +152,10 @@ def _warned(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[Warned]:
     for (source, unit, number, key, part, parts), reason in never_satisfied(filters):
         whose = "this subscription" if key is None else f"the subscription {key!r}"
         which = whose if parts == 1 else f"filter {part} of {parts} of {whose}"
-        yield Warned(source, unit, number, f"warning: {which} can never match: {reason}")
+        yield Warned(source, unit, number, f"warning: {which} can never match: {reason}", "")
 
 
-def _line_of(item: Rejected | Warned, lines_of_items: Callable[[str], list[int]]) -> int:
+def _line_of(item: Rejected, lines_of_items: Callable[[str], list[int]]) -> int:
     """Return the line of an item of a JSON file, counted from 1; of a line or a row its own number."""
     if item.unit != "item" or not Path(item.source).is_file():
         return item.number
@@ -192,14 +187,14 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             typer.echo(item, err=True)
         else:
             never += isinstance(item, Warned)
-            bad += isinstance(item, Rejected)
+            bad += not isinstance(item, Warned)
             typer.echo(f"{item.source}:{_line_of(item, lines)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
 
 
-def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
+def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | str | int]:
     """Yield a rejection or 1 for each subscription, warnings in between, and notes at the end."""
     from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful
 
@@ -222,10 +217,9 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
     yield from found.values()
 
 
-def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
+def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | str | int]:
     """Yield a rejection for each bad row of a template, the number of good rows, warnings, and notes."""
-    predicate = parse(template)
-    found = read_subscription_table(str(file), predicate, format, key=key)
+    predicate, found = Asking(file, format, template, {"key": key}).rows()
     yield from found.rejected
     yield found.table.num_rows
     yield from warnings(predicate)

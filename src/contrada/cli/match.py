@@ -248,9 +248,7 @@ def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Ite
         yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
         yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
         yield from counts.census.lines()
-    if rejections.counts:
-        yield "rejected:"
-        yield from rejections.lines()
+    yield from rejections.lines()
 
 
 def answered(

@@ -32,15 +32,8 @@ class Rejections:
         self._path = path
         self._pending: list[str] = []
         self._reasons: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[str] = Counter()  # rejected items by kind
         self._first: dict[tuple[str, str], str] = {}
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Return the number of rejected items by kind."""
-        counts: Counter[str] = Counter()
-        for (what, _), count in self._reasons.items():
-            counts[what] += count
-        return counts
 
     def add(self, item: Rejected, what: str) -> None:
         """Record a rejection; `what` names the kind of item."""
@@ -51,6 +44,7 @@ class Rejections:
                 reason = (reason[0], "other reasons")
             self._first.setdefault(reason, f"{source}, {unit} {number}")
         self._reasons[reason] += 1
+        self.counts[reason[0]] += 1
         if self._file is not None:
             start, middle = _frame(source, unit, what, is_part, why)
             self._pending.append(f"{start}{number:d}{middle}{_text(raw)}}}\n")
@@ -75,7 +69,10 @@ class Rejections:
                 self._file.close()
 
     def lines(self) -> Iterator[str]:
-        """Yield the most frequent reasons with count and first place, and the path of the file."""
+        """Yield a heading, the most frequent reasons with count and first place, and the path of the file."""
+        if not self._reasons:
+            return
+        yield "rejected:"
         common = self._reasons.most_common(MAX_SHOWN_REASONS)
         for (what, reason), count in common:
             where = self._first[what, reason]
@@ -83,7 +80,7 @@ class Rejections:
         rest = len(self._reasons) - len(common)
         if rest > 0:
             yield f"  ... and {counted(rest, 'other reason')}"
-        if self._path is not None and self._reasons:
+        if self._path is not None:
             yield f"  all of them: {self._path}"
 
 

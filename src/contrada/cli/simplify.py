@@ -246,6 +246,4 @@ def summary(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) ->
     for attribute, crs in work.crs.items():
         yield f"crs:           {attribute} is in {crs} (not part of the filters)"
     yield f"time:          {seconds:.2f} s, {rate(work.read, seconds, 'subscription')}"
-    if bad:
-        yield "rejected:"
-        yield from rejections.lines()
+    yield from rejections.lines()

@@ -14,10 +14,8 @@ from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import name_column
 from contrada.cli.subscribing import Asking, FirstRejected, Parsed, Reject, good_subscriptions, no_subscription
-from contrada.cql2 import parse
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
-from contrada.formats.subscriptions import read_subscription_table
 from contrada.formats.tables.row_files import row_text
 from contrada.matching import ForwardingTable
 from contrada.pipeline.artifacts import Artifact, publish
@@ -110,8 +108,7 @@ class _SplitRows(NamedTuple):
 def _rows(asking: Asking, reject: Reject) -> _SplitRows:
     note = FirstRejected(reject)
     if asking.template is not None:
-        template = parse(asking.template)
-        found = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
+        template, found = asking.rows()
         for item in found.rejected:
             note(item)
         return _SplitRows(found.table, template, found.origins, note.first)
