@@ -333,6 +333,5 @@ def _key_in(table: ForwardingTable, text: str) -> str | int:
     if text.lstrip("-").isdecimal() and int(text) in table:
         return int(text)
     close = difflib.get_close_matches(text, map(str, table), 3) if len(table) <= 100_000 else []
-    raise UnknownKeyError(
-        f"no subscription has the key {text!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
-    )
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise UnknownKeyError(f"no subscription has the key {text!r}{hint}")

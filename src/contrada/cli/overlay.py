@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     pass
 
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
-app.command(help=overlay_peer.PEER)(overlay_peer.peer)
-app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
+app.command()(overlay_peer.peer)
+app.command()(overlay_peer.publish)
 
 
 Split = StrEnum("Split", ["quadratic", "linear", "rstar"])  # methods to split a node with too many children

@@ -33,29 +33,6 @@ TlsCa = Annotated[
     Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).", show_default=False)
 ]
 
-PEER = """\
-Run one peer; every message that matches a subscription is printed as a line of JSON.
-
-The first peer joins no other and sets the rules of the overlay: --dimensions (default: the attributes it subscribes \
-to), --degree, --split, --choose, --sketch and --period. Later peers get the rules from the peer they join. On SIGINT, \
-SIGTERM and when its standard output is closed (exit code 141), a peer leaves in order; a killed peer is detected by \
-its neighbours. Lines wait for a slow reader up to a limit, then they are dropped with a complaint on standard error. \
-The limits on output, connections, frames and notes are in docs/limitations.md.
-
-\b
-The first peer, and another:
-  contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
-  contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
-A message:
-  contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
-"""
-
-PUBLISH = """\
-Publish messages through a peer: JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input.
-
-Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
-"""
-
 
 def peer(
     subscribe: Annotated[list[str], plain("CQL2 filter of this peer; may be given several times.")],
@@ -78,7 +55,21 @@ def peer(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Run a peer until a signal; the help text is PEER."""
+    """Run one peer; every message that matches a subscription is printed as a line of JSON.
+
+    The first peer joins no other and sets the rules of the overlay: --dimensions (default: the attributes it subscribes
+    to), --degree, --split, --choose, --sketch and --period. Later peers get the rules from the peer they join. On
+    SIGINT, SIGTERM and when its standard output is closed (exit code 141), a peer leaves in order; a killed peer is
+    detected by its neighbours. Lines wait for a slow reader up to a limit, then they are dropped with a complaint on
+    standard error. The limits on output, connections, frames and notes are in docs/limitations.md.
+
+    \b
+    The first peer, and another:
+      contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
+      contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
+    A message:
+      contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
+    """
     from contrada.overlay.rules import Rules
     from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import PeerQueries, Space
@@ -104,7 +95,10 @@ def publish(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Publish messages through a peer; the help text is PUBLISH."""
+    """Publish messages through a peer: JSON, GeoJSON Features or CloudEvents, or - for lines of standard input.
+
+    Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
+    """
     from contrada.overlay.serving import offer
 
     bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages

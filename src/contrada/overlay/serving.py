@@ -235,10 +235,9 @@ class PeerServer:
         """Queue a note for a neighbour; a dropped note is repeated by later heartbeats."""
         try:
             frame = encode(note)
-            if self._waiting + len(frame) > limit("waiting_bytes"):
-                raise OverlayError(
-                    f"more than {limit('waiting_bytes'):,} bytes wait to be sent ({variable('waiting_bytes')})"
-                )
+            most = limit("waiting_bytes")
+            if self._waiting + len(frame) > most:
+                raise OverlayError(f"more than {most:,} bytes wait to be sent ({variable('waiting_bytes')})")
             link = self._links.get(to)
             if link is None:
                 refusal = self._dials.refusal(asyncio.get_running_loop().time(), len(self._links))

@@ -97,11 +97,8 @@ class Space:
         sides: list[Side] = []
         for attribute in self.attributes:
             is_region = attribute.kind == "region"
-            asked = [
-                _region_bounds(constraint) if is_region else [_number_bounds(constraint)]
-                for constraint in part
-                if constraint.attribute == attribute.name
-            ]
+            own = [constraint for constraint in part if constraint.attribute == attribute.name]
+            asked = [_region_bounds(one) if is_region else [_number_bounds(one)] for one in own]
             for axis in range(attribute.width):
                 lows, highs = zip(*(sides_of[axis] for sides_of in asked or [[UNBOUNDED] * 2]), strict=True)
                 # A number cannot satisfy bounds that exclude each other, but a region can meet two boxes that are
@@ -206,8 +203,5 @@ class PeerQueries:
         """Return whether the message satisfies one of the filters."""
         body = publication.body
         message = self.read(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
-        return any(
-            all(truth(constraint, message.get(constraint.attribute)) is True for constraint in part)
-            for predicate in self.predicates
-            for part in predicate
-        )
+        parts = (part for predicate in self.predicates for part in predicate)
+        return any(all(truth(one, message.get(one.attribute)) is True for one in part) for part in parts)

@@ -160,9 +160,8 @@ class CRTree:
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(
-                *value._kernel_arrays, *self._regions._kernel_arrays(), frozen(places), NO_MASKS, codes
-            )
+            regions = self._regions._kernel_arrays()
+            kernels.relate_chosen(*value._kernel_arrays, *regions, frozen(places), NO_MASKS, codes)
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
