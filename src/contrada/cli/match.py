@@ -148,8 +148,7 @@ def match(
     if not spark:
         raise typer.Exit(run(work))
     require_spark()
-    from contrada.cli.spark.match import run_on_spark
-    from contrada.cli.spark.tables import PartitionPlan
+    from contrada.cli.spark.match import PartitionPlan, run_on_spark
 
     raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions)))
 

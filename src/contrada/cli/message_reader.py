@@ -203,13 +203,11 @@ class _Arriving(io.RawIOBase):
 
 def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
     """Return a function for the bytes read and the file size; None if unknown."""
-    if not stream.seekable():
-        return None
     try:
         size = os.fstat(stream.fileno()).st_size
     except OSError:
         return None
-    return lambda: (stream.tell(), size)
+    return (lambda: (stream.tell(), size)) if stream.seekable() else None
 
 
 def message_text(message: dict[str, Any]) -> str:

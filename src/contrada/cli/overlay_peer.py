@@ -142,10 +142,7 @@ def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[No
     complaints = Complaints(lambda text: errors.put(f"contrada overlay: {text}"))
     output = Outlet(writer_to(sys.stdout), failed, complaints)
 
-    def deliver(publication: Publication) -> None:
-        output.put(_line(publication))
-
-    server.complain, server.deliver = complaints, deliver
+    server.complain, server.deliver = complaints, lambda publication: output.put(_line(publication))
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from contrada.errors import ContradaError, OverlayError
 from contrada.formats.messages import message_of
@@ -199,8 +199,7 @@ class PeerServer:
         publication = getattr(frame, "publication", None)
         if publication is not None and self.space.where(self._asked.read(publication.body)) != publication.where:
             raise OverlayError(f"the box of a message differs from the box in its note, {publication.where}")
-        note: AnyNote = frame
-        return note
+        return cast("AnyNote", frame)
 
     def _offered(self, frame: object) -> OfferAnswer:
         if not isinstance(frame, Offer):

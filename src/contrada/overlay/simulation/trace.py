@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import msgspec
 
@@ -36,8 +36,7 @@ class TracedSimulator:
 
     def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
         """Add a peer."""
-        id: PeerId = self._do("add", boxes)
-        return id
+        return cast("PeerId", self._do("add", boxes))
 
     def remove(self, id: PeerId) -> None:
         """Let a peer leave."""
@@ -53,8 +52,7 @@ class TracedSimulator:
 
     def publish(self, where: Sequence[float], at: PeerId | None = None) -> MessageSpread:
         """Publish a message."""
-        spread: MessageSpread = self._do("publish", where, at)
-        return spread
+        return cast("MessageSpread", self._do("publish", where, at))
 
     def run(self, seconds: float) -> None:
         """Let time pass."""

@@ -96,24 +96,19 @@ def build(boxes: Boxes, setting: Setting, tell: Tell = lambda what, done, total:
 def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Tell) -> dict[str, Any]:
     """Send messages from the root; return false positives and negatives, hits, and hops of receipts."""
     root = simulator.root
-    bothered = receipts = hits = missed = hops = highest = 0
-    by_hits: dict[int, tuple[int, int]] = {}
+    counts = []  # for each message: hits, false positives, receipts, false negatives, sum and maximum of hops
     for start in range(0, len(points), MESSAGES_PER_BATCH):
         tell("messages", start, len(points))
         part = points[start : start + MESSAGES_PER_BATCH]
         for row, (point, held) in enumerate(zip(part.tolist(), holding(boxes, part), strict=True)):
             wanted = frozenset(np.nonzero(held)[0].tolist())
             spread = simulator.send_out(Publication(start + row, (*point, *point)), root, wanted)
-            false = spread.bothered
-            bothered += false
-            low = 1 << len(wanted).bit_length() >> 1
-            messages, total = by_hits.get(low, (0, 0))
-            by_hits[low] = messages + 1, total + false
-            receipts += len(spread.reached)
-            hits += len(wanted)
-            missed += len(spread.missed)
-            hops += sum(spread.reached.values())
-            highest = max(highest, *spread.reached.values())
+            hops = spread.reached.values()
+            counts.append((len(wanted), spread.bothered, len(hops), len(spread.missed), sum(hops), max(hops)))
+    hits, bothered, receipts, missed, walked, _ = np.sum(counts, axis=0).tolist()
+    by_hits: dict[int, list[int]] = {}
+    for wanted_by, false, *_ in counts:
+        by_hits.setdefault(1 << wanted_by.bit_length() >> 1, []).append(false)
     count = len(points)
     return {
         "false_positive_ratio": bothered / (len(boxes) * count),
@@ -121,7 +116,7 @@ def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Tell) -> dict[
         "false_negatives": missed,
         "hits": hits / count,
         "receipts": receipts,
-        "hops": {"average": hops / receipts, "max": highest},
+        "hops": {"average": walked / receipts, "max": max(highest for *_, highest in counts)},
         # By powers of two: least number of hits (and fewer than twice as many), messages, mean ratio.
-        "by_hits": [[low, n, total / n / len(boxes)] for low, (n, total) in sorted(by_hits.items())],
+        "by_hits": [[low, len(own), sum(own) / len(own) / len(boxes)] for low, own in sorted(by_hits.items())],
     }
