@@ -47,8 +47,8 @@ class ResultFile(io.RawIOBase):
     Counts the bytes: Parquet asks for the position, and a pipe has none.
     """
 
-    def __init__(self, file: BinaryIO, is_own: bool) -> None:
-        self._file, self._is_own, self._count = file, is_own, 0
+    def __init__(self, file: BinaryIO, is_own: bool, format: ResultFormat) -> None:
+        self._file, self._is_own, self._count, self.format = file, is_own, 0, format
 
     def writable(self) -> bool:
         """Return True."""
@@ -79,30 +79,28 @@ class ResultFile(io.RawIOBase):
 def open_file(output: Path | None, format: ResultFormat) -> ResultFile:
     """Open a new file, or standard output."""
     if output is not None:
-        return ResultFile(output.open("wb"), True)
+        return ResultFile(output.open("wb"), True, format)
     if sys.stdout is None:
         raise FormatError("standard output is closed")
     if format in BINARY and sys.stdout.isatty():
         raise FormatError(f"{format} cannot be written to a terminal; use --output or a pipe")
-    return ResultFile(sys.stdout.buffer, False)
+    return ResultFile(sys.stdout.buffer, False, format)
 
 
 def open_results(
-    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
+    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool
 ) -> MatchLines | MatchTables:
     """Open a writer of matches to a file or standard output."""
     file = open_file(output, format)
-    return MatchTables(file, table, by, format) if format in BINARY else MatchLines(file, table, by, format, csv_safe)
+    return MatchTables(file, table, by) if format in BINARY else MatchLines(file, table, by, csv_safe)
 
 
 class MatchLines:
     """Writes matches as lines; the end of a line is built once per subscription."""
 
-    def __init__(
-        self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
-    ) -> None:
+    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, csv_safe: bool) -> None:
         self._file, self._table, self._by = file, table, by
-        self._is_csv, self._is_safe = format is ResultFormat.csv, csv_safe
+        self._is_csv, self._is_safe = file.format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
         if self._is_csv:
             file.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
@@ -161,14 +159,14 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
 class MatchTables:
     """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+    def __init__(self, file: ResultFile, table: ForwardingTable, by: By) -> None:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
         everyone = names_of(table, np.arange(len(table)), "subscription")
         columns = ("subscriber", "key") if by == "subscription" else ("subscriber",)
         self._schema = pa.schema([("message", pa.string()), *((name, type_of(everyone[name])) for name in columns)])
-        self._writer = writer_of(file, self._schema, format)
+        self._writer = writer_of(file, self._schema)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
@@ -189,13 +187,13 @@ class MatchTables:
         self._file.close()
 
 
-def writer_of(file: ResultFile, schema: Any, format: ResultFormat) -> Any:
+def writer_of(file: ResultFile, schema: Any) -> Any:
     """Return a writer of Parquet or Arrow tables."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # A stream of Arrow can be read while it is written.
-    return pa.ipc.new_stream(file, schema) if format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
+    return pa.ipc.new_stream(file, schema) if file.format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
 def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:

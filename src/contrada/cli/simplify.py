@@ -88,28 +88,25 @@ def simplify(
         "key": key or "key", "subscriber": subscriber or "subscriber", "times": names_in(times),
         "crs": subscriptions_crs, "to_crs": to_crs, "buffer": buffer,
     }  # fmt: skip
-    asking = Asking(file, subscriptions_format, template, reading)
-    raise typer.Exit(run(SimplifyPlan(asking, across, output, format, as_json, reject, strict, quiet)))
-
-
-@dataclass(frozen=True)
-class SimplifyPlan:
-    """The parameters of a run: subscriptions, output and report."""
-
-    asking: Asking
-    across: bool = False
-    output: Path | None = None
-    format: results.ResultFormat | None = None
-    as_json: bool = False
-    reject: Path | None = None
-    strict: bool = False
-    quiet: bool = False
+    work = SimplifyCounts(across)
+    scrolls = output is None and sys.stdout is not None and sys.stdout.isatty()
+    with closing(Rejections(reject)) as rejections, ProgressLine(not scrolls and not quiet) as progress:
+        good = _good(Asking(file, subscriptions_format, template, reading), rejections, work, progress)
+        alone = (((item.key, item.subscriber), item.predicate.filters) for item in good)
+        rows = _simplified(by_subscriber(good) if across else alone, work, progress)
+        _write(output, results.chosen_format(format, output), across, rows)
+    if as_json and not quiet:  # on standard output, if that is free
+        typer.echo(json.dumps(work.to_dict(rejections), ensure_ascii=False), err=output is None)
+    for line in () if as_json or quiet else summary(work, rejections):
+        typer.echo(line, err=True)
+    raise typer.Exit(FAULTS if strict and rejections.counts.total() else 0)
 
 
 @dataclass
 class SimplifyCounts:
     """Counts of the subscriptions so far."""
 
+    across: bool
     read: int = 0
     groups: int = 0
     report: Simplification = field(default_factory=Simplification)
@@ -120,29 +117,21 @@ class SimplifyCounts:
         """Return the line of progress."""
         return f"{counted(self.read, 'subscription')} read, {self.groups:,} simplified"
 
-
-def run(plan: SimplifyPlan) -> int:
-    """Simplify, print the report, and return the exit code."""
-    work = SimplifyCounts()
-    scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
-    with closing(Rejections(plan.reject)) as rejections, ProgressLine(not scrolls and not plan.quiet) as progress:
-        good = _good(plan, rejections, work, progress)
-        alone = (((item.key, item.subscriber), item.predicate.filters) for item in good)
-        _write(plan, by_subscriber(good) if plan.across else alone, work, progress)
-    if not plan.quiet:
-        _tell(plan, work, rejections)
-    return FAULTS if plan.strict and rejections.counts.total() else 0
+    def to_dict(self, rejections: Rejections) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        own = {"subscriptions": self.read, "rejected": rejections.counts.total(), "written": self.groups}
+        return own | asdict(self.report) | {"crs": self.crs, "seconds": round(time.perf_counter() - self.began, 3)}
 
 
-def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
+def _good(asking: Asking, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
     """Yield the good subscriptions; a file with bad ones only is an error."""
     note = FirstRejected(partial(rejections.add, what="subscription"))
-    for item in good_subscriptions(plan.asking, note, work.crs):
+    for item in good_subscriptions(asking, note, work.crs):
         work.read += 1
         progress.tell(work.line)
         yield item
     if note.first is not None and not work.read:
-        raise no_subscription(plan.asking, note.first)
+        raise no_subscription(asking, note.first)
 
 
 def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
@@ -154,16 +143,6 @@ def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
     for subscriber, those in asked.items():
         those.sort(key=lambda one: one[:3])
         yield (subscriber,), [part for *_, predicate in those for part in predicate.filters]
-
-
-def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> None:
-    """Simplify groups and write the results."""
-    format = results.chosen_format(plan.format, plan.output)
-    rows = _simplified(groups, work, progress)
-    first = list(islice(rows, 1))  # before the file is opened: a file with bad subscriptions only is an error
-    columns = ["subscriber", "filter"] if plan.across else ["key", "subscriber", "filter"]
-    with closing(results.open_file(plan.output, format)) as file:
-        (_write_table if format in results.BINARY else _write_lines)(file, format, columns, chain(first, rows))
 
 
 def _simplified(groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> Iterator[Row]:
@@ -180,11 +159,17 @@ def _simplified(groups: Iterator[FilterGroup], work: SimplifyCounts, progress: P
         yield *names, str(Predicate(one.filters))
 
 
-def _write_lines(
-    file: results.ResultFile, format: results.ResultFormat, columns: list[str], rows: Iterator[Row]
-) -> None:
+def _write(output: Path | None, format: results.ResultFormat, across: bool, rows: Iterator[Row]) -> None:
+    """Write rows to a file or standard output."""
+    first = list(islice(rows, 1))  # before the file is opened: a file with bad subscriptions only is an error
+    columns = ["subscriber", "filter"] if across else ["key", "subscriber", "filter"]
+    with closing(results.open_file(output, format)) as file:
+        (_write_table if format in results.BINARY else _write_lines)(file, columns, chain(first, rows))
+
+
+def _write_lines(file: results.ResultFile, columns: list[str], rows: Iterator[Row]) -> None:
     """Write rows as lines of JSON or CSV."""
-    if format is results.ResultFormat.ndjson:
+    if file.format is results.ResultFormat.ndjson:
         for row in rows:
             file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
         return
@@ -198,9 +183,7 @@ def _write_lines(
         file.write(results.csv_line(list(row)))
 
 
-def _write_table(
-    file: results.ResultFile, format: results.ResultFormat, columns: list[str], rows: Iterator[Row]
-) -> None:
+def _write_table(file: results.ResultFile, columns: list[str], rows: Iterator[Row]) -> None:
     """Write rows of Parquet or Arrow at the end, when it is known whether names are integers."""
     import pyarrow as pa
 
@@ -213,7 +196,7 @@ def _write_table(
         for name, own in values.items():
             _refuse_alike(name, own)
         table = pa.table({name: results.name_column(own) for name, own in values.items()})
-        with results.writer_of(file, table.schema, format) as writer:
+        with results.writer_of(file, table.schema) as writer:
             writer.write_table(table, BLOCK_ROWS)
 
 
@@ -224,23 +207,12 @@ def _refuse_alike(what: str, names: list[results.Name | None]) -> None:
         raise FormatError(f"the {what}s {name} and {name!r} would be equal in a table; use --format ndjson")
 
 
-def _tell(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> None:
-    """Print the report on standard error, or as JSON on standard output if that is free."""
-    if not plan.as_json:
-        for line in summary(plan, work, rejections):
-            typer.echo(line, err=True)
-        return
-    own: dict[str, Any] = {"subscriptions": work.read, "rejected": rejections.counts.total(), "written": work.groups}
-    own |= {**asdict(work.report), "crs": work.crs, "seconds": round(time.perf_counter() - work.began, 3)}
-    typer.echo(json.dumps(own, ensure_ascii=False), err=plan.output is None)
-
-
-def summary(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
+def summary(work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
     """Yield the lines of the summary: subscriptions, rules applied, speed, and rejections."""
     seconds = time.perf_counter() - work.began
     bad = rejections.counts.total()
     yield f"subscriptions: {work.read:,}" + (f", and {bad:,} rejected" if bad else "")
-    if plan.across:
+    if work.across:
         yield f"subscribers:   {work.groups:,}"
     yield from str(work.report).splitlines()
     for attribute, crs in work.crs.items():
