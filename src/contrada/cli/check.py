@@ -133,8 +133,7 @@ def _strict_relation(constraint: Constraint) -> Relation | None:
     """Return the relation of STRICT_WORDS that a constraint tests or excludes, or None."""
     if constraint.kind is None or isinstance(constraint.operator, str):
         return None
-    asked = constraint.relations
-    return next((one for one in STRICT_WORDS if asked in (one | one, ~one)), None)
+    return next((one for one in STRICT_WORDS if constraint.relations in (one | one, ~one)), None)
 
 
 class Warned(Rejected):

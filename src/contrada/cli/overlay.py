@@ -38,7 +38,6 @@ ChooseOption = Annotated[
     Choose | None, plain("How a new peer descends: by area (r), or by overlap at the end (rstar); default: as --split.")
 ]
 SeedOption = Annotated[int, plain("Random seed; equal seeds give equal runs.", min=0)]
-JsonOption = Annotated[bool, plain("Print one JSON object.", "--json")]
 
 
 @app.command()
@@ -55,7 +54,7 @@ def simulate(
     degree: Degree = "5,10",
     distribution: Distribution = "zipf-25:75",
     seed: SeedOption = 1,
-    as_json: JsonOption = False,
+    as_json: Annotated[bool, plain("Print one JSON object.", "--json")] = False,
 ) -> None:
     """Build a tree by joins and send messages from its root, as the paper's evaluation does.
 

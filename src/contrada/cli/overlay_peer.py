@@ -82,8 +82,7 @@ def peer(
         space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
         least, most = degree_of(degree)
         rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
-    asked = PeerQueries(predicates, space)
-    server = PeerServer(listen, asked, space, rules, _lost, door, advertise)
+    server = PeerServer(listen, PeerQueries(predicates, space), space, rules, _lost, door, advertise)
     asyncio.run(_serve(server, join or []))
 
 

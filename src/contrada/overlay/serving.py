@@ -139,8 +139,7 @@ class PeerServer:
     def publish(self, body: str) -> str:
         """Publish a message in JSON and return its key; raise ContradaError if it is invalid."""
         key = uuid.uuid4().hex
-        where = self.space.where(message_of(body))
-        self._send(self.peer.publish(Publication(key, where, body)))
+        self._send(self.peer.publish(Publication(key, self.space.where(message_of(body)), body)))
         return key
 
     async def leave(self) -> None:
@@ -176,8 +175,7 @@ class PeerServer:
             await closed(writer)
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
-        hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
-        sender = hello.peer
+        sender = (await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)).peer
         if sender is not None:
             peer_address(sender)
         while True:

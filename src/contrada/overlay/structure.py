@@ -98,8 +98,7 @@ def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
 def best_cover(peer: PeerState, table: Table) -> PeerId:
     """Return the child that should hold a node: the one with the largest box; the first of equals."""
     by_own = peer.rules.cover == "own"
-    children = list(table)
-    return children[largest([entry.own if by_own else entry.box for entry in table.values()])]
+    return list(table)[largest([entry.own if by_own else entry.box for entry in table.values()])]
 
 
 def _promote(peer: PeerState, level: int) -> None:

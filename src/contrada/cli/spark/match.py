@@ -127,8 +127,7 @@ def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: li
     known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
     systems = common_systems(list(map(os.path.abspath, files))) or {}
     own = {name: crs for name, crs in systems.items() if name in frame.columns}
-    messages = with_systems(frame.withColumn(ID, known), own)
-    found = match(messages, artifact, by=plan.by)
+    found = match(with_systems(frame.withColumn(ID, known), own), artifact, by=plan.by)
     matches = found.matches.withColumn(ID, f.col("message_id.message")).persist()  # distinct ones are found once
     place_of = "message_id.source", f.lit("row"), "message_id.number"
     rejected = found.rejected.select(*place_of, "reason", f.lit(""), f.lit(False))

@@ -108,8 +108,7 @@ class Simulator:
 
     def remove(self, id: PeerId) -> None:
         """Let a peer leave properly."""
-        peer = self._peer(id)
-        sent = peer.leave()
+        sent = self._peer(id).leave()
         self.crash(id)
         self._send(id, sent, 0)
         self._calm()

@@ -105,8 +105,7 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     for axes, (method, name) in zip(panels, METHOD_NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
             merged = hits_curve(rows, method, scale, dimensions)
-            shares = [100 * share for share in merged.values()]
-            axes.plot(list(merged), shares, "o-", label=f"{dimensions} dimensions")
+            axes.plot(list(merged), [100 * share for share in merged.values()], "o-", label=f"{dimensions} dimensions")
         axes.set(title=name, xscale="symlog", xlabel="hits of a message, at least")
         axes.grid(alpha=0.3)
         axes.legend(loc="upper left")

@@ -197,5 +197,4 @@ def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, Inte
     numbers = np.repeat(np.arange(first, first + len(firsts)), np.diff(np.append(firsts, len(order))))
     kept = reordered(column, firsts) if len(firsts) < len(order) else column
     leaves = np.arange(first + shift, first + shift + len(firsts), dtype=np.int32)
-    tree = PackedTree(kept, masks[firsts], leaves)
-    return tree, numbers, part.filters[order].astype(np.int64)
+    return PackedTree(kept, masks[firsts], leaves), numbers, part.filters[order].astype(np.int64)
