@@ -11,9 +11,9 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
 
 import typer
 from packaging.requirements import Requirement
@@ -36,29 +36,69 @@ FEATURES = (
 )
 
 
-Report = dict[str, Any]  # everything that `contrada doctor` prints, ready for JSON
+@dataclass(frozen=True)
+class Capability:
+    """A feature of the package: ready, or what is missing and the commands that install it."""
+
+    name: str
+    missing: tuple[str, ...]
+    install: tuple[str, ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """Return True if nothing is missing."""
+        return not self.missing
 
 
-def examine() -> Report:
+@dataclass(frozen=True)
+class DoctorReport:
+    """Everything that `contrada doctor` prints."""
+
+    contrada: str
+    python: str
+    executable: str
+    system: str
+    cores: int
+    memory: int | None
+    java: Java
+    cache: jit.CacheState | None
+    packages: dict[str, str | None]
+    features: tuple[Capability, ...]
+
+    @property
+    def core_is_ready(self) -> bool:
+        """Return True if regions can be created and related on this machine."""
+        return self.features[0].is_ready
+
+    def to_json(self) -> str:
+        """Return the report as one JSON object; every feature and Java have a member `ready`."""
+        fields = asdict(self)
+        fields["java"] = {**self.java._asdict(), "ready": self.java.is_ready, "complaint": self.java.complaint}
+        fields["cache"] = None if self.cache is None else self.cache._asdict()
+        fields["features"] = [{**asdict(feature), "ready": feature.is_ready} for feature in self.features]
+        return json.dumps(fields, indent=2, default=str)
+
+
+def examine() -> DoctorReport:
     """Examine the machine and the installed packages; compiles nothing and changes nothing."""
-    java, cache = find_java(), kernel_cache()
+    java = find_java()
     required = {extra: requirements(extra) for _, extra, _ in FEATURES}
     names = sorted({requirement.name for group in required.values() for requirement in group})
-    return {
-        "contrada": __version__,
-        "python": platform.python_version(),
-        "executable": sys.executable,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": cores(),
-        "memory": usable_memory(),
-        "java": {**java._asdict(), "ready": java.is_ready, "complaint": java.complaint},
-        "cache": None if cache is None else cache._asdict(),
-        "packages": {name: installed_version(name) for name in names},
-        "features": [
+    return DoctorReport(
+        contrada=__version__,
+        python=platform.python_version(),
+        executable=sys.executable,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cores=cores(),
+        memory=usable_memory(),
+        java=java,
+        cache=kernel_cache(),
+        packages={name: installed_version(name) for name in names},
+        features=tuple(
             examine_feature(name, extra, required[extra], java if needs_java else None)
             for name, extra, needs_java in FEATURES
-        ],
-    }
+        ),
+    )
 
 
 def installed_version(name: str) -> str | None:
@@ -69,15 +109,16 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Report:
-    """Compare the requirements of a feature with what is installed: what is missing, and commands that install it."""
+def examine_feature(name: str, extra: str, required: list[Requirement], java: Java | None) -> Capability:
+    """Compare the requirements of a feature with what is installed."""
     missing: list[str] = []
     install: list[str] = []
     if faults := [(r, fault) for r in required if (fault := package_fault(r, import_it=name == CORE))]:
         missing += [fault for _, fault in faults]
         wanted = " ".join(shlex.quote(f"{r.name}{r.specifier}") for r, _ in faults)
-        alone = f"{shlex.quote(sys.executable)} -m pip install {wanted}"
-        install.append(installation.install_command(extra) if extra else alone)
+        install.append(
+            installation.install_command(extra) if extra else f"{shlex.quote(sys.executable)} -m pip install {wanted}"
+        )
     if name == CORE and not required:
         missing.append("contrada runs from a folder and is not installed, so its requirements are unknown")
         install.append(installation.install_command(""))
@@ -86,7 +127,7 @@ def examine_feature(name: str, extra: str, required: list[Requirement], java: Ja
     if java is not None and java.fault is not None:
         missing.append(java.fault)
         install.append(install_command())
-    return {"name": name, "missing": missing, "install": install, "ready": not missing}
+    return Capability(name, tuple(missing), tuple(install))
 
 
 def package_fault(requirement: Requirement, *, import_it: bool) -> str | None:
@@ -124,10 +165,10 @@ def usable_memory() -> int | None:
         return memory
 
 
-def show(report: Report, *, as_json: bool) -> None:
+def show(report: DoctorReport, *, as_json: bool) -> None:
     """Print the report: JSON, a table on a terminal, plain lines in a pipe."""
     if as_json:
-        typer.echo(json.dumps(report, indent=2, default=str))
+        typer.echo(report.to_json())
     elif sys.stdout.isatty():
         _print_tables(report)
     else:
@@ -138,7 +179,7 @@ def show(report: Report, *, as_json: bool) -> None:
                 typer.echo(f"  {label:<{width}}  {text}".rstrip())
 
 
-def _print_tables(report: Report) -> None:
+def _print_tables(report: DoctorReport) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -154,28 +195,27 @@ def _print_tables(report: Report) -> None:
         console.print(table)
 
 
-def _sections(report: Report) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _sections(report: DoctorReport) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the report as titled rows of label and text."""
-    yield f"Contrada {report['contrada']}", list(_machine_rows(report))
-    if report["packages"]:
-        yield "Packages", [(name, version or "-") for name, version in report["packages"].items()]
+    yield f"Contrada {report.contrada}", list(_machine_rows(report))
+    if report.packages:
+        yield "Packages", [(name, version or "-") for name, version in report.packages.items()]
     rows = []
-    for feature in report["features"]:
-        rows.append((feature["name"], "ready" if feature["ready"] else "missing: " + "; ".join(feature["missing"])))
-        rows += [("", f"install: {command}") for command in feature["install"]]
+    for feature in report.features:
+        rows.append((feature.name, "ready" if feature.is_ready else "missing: " + "; ".join(feature.missing)))
+        rows += [("", f"install: {command}") for command in feature.install]
     yield "Features", rows
 
 
-def _machine_rows(report: Report) -> Iterator[tuple[str, str]]:
-    java, cache = report["java"], report["cache"]
-    yield "Python", f"{report['python']} ({report['executable']})"
-    yield "System", report["system"]
-    yield "Cores", str(report["cores"])
-    yield "Memory", byte_size(report["memory"]) if report["memory"] is not None else "unknown"
-    yield "Java", java["complaint"] or f"{java['version']} ({java['path']})"
-    if cache is None:
+def _machine_rows(report: DoctorReport) -> Iterator[tuple[str, str]]:
+    yield "Python", f"{report.python} ({report.executable})"
+    yield "System", report.system
+    yield "Cores", str(report.cores)
+    yield "Memory", byte_size(report.memory) if report.memory is not None else "unknown"
+    yield "Java", report.java.complaint or f"{report.java.version} ({report.java.path})"
+    if report.cache is None:
         yield "Kernels", "no cache: Numba is not installed"
     else:
-        held = f"{cache['kernels']} compiled, {byte_size(cache['nbytes'])}"
-        access = "writable" if cache["writable"] else "not writable"
-        yield "Kernels", f"{held}, in {cache['directory']} ({access})"
+        held = f"{report.cache.kernels} compiled, {byte_size(report.cache.nbytes)}"
+        access = "writable" if report.cache.writable else "not writable"
+        yield "Kernels", f"{held}, in {report.cache.directory} ({access})"

@@ -53,7 +53,7 @@ def doctor(json: Annotated[bool, plain("Print one JSON object instead of a table
 
     report = examine()
     show(report, as_json=json)
-    raise typer.Exit(0 if report["features"][0]["ready"] else 1)  # the first feature: regions and relations
+    raise typer.Exit(0 if report.core_is_ready else 1)
 
 
 def run() -> None:

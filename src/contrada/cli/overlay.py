@@ -163,11 +163,13 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
     )
 
 
+PICTURES = (".svg", ".png", ".pdf")
+ROWS = Path("build/overlay/rows.ndjson")
+
+
 @app.command()
 def evaluate(
-    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = Path(
-        "build/overlay/rows.ndjson"
-    ),
+    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = ROWS,
     seeds: Annotated[int, plain("Number of seeds, from 1 on.", min=1)] = 5,
     processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 2,
     scale: Annotated[float, plain("Factor for smaller trees, for a trial.", min=0.001, max=1)] = 1.0,
@@ -195,9 +197,6 @@ def evaluate(
     typer.echo(overlay_tables.tables(found, scale))
 
 
-PICTURES = (".svg", ".png", ".pdf")
-
-
 @app.command()
 def show(
     output: Annotated[Path, plain("Picture with the suffix svg, png or pdf.", "--output", "-o")] = Path("overlay.svg"),
@@ -209,11 +208,9 @@ def show(
     degree: Degree = "2,5",
     distribution: Distribution = "uniform-25:75",
     seed: Annotated[int, plain("Random seed; equal seeds give equal trees.", min=0)] = 1,
-    message: Annotated[
-        str | None, plain("Position of a message: one number per dimension.", show_default=False)
-    ] = None,
-    at: Annotated[int | None, plain("Peer that publishes the message; default: the root.", show_default=False)] = None,
-    trace: Annotated[Path | None, plain("Trace to replay instead of building a new tree.", show_default=False)] = None,
+    message: Annotated[str | None, plain("Position of a message: one number per dimension.")] = None,
+    at: Annotated[int | None, plain("Peer that publishes the message; default: the root.")] = None,
+    trace: Annotated[Path | None, plain("Trace to replay instead of building a new tree.")] = None,
 ) -> None:
     """Draw an overlay: its tree, in two dimensions its nested boxes, and the path of one message.
 

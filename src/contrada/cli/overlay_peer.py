@@ -26,19 +26,15 @@ if TYPE_CHECKING:
 
 ACCESS = "Access control"
 CLOSING_SECONDS = 2.0  # time for writing pending lines to standard output when a peer ends
-SecretFile = Annotated[Path | None, option(ACCESS, "File with the secret that all peers share.", show_default=False)]
-TlsCert = Annotated[Path | None, option(ACCESS, "Certificate of this peer (PEM).", show_default=False)]
-TlsKey = Annotated[Path | None, option(ACCESS, "Private key of the certificate (PEM).", show_default=False)]
-TlsCa = Annotated[
-    Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).", show_default=False)
-]
+SecretFile = Annotated[Path | None, option(ACCESS, "File with the secret that all peers share.")]
+TlsCert = Annotated[Path | None, option(ACCESS, "Certificate of this peer (PEM).")]
+TlsKey = Annotated[Path | None, option(ACCESS, "Private key of the certificate (PEM).")]
+TlsCa = Annotated[Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).")]
 
 
 def peer(
     subscribe: Annotated[list[str], plain("CQL2 filter of this peer; may be given several times.")],
-    dimensions: Annotated[
-        str | None, plain("Attributes to route by: numbers, or name:region.", show_default=False)
-    ] = None,
+    dimensions: Annotated[str | None, plain("Attributes to route by: numbers, or name:region.")] = None,
     listen: Annotated[str, plain("HOST:PORT to listen on; port 0: any free port.")] = "127.0.0.1:0",
     advertise: Annotated[str | None, plain("HOST:PORT at which other peers reach this one; default: --listen.")] = None,
     join: Annotated[
@@ -94,7 +90,7 @@ def publish(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Publish messages through a peer: JSON, GeoJSON Features or CloudEvents, or - for lines of standard input.
+    """Publish messages through a peer: arguments of JSON, GeoJSON Features or CloudEvents, or - for lines of input.
 
     Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
     """

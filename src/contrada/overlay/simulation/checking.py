@@ -39,8 +39,11 @@ def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> Iterator[str]:
             yield f"{len(table)} children at level {level}"
         if state.id not in table:
             yield f"not its own child at level {level}"
-        if state.entries[level] != entry_of(state.rules, level, state.own, table):
-            yield f"the box or the sketch of level {level} is not that of its children"
+        known, right = state.entries[level], entry_of(state.rules, level, state.own, table)
+        if known.box != right.box:
+            yield f"the box of level {level} is not that of its children"
+        if known.parts != right.parts:
+            yield f"the sketch of level {level} is not that of its children"
         for child, entry in table.items():
             other = peers.get(child)
             if other is not None and other.state.top >= level - 1 and entry != other.state.entries[level - 1]:

@@ -31,8 +31,8 @@ class TracedSimulator:
         self.simulator = Simulator(rules, seed, network)
         self.simulator.watch = lambda *arrived: self._write({"note": _line(*arrived)})
         self._target = target
-        rules_used = asdict(self.simulator.rules)
-        self._write({"overlay": {"rules": rules_used, "seed": seed, "network": _network(network)}})
+        setup = {"rules": asdict(self.simulator.rules), "seed": seed, "network": _network(network)}
+        self._write({"overlay": setup})
 
     def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
         """Add a peer."""

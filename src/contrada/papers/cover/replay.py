@@ -54,9 +54,10 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
         counters=np.zeros(2, np.int64),
     )
     index.run(rows, graph, steps, log, tally)
-    counts = tally.tolist()  # queries, nodes and comparisons, each for subscribing and unsubscribing; then others
-    *sent, logged = counts[6:10]
-    return Replayed(GraphWork(*counts[0:6:2]), GraphWork(*counts[1:6:2]), log[:logged], *sent)
+    queries_s, queries_u, nodes_s, nodes_u, comparisons_s, comparisons_u, *sent = tally.tolist()
+    subscribing = GraphWork(queries_s, nodes_s, comparisons_s)
+    unsubscribing = GraphWork(queries_u, nodes_u, comparisons_u)
+    return Replayed(subscribing, unsubscribing, log[: sent[3]], *sent[:3])
 
 
 def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]:

@@ -61,8 +61,8 @@ def draw_subscriptions(count: int, dimensions: int, distribution: str, rng: np.r
         around = rng.integers(row)
         lows[row] = rng.integers(lows[around], highs[around], endpoint=True)
         highs[row] = rng.integers(lows[row], highs[around], endpoint=True)
-    order = rng.permutation(count)  # so that contained ones do not join last
-    return np.hstack([lows, highs]).astype(np.float64)[order]
+    boxes = np.hstack([lows, highs]).astype(np.float64)
+    return boxes[rng.permutation(count)]  # so that contained ones do not join last
 
 
 def _origins(count: int, dimensions: int, law: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
