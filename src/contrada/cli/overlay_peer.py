@@ -90,9 +90,9 @@ def publish(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Publish messages through a peer: arguments of JSON, GeoJSON Features or CloudEvents, or - for lines of input.
+    """Publish messages through a peer.
 
-    Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
+    Takes JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input. Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
     """
     from contrada.overlay.serving import offer
 

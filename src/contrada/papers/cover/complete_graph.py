@@ -41,8 +41,6 @@ class CompleteGraph(RelationGraph):
         self._index.add(row, checked, self._members[row].arrival)
         self._mirror.add(row, -checked, self._members[row].arrival)
         self._insert(row, covers, covered)
-        if not covers:
-            self._members.forwarded.add(row)
         return Subscribed(not covers, self._members.keys(sorted(covers)))
 
     def unsubscribe(self, key: Key) -> Unsubscribed:
@@ -55,10 +53,9 @@ class CompleteGraph(RelationGraph):
         return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
 
     def _insert(self, row: int, covers: set[int], covered: set[int]) -> None:
-        """Add a node with its edges."""
-        self._parents[row], self._children[row] = covers, dict.fromkeys(covered)
-        for cover in covers:
-            self._children[cover][row] = None
+        """Add a node with its edges; without covers it is forwarded."""
+        self._parents[row], self._children[row] = set(), dict.fromkeys(covered)
+        self._link(row, covers)
         for child in covered:
             self._parents[child].add(row)
 

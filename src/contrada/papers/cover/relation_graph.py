@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
@@ -76,7 +77,7 @@ class RelationGraph(SubscriptionGraph):
         self.unsubscribe_work = self._spent(self.unsubscribe_work, start, len(orphans))
         return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
 
-    def _link(self, row: int, covers: list[int]) -> None:
+    def _link(self, row: int, covers: Collection[int]) -> None:
         """Add edges into a row; without covers it is forwarded."""
         for cover in covers:
             self._parents[row].add(cover)
