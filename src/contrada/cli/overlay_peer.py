@@ -92,7 +92,8 @@ def publish(
 ) -> None:
     """Publish messages through a peer.
 
-    Takes JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input. Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
+    Takes JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input. Prints the key of each
+    message. Exits with 1 if a message is refused, and prints the reason.
     """
     from contrada.overlay.serving import offer
 

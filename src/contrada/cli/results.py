@@ -163,9 +163,11 @@ class MatchTables:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
-        everyone = names_of(table, np.arange(len(table)), "subscription")
-        columns = ("subscriber", "key") if by == "subscription" else ("subscriber",)
-        self._schema = pa.schema([("message", pa.string()), *((name, type_of(everyone[name])) for name in columns)])
+        everyone = np.arange(len(table))
+        fields = [("message", pa.string()), ("subscriber", type_of(table.subscribers_of(everyone, "subscription")))]
+        if by == "subscription":
+            fields.append(("key", type_of(table.keys_of(everyone))))
+        self._schema = pa.schema(fields)
         self._writer = writer_of(file, self._schema)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
@@ -199,7 +201,9 @@ def writer_of(file: ResultFile, schema: Any) -> Any:
 def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
     """Return the subscribers of matched rows and, by subscription, their keys."""
     names = {"subscriber": table.subscribers_of(rows, by)}
-    return names | {"key": table.keys_of(rows)} if by == "subscription" else names
+    if by == "subscription":
+        names["key"] = table.keys_of(rows)
+    return names
 
 
 def name_column(names: Sequence[Name | None], kind: Any = None) -> Any:

@@ -105,9 +105,9 @@ class Dials:
 
 
 def check_guest(host: str, guests: Counter[str]) -> None:
-    """Raise OverlayError if no further connection from `host` is accepted beside `guests`, counted by host."""
-    if guests.total() >= limit("guests"):
-        raise OverlayError(f"{guests.total():,} connections are accepted, the limit ({variable('guests')})")
-    if guests[host] >= limit("host_guests"):
-        own = f"{guests[host]:,} connections from {host} are accepted"
-        raise OverlayError(f"{own}, the limit ({variable('host_guests')})")
+    """Raise OverlayError if a connection from `host` is one too many of `guests`, counted by host with this one."""
+    others, own = guests.total() - 1, guests[host] - 1
+    if others >= limit("guests"):
+        raise OverlayError(f"{others:,} connections are accepted, the limit ({variable('guests')})")
+    if own >= limit("host_guests"):
+        raise OverlayError(f"{own:,} connections from {host} are accepted, the limit ({variable('host_guests')})")

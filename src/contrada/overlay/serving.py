@@ -159,18 +159,16 @@ class PeerServer:
         self._welcomes.add(task)
         where = writer.get_extra_info("peername")
         host = str(where[0] if isinstance(where, tuple) else where)
+        self._guests[host] += 1
         try:
             check_guest(host, self._guests)
-            self._guests[host] += 1
-            try:
-                await self._converse(reader, writer)
-            finally:
-                self._guests -= Counter([host])
+            await self._converse(reader, writer)
         except (ContradaError, TimeoutError) as error:
             self.complain(f"dropped {where}: {str(error) or 'no data for too long'}")
         except (ConnectionError, ssl.SSLError, asyncio.CancelledError):
             pass  # asyncio would report a cancelled task of a server as an error
         finally:
+            self._guests -= Counter([host])
             self._welcomes.discard(task)
             await closed(writer)
 
