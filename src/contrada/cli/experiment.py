@@ -18,8 +18,8 @@ from contrada.installation import missing
 app = App(help="Measure the papers' tables and figures again.")
 
 JsonOption = Annotated[bool, plain("Print the results as one JSON object.", "--json")]
-OutputOption = Annotated[Path, plain("Directory for results and plots.", "--output")]
-SeedOption = Annotated[int, plain("Random seed.", "--seed")]
+OutputOption = Annotated[Path, plain("Directory for results and plots.")]
+SeedOption = Annotated[int, plain("Random seed.")]
 OUTPUT = Path("build/experiments")
 
 
@@ -28,7 +28,7 @@ def cover_tables(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", "--commands", min=1)] = 60_000,
+    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", min=1)] = 60_000,
 ) -> None:
     """Measure tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
 
@@ -53,10 +53,8 @@ def cover_figures(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[
-        int, plain("Maximum number of commands; 100,000 in the paper.", "--commands", min=10)
-    ] = 100_000,
-    repeats: Annotated[int, plain("Number of runs; the fastest counts.", "--repeats", min=1)] = 3,
+    commands: Annotated[int, plain("Maximum number of commands; 100,000 in the paper.", min=10)] = 100_000,
+    repeats: Annotated[int, plain("Number of runs; the fastest counts.", min=1)] = 3,
     redraw: Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")] = False,
 ) -> None:
     """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.

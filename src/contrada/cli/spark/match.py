@@ -173,23 +173,21 @@ class SparkSubscriptions:
 
     def __init__(self, plan: MatchPlan, wanted: PartitionPlan, rejections: Rejections, progress: ProgressLine) -> None:
         self._asking, self._wanted, self._rejections = plan.asking, wanted, rejections
-        self._table: ForwardingTable | None = None
-        self._rows: _SplitRows | None = None
+        self._found: ForwardingTable | _SplitRows
         if wanted.plan == "partitioned":
-            self._rows = _rows(plan.asking, lambda item: rejections.add(item, "subscription"))
-            if not self._rows.table.num_rows:
-                raise no_subscription(plan.asking, self._rows.first)
+            self._found = _rows(plan.asking, partial(rejections.add, what="subscription"))
+            if not self._found.table.num_rows:
+                raise no_subscription(plan.asking, self._found.first)
         else:
-            self._table = subscribed(plan, rejections, progress)
+            self._found = subscribed(plan, rejections, progress)
 
     def placed(self, spark: SparkSession, place: str) -> tuple[Table, str]:
         """Publish the subscriptions at `place`; return the table, and why it is whole or in partitions."""
         most, each = table_limits(spark)
-        if self._rows is not None:
+        if isinstance(self._found, _SplitRows):
             why = "as requested" + (", with the number of partitions" if self._wanted.partitions else "")
-            return self._split(self._rows, self._rows.table.nbytes / each, place), why
-        assert self._table is not None
-        table = publish(self._table, place)
+            return self._split(self._found, self._found.table.nbytes / each, place), why
+        table = publish(self._found, place)
         if self._wanted.plan == "broadcast":
             return table, "as requested"
         fits = table.bytes <= most
@@ -204,10 +202,9 @@ class SparkSubscriptions:
 
     def _split(self, rows: _SplitRows, parts: float, place: str) -> PartitionedArtifact:
         made, bad = split(rows.table, rows.template, place, self._wanted.partitions or max(2, math.ceil(parts)))
-        late = [rows.rejected(row, reason) for row, reason in bad]
-        if self._table is None:
-            for item in late:
-                self._rejections.add(item, "subscription")
+        late = [Rejected(*rows.origins[row], reason, row_text(rows.table, row)) for row, reason in bad]
+        for item in late if rows is self._found else ():  # else they were rejected on the first reading
+            self._rejections.add(item, "subscription")
         if not made.subscriptions:
             raise no_subscription(self._asking, rows.first or next(iter(late), None))
         return made
@@ -220,11 +217,6 @@ class _SplitRows(NamedTuple):
     template: Any
     origins: Any
     first: Rejected | None
-
-    def rejected(self, row: int, reason: str) -> Rejected:
-        """Return the rejection of a row that proved bad."""
-        source, unit, number = self.origins[row]
-        return Rejected(source, unit, number, reason, row_text(self.table, row))
 
 
 def _rows(asking: Asking, reject: Reject) -> _SplitRows:

@@ -31,6 +31,11 @@ def mean(rows: list[Row], value: Value) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values))
 
 
+def means(rows: list[Row], method: str, scale: float, axis: str, value: Value) -> Any:
+    """Return means and standard deviations over seeds along an axis, as two rows."""
+    return np.array([mean(chosen(rows, method, scale, **varied), value) for varied, _ in AXES[axis]]).T
+
+
 def ratio(row: Row) -> float:
     """Return false positives in percent of all peers."""
     return 100 * float(row["false_positive_ratio"])
@@ -74,15 +79,12 @@ def _lines(rows: list[Row], target: Path, scale: float, label: str, value: Value
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     ticks = AXES[label]
 
-    def means(method: str, value: Value) -> Any:
-        return np.array([mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]).T
-
     shown = METHOD_NAMES if value is ratio else {"quadratic": "all methods"}  # hits do not depend on the tree
     for method, name in shown.items():
-        averages, spreads = means(method, value)
+        averages, spreads = means(rows, method, scale, label, value)
         axes.errorbar(range(len(ticks)), averages, yerr=spreads, marker="o", capsize=3, label=name)
     if value is ratio:
-        axes.plot(range(len(ticks)), means("quadratic", control)[0], "k:", label="random placement")
+        axes.plot(range(len(ticks)), means(rows, "quadratic", scale, label, control)[0], "k:", label="random placement")
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
 from contrada.papers.overlay.figures import AXES, DEGREES, Row
-from contrada.papers.overlay.plots import METHOD_NAMES, Value, chosen, control, hits, hits_curve, mean, ratio
+from contrada.papers.overlay.plots import METHOD_NAMES, chosen, control, hits, hits_curve, mean, means, ratio
 
 PAPER_METHODS = ("quadratic", "linear", "rstar")
 EQUAL_HITS = 16  # messages with at least 16 and fewer than 32 hits
@@ -30,7 +30,7 @@ def tables(rows: list[Row], scale: float = 1.0) -> str:
         [*lines("Figure 8, distribution", rows, "distribution", scale)],
         [
             *lines("Figures 9 and 10, dimensions", rows, "dimensions", scale),
-            _line("hits per message", _means(rows, "quadratic", scale, "dimensions", hits), ".1f"),
+            _line("hits per message", means(rows, "quadratic", scale, "dimensions", hits)[0], ".1f"),
         ],
         [*equal_hits(rows, scale)],
         [*lines("Figure 12, degree", rows, "m, M", scale)],
@@ -55,12 +55,12 @@ def lines(title: str, rows: list[Row], axis: str, scale: float) -> Iterator[str]
     yield f"**{title}** ({seeds_of(rows, axis, scale)})."
     yield f"| {axis} | " + " | ".join(text for _, text in AXES[axis]) + " |"
     yield "|---" * (1 + len(AXES[axis])) + "|"
-    found = {method: _means(rows, method, scale, axis, ratio) for method in METHOD_NAMES}
+    found = {method: means(rows, method, scale, axis, ratio)[0] for method in METHOD_NAMES}
     for method, name in METHOD_NAMES.items():
         yield _line(f"{name}, % of peers", found[method], ".2f")
     pairs = zip(found["ours"], found["rstar"], strict=True)  # in very small trials R* has no false positives
     yield _line("sketches, % of R*", (100 * ours / whole if whole else math.nan for ours, whole in pairs), ".0f")
-    yield _line("random placement", _means(rows, "quadratic", scale, axis, control), ".2f")
+    yield _line("random placement", means(rows, "quadratic", scale, axis, control)[0], ".2f")
 
 
 def equal_hits(rows: list[Row], scale: float) -> Iterator[str]:
@@ -107,7 +107,3 @@ def _three(values: Iterable[float], form: str) -> str:
 
 def _line(name: str, values: Iterable[float], form: str) -> str:
     return f"| {name} | " + " | ".join(format(value, form) for value in values) + " |"
-
-
-def _means(rows: list[Row], method: str, scale: float, axis: str, value: Value) -> list[float]:
-    return [mean(chosen(rows, method, scale, **own), value)[0] for own, _ in AXES[axis]]
