@@ -58,7 +58,7 @@ STRICT_WORDS = {
 def check(
     filter: Annotated[str | None, argument("CQL2 text or JSON, @FILE, or - for standard input.")] = None,
     as_json: Annotated[bool, plain("Print the filter as CQL2 JSON.", "--json")] = False,
-    file: Annotated[Path | None, plain("Check a file of subscriptions; - for standard input.", "--file")] = None,
+    file: Annotated[Path | None, plain("Check a file of subscriptions; - for standard input.")] = None,
     format: Annotated[
         str | None, plain("Format of the file; default: by suffix or first bytes.", "--format", "-f")
     ] = None,

@@ -85,9 +85,7 @@ Artifacts = Annotated[
 PlanOption = Annotated[
     SparkPlan,
     option(
-        SPARK,
-        "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size.",
-        "--plan",
+        SPARK, "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size."
     ),
 ]
 Partitions = Annotated[

@@ -50,9 +50,7 @@ def stream(
     changes: Annotated[Path | None, option(READ, "Directory of subscribe and unsubscribe records.")] = None,
     template: options.Template = None,
     id: options.Id = None,
-    format: Annotated[
-        str, option(READ, "Format of files: ndjson (also GeoJSON lines) or parquet.", "--format")
-    ] = "ndjson",
+    format: Annotated[str, option(READ, "Format of files: ndjson (also GeoJSON lines) or parquet.")] = "ndjson",
     subscriptions_format: options.SubscriptionsFormat = None,
     times: options.Times = None,
     files: Annotated[int | None, option(READ, "Maximum number of files per batch.", min=1)] = None,
