@@ -138,7 +138,10 @@ def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[No
     complaints = Complaints(lambda text: errors.put(f"contrada overlay: {text}"))
     output = Outlet(writer_to(sys.stdout), failed, complaints)
 
-    server.complain, server.deliver = complaints, lambda publication: output.put(_line(publication))
+    def deliver(publication: Publication) -> None:
+        output.put(_line(publication))
+
+    server.complain, server.deliver = complaints, deliver
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -215,7 +216,7 @@ class _SplitRows(NamedTuple):
 
     table: Any
     template: Any
-    origins: Any
+    origins: Sequence[tuple[str, str, int]]
     first: Rejected | None
 
 
@@ -237,5 +238,5 @@ def _text_table(good: list[Parsed]) -> Any:
     keys = name_column([next(free) if one.key is None else one.key for one in good])
     if len(keys.unique()) < len(keys):
         raise ContradaError("a key exists both as text and as a number; partitions need keys of one type")
-    columns = {"subscriber": [one.subscriber for one in good], "filter": [str(one.predicate) for one in good]}
-    return pa.table({"key": keys, **{name: name_column(values) for name, values in columns.items()}})
+    subscribers, filters = [one.subscriber for one in good], [str(one.predicate) for one in good]
+    return pa.table({"key": keys, "subscriber": name_column(subscribers), "filter": name_column(filters)})

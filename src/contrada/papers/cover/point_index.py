@@ -13,7 +13,8 @@ from contrada import kernels
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 from contrada.kernels.cover.arrays import GraphArrays
 
-Floats, Integers = NDArray[np.float64], NDArray[np.int64]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 MAX_DIMENSIONS = 64  # kernels keep one bit per dimension in a word
 MAX_ROW = 2**31 - 2
 INITIAL_ROWS = 64

@@ -185,14 +185,14 @@ class CRTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays without coordinates; they have room for up to twice the constraints."""
-        arrays = [*self._tree, self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
+        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
         return sum(array.nbytes for array in arrays)
 
     def _grow(self) -> None:
         """Double the room; called when every slot is taken."""
         slots = len(self._masks)
         larger = empty_arrays(2 * slots, self.minimum, self.maximum)
-        for old, new in zip(self._tree, larger, strict=True):
+        for old, new in zip(plain(self._tree), plain(larger), strict=True):
             new[: len(old)] = old
         self._tree = larger
         columns = (self._masks, self._rows, self._places)
@@ -303,6 +303,11 @@ class RegionStore:
     def keep(self, places: NDArray[np.int64]) -> None:
         """Keep only the regions at `places`, in that order."""
         self._fill(take(self.arrays, places))
+
+
+def plain(arrays: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
+    """Return the arrays as a list, without names."""
+    return list(arrays)
 
 
 def mask_of(relations: RelationSet | Relation | int) -> int:
