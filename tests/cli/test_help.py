@@ -14,8 +14,8 @@ from contrada.cli.pages import escaped
 WIDTHS = (80, 200)
 TEXTS = {
     "match": match.__doc__, "stream": stream.__doc__, "check": check.__doc__, "simplify": simplify.__doc__,
-    "demo": demo.__doc__, "ingest": ingest.__doc__, "overlay peer": overlay_peer.PEER,
-    "overlay publish": overlay_peer.PUBLISH, "overlay show": overlay.show.__doc__,
+    "demo": demo.__doc__, "ingest": ingest.__doc__, "overlay peer": overlay_peer.peer.__doc__,
+    "overlay publish": overlay_peer.publish.__doc__, "overlay show": overlay.show.__doc__,
 }  # fmt: skip
 
 

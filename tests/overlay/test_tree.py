@@ -70,7 +70,7 @@ def test_heartbeats_mend_what_notes_that_overtake_each_other_leave(seed, steps):
 
 
 def test_a_child_that_believes_in_the_former_parent_is_told():
-    entries = {name: Peer(name, Rectangles([(0.0, 5.0)]), Rules(2, 4)).state.entry(0) for name in "abc"}
+    entries = {name: Peer(name, Rectangles([(0.0, 5.0)]), Rules(2, 4)).state.entries[0] for name in "abc"}
     for note in (Replace(0, "b", "c", "before", entries["c"]), Report(0, "b", "before", entries["b"])):
         peer = Peer("a", Rectangles([(0.0, 5.0)]), Rules(2, 4))
         peer.state.push({"b": entries["b"]})
@@ -199,7 +199,7 @@ def test_who_has_left_stays_away():
     settle("b", peers["b"].join("a"))
     settle("b", peers["b"].leave())
     assert peers["a"].state.top == 0
-    entry = peers["b"].state.entry(0)
+    entry = peers["b"].state.entries[0]
     assert peers["b"].handle("a", Adopted(0, "b", entry, "a")) == [("a", Leave(0, "b"))]
     assert peers["b"].tick(1.0) == []
     (passed_on,) = peers["b"].handle("c", Join("c", 0, entry, True))

@@ -21,11 +21,11 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import BOX_RELATIONS
 from contrada.index.packed import NO_MASKS
 from contrada.index.raw import with_room
+from contrada.papers.cover.point_index import NOBODY, nobody
 from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": QUADRATIC, "linear": LINEAR, "rstar": RSTAR}
-NOBODY = -1
 INITIAL_SLOTS = 16
 
 # For every mask, the relations of boxes for which a constraint must be evaluated.
@@ -71,11 +71,6 @@ def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
         prevs=nobody(slots),
         state=np.array([NOBODY, 0, NOBODY], np.int64),
     )
-
-
-def nobody(*shape: int) -> NDArray[np.int32]:
-    """Return an array of null references."""
-    return np.full(shape, NOBODY, np.int32)
 
 
 class CRTree:
@@ -165,9 +160,8 @@ class CRTree:
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
             codes = np.empty(len(places), np.uint8)
-            kernels.relate_chosen(
-                *value._kernel_arrays, *self._regions._kernel_arrays(), frozen(places), NO_MASKS, codes
-            )
+            regions = self._regions._kernel_arrays()
+            kernels.relate_chosen(*value._kernel_arrays, *regions, frozen(places), NO_MASKS, codes)
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
