@@ -116,7 +116,7 @@ def test_any_mutation(pool, name, rng):
 COMMANDS = [
     Input("contrada match", "json as messages: deep crs"),
     Input("contrada match", "parquet as messages: footer that lies"),
-    Input("contrada match", "gis as messages: geopackage, damaged 1"),
+    Input("contrada match", "gis as messages: GPKG, damaged 1"),
     Input("contrada match", "packed: flipped.ndjson.gz"),
     Input("contrada check", "from a file: nots deep"),
     Input("contrada simplify", "arrow: file, zstd"),

@@ -105,16 +105,14 @@ TAKES_ARROW = (
     "read_regions", "read_points", "RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow",
     "PointArray.from_wkb",
 )  # fmt: skip
+# What operators and enumerations, which are Python's, may raise.
+OF_PYTHON = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
+MADE_HERE = ("Explanation", "Simplification", "Matches", "ManyMatches", "Rejection", "Stats")
 # Why entry points take nothing from outside.
 REASONS = {
+    **dict.fromkeys(MADE_HERE, "made by the package alone"),
     "Column": "a name and nothing more; Constraint checks it",
-    "Explanation": "made by the package alone",
-    "Simplification": "made by the package alone",
     "SubscriberTable": "made by ForwardingTable.simplified",
-    "Matches": "made by the package alone",
-    "ManyMatches": "made by the package alone",
-    "Rejection": "made by the package alone",
-    "Stats": "made by the package alone",
     "FaultCode": "an enumeration of codes",
     "ValueType": "users derive from it; their methods are their own",
     "register_type": "users derive the type that it takes",
@@ -145,33 +143,27 @@ def reason_for(entry: str, value: Any) -> str | None:
         return "an error takes what the package gives it"
     if entry.startswith("ValueType."):
         return REASONS["ValueType"]
-    if entry in REASONS:
-        return REASONS[entry]
-    return None if parameters(entry, value) else "takes nothing"
+    return REASONS.get(entry) or (None if parameters(entry, value) else "takes nothing")
 
 
 def drive(entry: str, value: Any, case: Mapping[str, Any]) -> object:
     """Call an entry point with good values but for those of the case, and use what it returns."""
-    bound: dict[str, Any] = {}
-    for parameter in parameters(entry, value):
-        if parameter in case:
-            bound[parameter] = made(case[parameter])
-        elif (name := good_name(entry, parameter)) is not None:
-            bound[parameter] = GOOD[name]
     owner, _, method = entry.partition(".")
     call: Callable[..., Any] = value
     if method:
-        call = getattr(
-            getattr(ct, owner) if isinstance(value, classmethod | staticmethod) else SUBJECTS[owner](), method
-        )
+        is_static = isinstance(value, classmethod | staticmethod)
+        call = getattr(getattr(ct, owner) if is_static else SUBJECTS[owner](), method)
+    taken = set(parameters(entry, value))
     positional, named = [], {}
     for name, parameter in inspect.signature(call).parameters.items():
-        if name not in bound:
+        good = good_name(entry, name)
+        if name not in taken or (name not in case and good is None):
             continue
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL):
-            positional.append(bound[name])
+        given = made(case[name]) if name in case else GOOD[good]
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            named[name] = given
         else:
-            named[name] = bound[name]
+            positional.append(given)
     return use(call(*positional, **named))
 
 
@@ -209,11 +201,5 @@ def refusals(entry: str) -> tuple[type[BaseException], ...]:
     if entry in ("ForwardingTable.simplify", "ForwardingTable.simplified"):
         return (TypeError,)  # what `progress`, a function of the caller, raises
     if entry.rpartition(".")[2].startswith("__") or entry.startswith("Relation"):
-        return (
-            TypeError,
-            ValueError,
-            LookupError,
-            ArithmeticError,
-            RecursionError,
-        )  # operators and enumerations are Python's
+        return OF_PYTHON
     return (OSError,) if "path" in entry or entry.rpartition(".")[2] in ("open", "save", "verify") else ()

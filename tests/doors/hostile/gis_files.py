@@ -19,7 +19,7 @@ import contrada as ct
 from verification.damage import damaged
 
 DAMAGES = 6  # damaged files of each kind
-SHAPEFILE = (".shp", ".shx", ".dbf", ".prj")
+DRIVERS = {"GPKG": (".gpkg",), "ESRI Shapefile": (".shp", ".shx", ".dbf", ".prj"), "FlatGeobuf": (".fgb",)}
 # GDAL tells most formats by the suffix and the first bytes.
 SUFFIXES = {b"SQLite format 3": ".gpkg", b"PK": ".shp.zip", b"fgb": ".fgb", b"\x00\x00\x27\x0a": ".shp"}
 
@@ -40,23 +40,21 @@ def file_of(data: bytes) -> Iterator[str]:
         yield str(path)
 
 
-def made_files() -> dict[str, bytes]:
-    """Sound files, or none where pyogrio is not installed."""
+def made_files() -> dict[str, dict[str, bytes]]:
+    """Sound files by format, each by the suffixes of its parts; none where pyogrio is not installed."""
     try:
         import pyogrio
     except ImportError:
         return {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, driver in (("x.gpkg", "GPKG"), ("x.shp", "ESRI Shapefile"), ("x.fgb", "FlatGeobuf")):
+    found = {}
+    for driver, suffixes in DRIVERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"x{suffixes[0]}"
             pyogrio.write_arrow(
-                _table(), str(Path(folder) / name), driver=driver, geometry_name="geometry", geometry_type="Polygon",
-                crs="EPSG:4326",
-            )  # fmt: skip
-        return {
-            "geopackage": (Path(folder) / "x.gpkg").read_bytes(),
-            "flatgeobuf": (Path(folder) / "x.fgb").read_bytes(),
-            "shapefile": _zipped({suffix: (Path(folder) / f"x{suffix}").read_bytes() for suffix in SHAPEFILE}),
-        }
+                _table(), str(path), driver=driver, geometry_name="geometry", geometry_type="Polygon", crs="EPSG:4326"
+            )
+            found[driver] = {suffix: path.with_suffix(suffix).read_bytes() for suffix in suffixes}
+    return found
 
 
 def _table() -> pa.Table:
@@ -76,7 +74,10 @@ def _table() -> pa.Table:
     )
 
 
-def _zipped(parts: dict[str, bytes]) -> bytes:
+def _joined(parts: dict[str, bytes]) -> bytes:
+    """The one part of a file, or several parts as a zip."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
         for suffix, data in parts.items():
@@ -88,25 +89,13 @@ def _zipped(parts: dict[str, bytes]) -> bytes:
 def gis_files() -> dict[str, Any]:
     """Sound files, files without a part, and files with changed bytes: of a zipped Shapefile the parts are changed."""
     found: dict[str, Any] = {}
-    for name, data in made_files().items():
-        found[name] = data
+    for name, parts in made_files().items():
+        found[name] = data = _joined(parts)
         found[f"{name}, unfinished"] = data[: len(data) // 2]
         for k in range(DAMAGES):
-            rng = np.random.default_rng([k, len(name)])
-            if name != "shapefile":
-                found[f"{name}, damaged {k}"] = damaged(data, rng)
-                continue
-            parts = _unzipped(data)
-            suffix = SHAPEFILE[k % 3]
-            found[f"{name}, damaged {suffix} {k}"] = _zipped({**parts, suffix: damaged(parts[suffix], rng)})
-        if name == "shapefile":
-            for suffix in SHAPEFILE:
-                parts = _unzipped(data)
-                del parts[suffix]
-                found[f"{name} without {suffix}"] = _zipped(parts)
+            suffix = list(parts)[k % min(3, len(parts))]
+            changed = damaged(parts[suffix], np.random.default_rng([k, len(name)]))
+            found[f"{name}, damaged {k}"] = _joined({**parts, suffix: changed})
+        for gone in parts if len(parts) > 1 else ():
+            found[f"{name} without {gone}"] = _joined({suffix: parts[suffix] for suffix in parts if suffix != gone})
     return found
-
-
-def _unzipped(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {suffix: archive.read(f"x{suffix}") for suffix in SHAPEFILE}

@@ -12,23 +12,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
-from hostile.command_doors import EXITS, MESSAGES, SUBSCRIPTIONS, words_of, write_files
+from hostile.command_doors import EXITS, GOOD_FILES, bytes_of, case_of, words_of, write_files
 from hostile.worker import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
 
 DOORS = ("contrada match", "contrada check", "contrada simplify")
 HANG_SECONDS = 300.0  # of a process, however little of a processor it got
 ADDRESSES = 16 << 30  # bytes that a process may reserve, so that no input can take the whole machine
-GOOD_FILES = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
-GOOD_CASES: tuple[dict[str, Any], ...] = (
-    {"command": ["match"], "words": ["m.ndjson", "s.ndjson"], "files": GOOD_FILES},
-    {"command": ["check"], "words": ["--file", "s.ndjson"], "files": GOOD_FILES},
-    {"command": ["simplify"], "words": ["s.ndjson"], "files": GOOD_FILES},
+GOOD_CASES = tuple(
+    case_of(words, files=GOOD_FILES)
+    for words in ("match m.ndjson s.ndjson", "check --file s.ndjson", "simplify s.ndjson")
 )
 
 
@@ -68,31 +66,19 @@ def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
     with tempfile.TemporaryDirectory(prefix="contrada-doors-") as folder, tempfile.TemporaryFile() as errors:
         write_files(case, Path(folder))
         given = Path(folder) / ".stdin"
-        data = case.get("stdin")
-        given.write_bytes(data if isinstance(data, bytes) else b"")
+        given.write_bytes(bytes_of(case.get("stdin")) or b"")
         command = [sys.executable, "-m", "contrada.cli.main", *words_of(case)]
         with given.open("rb") as stdin:
             child = subprocess.Popen(
                 command, cwd=folder, stdin=stdin, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=limit
             )
-        status, usage = _waited(child.pid)
+        killer = Timer(HANG_SECONDS, os.kill, (child.pid, signal.SIGKILL))
+        killer.start()
+        _, status, usage = os.wait4(child.pid, 0)
+        killer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         return Ended(child.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, errors.read())
-
-
-def _waited(pid: int) -> tuple[int, resource.struct_rusage]:
-    """Wait for a process, and end it if it hangs."""
-    began = time.monotonic()
-    while True:
-        found, status, usage = os.wait4(pid, os.WNOHANG)
-        if found:
-            return status, usage
-        if time.monotonic() - began > HANG_SECONDS:
-            os.kill(pid, signal.SIGKILL)
-            _, status, usage = os.wait4(pid, 0)
-            return status, usage
-        time.sleep(0.02)
 
 
 def run_command(one: Input) -> Result:

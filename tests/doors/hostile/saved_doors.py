@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import contrada as ct
@@ -54,31 +55,19 @@ def _original() -> Path:
 @contextmanager
 def _guarded(sandbox: Path) -> Iterator[None]:
     """Whatever would remove or write outside of the sandbox is an error, and does not happen."""
-    from contrada.pipeline import artifact_cache as tables
+    from contrada.pipeline.artifact_cache import Use
 
-    def inside(path: Any) -> None:
-        assert Path(os.path.realpath(path)).is_relative_to(sandbox), f"would touch {path}"
-
-    def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(path: Any, *rest: Any, **options: Any) -> Any:
-            inside(path)
-            return call(path, *rest, **options)
+    def guarded(call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def checked(*arguments: Any, **options: Any) -> Any:
+            path = os.path.realpath(arguments[place])
+            assert Path(path).is_relative_to(sandbox), f"would touch {path}"
+            return call(*arguments, **options)
 
         return checked
 
-    kept = shutil.rmtree, tables.Use.__init__
-    use = tables.Use.__init__
-
-    def init(self: Any, path: Any) -> None:
-        inside(path)
-        use(self, path)
-
-    shutil.rmtree = guarded(kept[0])  # type: ignore[assignment]
-    tables.Use.__init__ = init  # type: ignore[method-assign]
-    try:
+    removing = patch.object(shutil, "rmtree", guarded(shutil.rmtree, 0))
+    with removing, patch.object(Use, "__init__", guarded(Use.__init__, 1)):
         yield
-    finally:
-        shutil.rmtree, tables.Use.__init__ = kept  # type: ignore[method-assign]
 
 
 def _artifact(about: dict[str, Any]) -> object:
