@@ -24,11 +24,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from generators.families import FAMILIES, Family, family
-from oracles.laws import Engine, Product, Tally, check_pairs
+from oracles.laws import Engine, Tally, check_pairs
 from oracles.relations import NAMES
 
 CHUNK = 4000  # pairs that one task asks for
-PRODUCT = Product()
+PRODUCT = Engine()
 ROUNDS = 12  # after these, a relation that is still too rare is reported
 
 

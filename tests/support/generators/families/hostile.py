@@ -41,24 +41,18 @@ def centred(shape: Any) -> Any:
 def partner(rng: np.random.Generator, shape: Any, other: Any) -> Any:
     """Return a region that has much to do with the shape; some are not valid."""
     kind = int(rng.integers(0, 10))
-    width = shape.bounds[2] - shape.bounds[0]
-    if kind == 0:
-        return shape
-    if kind in (1, 2):
+    if kind < 2:
         return with_fewer_rings(rng, shape)
-    if kind == 3:
+    if kind == 2:
         return filling(shape)
-    if kind == 4:
-        return shapely.transform(shape, lambda xy: xy * 2)
-    if kind == 5:
-        return shapely.transform(shape, lambda xy: xy + 2 * rng.integers(-3, 4, 2))
-    if kind == 6:
-        return shapely.transform(shape, lambda xy: xy + np.array([width * float(rng.integers(1, 3)), 0.0]))
-    if kind == 7:
+    if kind == 3:
         return shapely.box(*(np.array(shape.bounds) * rng.choice([1.0, 2.0, 2.0])))
-    if kind == 8:
-        return shapely.transform(shape, lambda xy: -xy)
-    return other
+    if kind == 4:
+        return other
+    width = shape.bounds[2] - shape.bounds[0]
+    aside, along = 2 * rng.integers(-3, 4, 2), np.array([width * rng.integers(1, 3), 0.0])
+    factor, shift = [(1, 0), (2, 0), (-1, 0), (1, aside), (1, along)][kind - 5]
+    return shapely.transform(shape, lambda xy: factor * xy + shift)
 
 
 def with_fewer_rings(rng: np.random.Generator, shape: Any) -> Any:
