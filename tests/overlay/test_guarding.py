@@ -59,24 +59,6 @@ def addresses(count, first=20_000):
     return [f"127.0.0.1:{first + k}" for k in range(count)]
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
-        Take(1, "127.0.0.1:5", [dict.fromkeys(addresses(3000), ENTRY)], None, CLOSED, True),
-        Report(1, CLOSED, CLOSED, ENTRY, dict.fromkeys(addresses(300), ENTRY)),
-        Ack(1, tuple(addresses(300))),
-    ],
-)
-async def test_a_note_of_too_many_addresses_opens_nothing(note, dialled):
-    async with running() as server, stranger(server) as (reader, writer):
-        writer.write(encode(note))
-        assert await reader.read() == b"", "the connection is closed"
-        await eventually(lambda: server.complaints)
-        assert "CONTRADA_MAX_NOTE_PEERS" in server.complaints[0]
-        await still_works(server)
-        assert set(dialled) == {server.id}, "the message that was offered"
-
-
 async def test_connections_in_a_minute_are_limited(dialled, limited):
     limited(peer_dials=40)
 
@@ -215,14 +197,25 @@ def test_notes_that_make_no_sense_are_refused(note):
         check_note(decode(encode(note)[4:]), 2)
 
 
-@pytest.mark.parametrize("note", [*NONSENSE, *NOTES], ids=range(len(NONSENSE) + len(NOTES)))
-async def test_notes_are_checked_before_anything_is_done(note):
+TOO_MANY_ADDRESSES = [
+    Take(1, "127.0.0.1:5", [dict.fromkeys(addresses(3000), ENTRY)], None, CLOSED, True),
+    Report(1, CLOSED, CLOSED, ENTRY, dict.fromkeys(addresses(300), ENTRY)),
+    Ack(1, tuple(addresses(300))),
+]
+REFUSED = [(note, "") for note in [*NONSENSE, *NOTES]]
+REFUSED += [(note, "CONTRADA_MAX_NOTE_PEERS") for note in TOO_MANY_ADDRESSES]
+
+
+@pytest.mark.parametrize(("note", "complaint"), REFUSED, ids=range(len(REFUSED)))
+async def test_notes_are_checked_before_anything_is_done(note, complaint, dialled):
     async with running() as server, stranger(server) as (reader, writer):
         writer.write(encode(note))
         assert await reader.read() == b"", "the connection is closed"
         await eventually(lambda: server.complaints)
+        assert complaint in server.complaints[0]
         assert server.got == []
         await still_works(server)
+        assert set(dialled) == {server.id}, "the message that was offered"
 
 
 @pytest.mark.parametrize(
