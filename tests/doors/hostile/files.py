@@ -13,8 +13,7 @@ import shapely
 
 import contrada as ct
 from generators.columnar import arrow_bytes, lying, parquet_bytes
-from hostile.geometries import FORMS, geojson, large, wkt
-from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, spoilt_streams
+from hostile.geometries import FORMS, SPOILT, THREE, arrow_corpus, geojson, large, spoilt, spoilt_streams, wkt
 from hostile.gis_files import gis_files
 from hostile.mutation import DATES, NUMBERS, PIECES, replaced
 
@@ -91,9 +90,8 @@ def json_texts() -> dict[str, Any]:
 
 def _deep_names() -> bytes:
     """Objects in objects whose names are long: their names with dots are longer than the file."""
-    return b"".join(b'{"' + b"n" * 1000 + b'":' for _ in range(60)) + b"{" + b",".join(
-        b'"b%d":1' % k for k in range(60_000)
-    ) + b"}" + b"}" * 60  # fmt: skip
+    inner = json.dumps({f"b{k}": 1 for k in range(60_000)}).encode()
+    return (b'{"' + b"n" * 1000 + b'":') * 60 + inner + b"}" * 60
 
 
 def _many_deep_names() -> bytes:
@@ -102,15 +100,11 @@ def _many_deep_names() -> bytes:
 
 
 def _many_nots() -> bytes:
-    values = list(range(30))
-    asked: Any = {"op": "in", "args": [{"property": "kind"}, values]}
-    other = {"op": "in", "args": [{"property": "b"}, values]}
-    for _ in range(1000):
-        asked = {"op": "not", "args": [{"op": "or", "args": [asked, other]}]}
-    try:
-        return line(filter=asked)
-    except RecursionError:
-        return line(filter={"op": "not", "args": [{"op": "in", "args": [{"property": "kind"}, values]}]})
+    """A filter below a thousand nots."""
+    of_kind, of_b = (json.dumps({"op": "in", "args": [{"property": name}, [*range(30)]]}) for name in ("kind", "b"))
+    opened, closed = '{"op":"not","args":[{"op":"or","args":[', f",{of_b}]}}]}}"
+    asked = opened * 1000 + of_kind + closed * 1000
+    return line(filter=0).replace(b'"filter": 0', f'"filter": {asked}'.encode())
 
 
 def _joined(texts: dict[str, Any], how: Callable[[bytes], bytes]) -> dict[str, Any]:
@@ -378,18 +372,11 @@ def _tables() -> dict[str, pa.Table]:
     }  # fmt: skip
 
 
-def _bomb(columns: int, rows: int) -> bytes:
+def _bomb(value: str | bytes, rows: int, columns: int = 1) -> bytes:
     """Equal values, which take nothing in a file."""
-    text = pa.array(["x" * 10_000]).dictionary_encode()
-    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), text.dictionary)
-    made = pa.table({f"c{k}": array for k in range(columns)})
-    return parquet_bytes(made, compression="zstd")
-
-
-def _bomb_of_wkb() -> bytes:
-    data = shapely.to_wkb(FORMS["star"](4_000))
-    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), pa.array([data]))
-    return parquet_bytes(pa.table({"geometry": array}), compression="zstd")
+    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
+    names = [f"c{k}" for k in range(1, columns)]
+    return parquet_bytes(pa.table(dict.fromkeys(["geometry", *names], array)), compression="zstd")
 
 
 def _lying_footer() -> bytes:
@@ -421,9 +408,9 @@ def parquet_corpus() -> dict[str, Any]:
         "magic alone": b"PAR1PAR1",
         "unfinished": found["every type"][:500],
         "empty": b"",
-        "bomb of text": partial(_bomb, 1, 400_000),
-        "bomb of columns": partial(_bomb, 200, 8_000),
-        "bomb of regions": _bomb_of_wkb,
+        "bomb of text": partial(_bomb, "x" * 10_000, 400_000),
+        "bomb of columns": partial(_bomb, "x" * 10_000, 8_000, 200),
+        "bomb of regions": lambda: _bomb(shapely.to_wkb(FORMS["star"](4_000)), 100_000),
         "footer that lies": _lying_footer,
         "bomb of prefixes": lambda: parquet_bytes(
             pa.table({"kind": ["x" * 50_000] * 8_000}), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY",
@@ -438,16 +425,6 @@ def parquet_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _spoilt_files() -> dict[str, bytes]:
-    """Arrow files with wrong offsets."""
-    data = arrow_bytes(
-        pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]}), new=pa.ipc.new_file
-    )
-    good = np.array([0, 100, 200, 300], np.int32).tobytes()
-    return {f"offsets {name}": data.replace(good, np.array(others, np.int32).tobytes())
-            for name, others in SPOILT.items()}  # fmt: skip
-
-
 @cache
 def arrow_file_corpus() -> dict[str, Any]:
     """Arrow files and streams."""
@@ -455,31 +432,28 @@ def arrow_file_corpus() -> dict[str, Any]:
     not_text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), pa.py_buffer(b"\xff\xfe")]
     )
-    spoilt = {
-        **spoilt_streams("filter", pa.string()), **spoilt_streams("key", pa.string()),
-        **spoilt_streams("geometry", pa.binary()), **spoilt_streams("kind", pa.string()),
-    }  # fmt: skip
+    kinds = {"filter": pa.string(), "key": pa.string(), "kind": pa.string(), "geometry": pa.binary()}
+    containers = {"stream": pa.ipc.new_stream, "file": pa.ipc.new_file}
+    spoilt_file = pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]})
     renamed = arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
     return {
         **{f"stream of {name}": data for name, data in arrow_corpus().items()},
         **{name: arrow_bytes(table) for name, table in tables.items()},
-        **spoilt,
-        **{f"file, {name}": data for name, data in _spoilt_files().items()},
-        "file": arrow_bytes(tables["every type"], new=pa.ipc.new_file),
+        **{name: data for column, kind in kinds.items() for name, data in spoilt_streams(column, kind).items()},
+        **{f"file, offsets {name}": spoilt(spoilt_file, [0, 100, 200, 300], others, new=pa.ipc.new_file)
+           for name, others in SPOILT.items()},
+        **{f"{name}, {codec}": arrow_bytes(tables["every type"], codec, new)
+           for name, new in containers.items() for codec in (None, "lz4", "zstd")},
+        **{f"{name} of zeros": partial(_zeros, new) for name, new in containers.items()},
         "file with geo": arrow_bytes(tables["geoparquet"], new=pa.ipc.new_file),
         "text not utf-8": arrow_bytes(pa.table({"kind": not_text, "filter": not_text})),
         "name not utf-8": renamed,
-        "file, zstd": arrow_bytes(tables["every type"], "zstd", new=pa.ipc.new_file),
-        "file, lz4": arrow_bytes(tables["every type"], "lz4", new=pa.ipc.new_file),
-        "zstd": arrow_bytes(tables["every type"], "zstd"),
         "magic alone": b"ARROW1\0\0ARROW1",
         "unfinished": arrow_bytes(tables["every type"])[:-100],
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
         "empty": b"",
         "dictionary out of range": arrow_bytes(pa.table({"kind": pa.DictionaryArray.from_arrays(
             pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
-        "file of zeros": lambda: arrow_bytes(_zeros(), "zstd", new=pa.ipc.new_file),
-        "stream of zeros": lambda: arrow_bytes(_zeros(), "zstd"),
         "bomb of nulls": lambda: arrow_bytes(pa.table({"a": pa.nulls(100_000_000)})),
         "bomb of no columns": _rows_without_columns,
         "many columns": lambda: arrow_bytes(pa.table({f"c{k}": [1] for k in range(3_000)})),
@@ -487,10 +461,10 @@ def arrow_file_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _zeros() -> pa.Table:
+def _zeros(new: Callable[..., Any]) -> bytes:
     """Twelve columns that share 100 MB of zeros; written and read back, each takes its own."""
     whole = pa.array(np.zeros(12_500_000))
-    return pa.table({f"a{k}": whole for k in range(12)})
+    return arrow_bytes(pa.table({f"a{k}": whole for k in range(12)}), "zstd", new)
 
 
 def _rows_without_columns() -> bytes:

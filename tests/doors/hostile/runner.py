@@ -17,6 +17,12 @@ from typing import Any
 
 from hostile.worker import CRASH, GOOD, MADE, MOST_SECONDS, TIME, Input, Result, serve
 
+# What workers have from their start; ingest reads through pyogrio where it is installed.
+PRELOADED = (
+    "lark", "msgspec", "pandas", "pyarrow.csv", "pyarrow.fs", "pyarrow.ipc", "pyarrow.parquet", "pyproj", "pyogrio",
+    "shapely", "contrada.cli.main", "contrada.overlay.peer", "contrada.pipeline.artifact_cache",
+    "contrada.pipeline.stream.changes", "hostile.preload", "hostile.doors",
+)  # fmt: skip
 HERE = Path(__file__).parent.parent
 ROOT = HERE.parent.parent
 FAILURES = ROOT / "build" / "doors"
@@ -32,7 +38,7 @@ def _context() -> Any:
     if str(HERE) not in path.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), path)))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["hostile.preload", "hostile.doors"])
+    context.set_forkserver_preload(list(PRELOADED))
     return context
 
 
