@@ -42,11 +42,11 @@ def scan(model, message):
     return sorted(row for row, (relations, region) in model.items() if ct.relate(message, region) in relations)
 
 
-def packed(model):
-    """The other form of the tree, over the same constraints."""
+def columns(model):
+    """The regions, masks and rows of a model."""
     column = ct.RegionArray.from_regions([region for _, region in model.values()])
     masks = [relations.mask for relations, _ in model.values()]
-    return PackedTree(column, np.array(masks, np.uint8), np.array(list(model), np.int32))
+    return column, np.array(masks, np.uint8), np.array(list(model), np.int32)
 
 
 class TreeMachine(RuleBasedStateMachine):
@@ -61,11 +61,6 @@ class TreeMachine(RuleBasedStateMachine):
         self.model = {}
         self.next_row = 0
 
-    def insert_new(self, relations, region):
-        self.next_row += 1
-        self.insert_as(self.next_row, relations, region)
-        return self.next_row
-
     def insert_as(self, row, relations, region):
         self.tree.insert(row, relations, region)
         self.model[row] = relations, region
@@ -76,13 +71,16 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(target=rows, relations=relation_sets(), region=anything)
     def insert(self, relations, region):
-        return self.insert_new(relations, region)
+        self.next_row += 1
+        self.insert_as(self.next_row, relations, region)
+        return self.next_row
 
     @rule(seed=st.integers(0, 99), count=st.integers(1, 40))
     def insert_boxes(self, seed, count):
         rng = np.random.default_rng(seed)
         for x, y, w, h, mask in rng.integers([0, 0, 1, 1, 0], [40, 40, 7, 7, 256], (count, 5)).tolist():
-            self.insert_new(ct.RelationSet.from_mask(mask), ct.Region.box(x, y, x + w, y + h))
+            self.next_row += 1
+            self.insert_as(self.next_row, ct.RelationSet.from_mask(mask), ct.Region.box(x, y, x + w, y + h))
 
     @rule(row=consumes(rows))
     def delete(self, row):
@@ -106,7 +104,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(messages=st.lists(anything | points(), min_size=1, max_size=4))
     def match(self, messages):
-        other = packed(self.model)
+        other = PackedTree(*columns(self.model))
         for message in messages:
             right = scan(self.model, message)
             assert self.tree.match(message).tolist() == right
@@ -118,11 +116,10 @@ class TreeMachine(RuleBasedStateMachine):
             return
         self.tree.check()
         assert len(self.tree) == len(self.model)
-        column = ct.RegionArray.from_regions([region for _, region in self.model.values()])
-        masks = np.array([relations.mask for relations, _ in self.model.values()], np.uint8)
+        column, masks, rows = columns(self.model)
         for probe in PROBES:
             matched = (masks >> ct.relate(probe, column, threads=1) & 1).astype(bool)
-            assert self.tree.match(probe).tolist() == sorted(np.array(list(self.model), np.int64)[matched].tolist())
+            assert self.tree.match(probe).tolist() == sorted(rows[matched].tolist())
 
 
 @every_split
@@ -222,15 +219,6 @@ def test_what_table_2_as_printed_misses_is_found(split, relation):
     assert 1000 in tree.match(message).tolist()
 
 
-def test_boxes_that_touch_are_not_apart():
-    tree = CRTree()
-    tree.insert(1, ct.Relation.MEETS, ct.Region.box(0, 0, 2, 2))
-    tree.insert(2, ct.Relation.DISJOINT, ct.Region.box(0, 0, 2, 2))
-    assert tree.match(ct.Region.box(2, 0, 4, 2)).tolist() == [1]
-    assert tree.match(ct.Region.box(2, 2, 4, 4)).tolist() == [1]
-    assert tree.match(ct.Region.box(2.5, 2, 4, 4)).tolist() == [2]
-
-
 @every_split
 def test_large_regions_few_and_many_at_a_time(split):
     """Regions with edge indexes among small ones, while the store of regions is compacted; any kind of message."""
@@ -252,21 +240,10 @@ def test_large_regions_few_and_many_at_a_time(split):
 
 
 @every_split
-def test_points_inside_on_and_off(split):
-    tree, model = filled(split, 300)
-    corners = [(x, y) for _, region in model.values() for x, y in [region.bounds[:2]]]
-    rng, other = np.random.default_rng(6), packed(model)
-    for x, y in [*corners[:40], *rng.uniform(-5, 110, (40, 2)).tolist()]:
-        point = ct.Point(x, y)
-        assert tree.match(point).tolist() == scan(model, point)
-        assert sorted(other.match(point).tolist()) == scan(model, point)
-
-
-@every_split
 def test_algorithm_1_at_the_leaves(split):
     tree, model = filled(split, 300)
+    column, _, _ = columns(model)
     for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
-        column = ct.RegionArray.from_regions([region for _, region in model.values()])
         sampled = relate_sampled(message, column, 2.0).tolist()
         boxes = relate_boxes(message._column.bounds, column.bounds).tolist()
         expected = [

@@ -89,27 +89,34 @@ def test_many_points_with_ties(make, dimensions, top):
             assert sorted(index.find_covers(query, None, before=-1)) == expected.tolist()
 
 
+LOW = np.nextafter(1.0, 0)
+INF = np.inf
+# Points, and how many of them cover a query.
+CROWDS = {
+    "equal": ([[1, 2, 3, 4]] * 500 + [[1, 2, 3, 5]], {(1, 2, 3, 4): 501, (1, 2, 3, 4.5): 1, (0, 0, 0, 0): 501}),
+    "rising": ([[row, row / 7] for row in range(700)], {(350, 0): 350}),
+    "falling": ([[-row, row / 7] for row in range(700)], {(-350, 0): 351}),
+    "infinite": (
+        [[INF, INF], [INF, 5], [3, INF], [-INF, 2], [3, 5]] * 30, {(3, 5): 120, (INF, 5): 60, (-INF, -INF): 150}
+    ),
+    # Cells and ranks cannot tell these apart: the points themselves must decide.
+    "different in their last bits": (
+        [[1.0 if row % 2 else LOW, 1e300 * (row == 299)] for row in range(300)], {(1.0, 0.0): 150, (LOW, 0.0): 300}
+    ),
+}  # fmt: skip
+
+
 @every_index
-def test_equal_points_in_great_number(make):
-    index = make(4)
-    for row in range(500):
-        index.add(row, [1, 2, 3, 4])
-    assert sorted(index.find_covers([1, 2, 3, 4], None)) == list(range(500))
-    assert sorted(index.find_covers([1, 2, 3, 4], None, before=3)) == [0, 1, 2]
-    index.add(500, [1, 2, 3, 5])
-    assert index.find_covers([1, 2, 3, 4.5], None).tolist() == [500]
-    for row in range(499):
+@pytest.mark.parametrize(("points", "expected"), CROWDS.values(), ids=CROWDS)
+def test_crowds_of_points(make, points, expected):
+    index = make(len(points[0]))
+    for row, point in enumerate(points):
+        index.add(row, point)
+    for query, count in expected.items():
+        assert len(index.find_covers(query, None)) == count
+    for row in range(len(points) - 2):
         index.remove(row)
-    assert sorted(index.find_covers([0, 0, 0, 0], None)) == [499, 500]
-
-
-@every_index
-def test_points_that_arrive_in_order(make):
-    for sign in (1.0, -1.0):
-        index = make(2)
-        for row in range(700):
-            index.add(row, [sign * row, row / 7])
-        assert len(index.find_covers([sign * 350, 0], None)) == (350 if sign > 0 else 351)
+    assert sorted(index.find_covers([-INF] * len(points[0]), None)) == [len(points) - 2, len(points) - 1]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -200,14 +207,3 @@ def test_dimensions_and_buckets_have_limits(make, arguments, message):
 def test_keys_are_longer_than_a_word():
     assert ZCurve(16).words * 64 > ZCurve(16).bits * 16 > 64
     assert cell_key([3, 5], 3) == 0b1_011011
-
-
-@pytest.mark.parametrize("make", [KdTree, ZCurve])
-def test_points_differ_only_in_their_last_bits(make):
-    # Cells and ranks cannot tell these apart: the points themselves must decide.
-    index = make(2)
-    low = np.nextafter(1.0, 0)
-    for row in range(300):
-        index.add(row, [1.0 if row % 2 else low, 1e300 * (row == 299)])
-    assert len(index.find_covers([1.0, 0.0], None)) == 150
-    assert len(index.find_covers([low, 0.0], None)) == 300
