@@ -11,7 +11,7 @@ from generators.messy import messy_regions
 from generators.rings import polygons
 from oracles import rational
 from oracles.rational import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
-from oracles.relations import INVERSE, NAMES, judge, judge_validity, matrix_code, shapely_codes
+from oracles.relations import INVERSE, NAMES, judge, judge_validity, matrix_code
 
 SQUARE = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))"
 RING = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 8 2, 8 8, 2 8, 2 2))"
@@ -216,8 +216,3 @@ def test_relation_agrees_with_cells(seed):
         touch = bool(vertices_a & vertices_b)  # edges of cells meet at their ends
         cells = (a & b).any(), (a & ~b).any(), (b & ~a).any()
         assert judge(region_a, region_b) == rational.relation_code(*cells, touch)
-
-
-def test_shapely_codes_keep_their_place_after_an_error():
-    square = shapely.from_wkt(SQUARE)
-    assert shapely_codes(np.array([square, square]), np.array([square, square])).tolist() == [EQUALS, EQUALS]
