@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from generators.rings import Geometries, Rings
+from generators.rings import Geometries, Rings, star_order
 
 Maker = Callable[[np.random.Generator], Any]
 
@@ -29,9 +29,7 @@ def any_ring(rng: np.random.Generator) -> Any:
 
 def orderly_ring(rng: np.random.Generator) -> Any:
     """Return a polygon of grid points in order around their mean, at times with a spike or a vertex twice."""
-    points = rng.integers(0, int(rng.integers(3, 8)), (int(rng.integers(3, 9)), 2)).astype(float)
-    aside = points - points.mean(axis=0)
-    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
+    ring = star_order(rng.integers(0, int(rng.integers(3, 8)), (int(rng.integers(3, 9)), 2)).astype(float))
     if rng.random() < 0.3:
         place = int(rng.integers(0, len(ring)))
         ring = np.insert(ring, place, ring[[place, place - 1][int(rng.integers(0, 2))]], axis=0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
 from generators.families.mosaic import Mosaic
+from generators.rings import star_order
 
 GRID = 6  # coordinates are 0..GRID
 
@@ -39,9 +40,7 @@ def mosaic_shapes(draw: st.DrawFn, count: int = 1) -> tuple[Any, ...]:
 def simple_shapes(draw: st.DrawFn) -> Any:
     """Simple Shapely polygons of three to seven vertices on the grid, in order around their mean."""
     point = st.tuples(coordinates(), coordinates())
-    points = np.array(draw(st.lists(point, min_size=3, max_size=7, unique=True)))
-    aside = points - points.mean(axis=0)
-    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
+    ring = star_order(np.array(draw(st.lists(point, min_size=3, max_size=7, unique=True))))
     return draw(st.just(shapely.Polygon(ring)).filter(shapely.is_valid))
 
 
@@ -50,15 +49,9 @@ def shapes() -> st.SearchStrategy[Any]:
     return simple_shapes() | mosaic_shapes().map(lambda shapes: shapes[0])
 
 
-def shape_pairs() -> st.SearchStrategy[tuple[Any, Any]]:
-    """Pairs of valid Shapely regions, unrelated or of the same cells."""
-    return st.tuples(shapes(), shapes()) | mosaic_shapes(2).map(lambda shapes: (shapes[0], shapes[1]))
-
-
-def shape_triples() -> st.SearchStrategy[tuple[Any, Any, Any]]:
-    """Three valid Shapely regions, unrelated or of the same cells."""
-    same = mosaic_shapes(3).map(lambda shapes: (shapes[0], shapes[1], shapes[2]))
-    return st.tuples(shapes(), shapes(), shapes()) | same
+def shape_pairs(count: int = 2) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Two or so many valid Shapely regions, unrelated or of the same cells."""
+    return st.tuples(*[shapes()] * count) | mosaic_shapes(count)
 
 
 def regions() -> st.SearchStrategy[Region]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import shapely
 
 from contrada.geometry import Region, RegionArray
+from generators.rings import star_order
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ def paper_polygons(
     while len(polygons) < count:
         drawn = random_frames(rng, 2 * (count - len(polygons)) + 16, universe, limit)
         rings = star_order(place(star_points(rng, len(drawn), points), drawn))
-        large = ring_areas(rings) >= limit
+        large = shapely.area(shapely.polygons(rings)) >= limit
         polygons = np.concatenate([polygons, rings[large]])
         frames = np.concatenate([frames, drawn[large]])
     return polygons[:count], frames[:count]
@@ -135,8 +136,7 @@ def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatAr
     radius = rng.uniform(0.8, 1.0, (count, size))
     ring = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
     low, high = ring.min(axis=1, keepdims=True), ring.max(axis=1, keepdims=True)
-    fitted: FloatArray = (ring - low) / (high - low)
-    return fitted
+    return np.asarray((ring - low) / (high - low))
 
 
 def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
@@ -162,29 +162,12 @@ KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int]
 def place(unit: FloatArray, frames: FloatArray) -> FloatArray:
     """Rings of the unit square moved into their frames; 0 and 1 land on the frame's sides exactly."""
     low, high = frames[:, None, :2], frames[:, None, 2:]
-    placed: FloatArray = np.clip(low * (1 - unit) + high * unit, low, high)
-    return placed
-
-
-def star_order(points: FloatArray) -> FloatArray:
-    """Each set of points (count, n, 2), ordered counter-clockwise around its mean."""
-    apart = points - points.mean(axis=1, keepdims=True)
-    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=1)
-    return np.take_along_axis(points, order[..., None], axis=1)
-
-
-def ring_areas(rings: FloatArray) -> FloatArray:
-    """Areas of counter-clockwise rings (count, n, 2), not closed."""
-    following = np.roll(rings, -1, axis=1)
-    cross = rings[..., 0] * following[..., 1] - rings[..., 1] * following[..., 0]
-    areas: FloatArray = cross.sum(axis=1) / 2
-    return areas
+    return np.asarray(np.clip(low * (1 - unit) + high * unit, low, high))
 
 
 def as_regions(rings: list[FloatArray]) -> RegionArray:
     """A column of simple polygons from their rings (not closed)."""
-    sizes = [len(ring) for ring in rings]
-    owner = np.repeat(np.arange(len(rings)), sizes)
+    owner = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
     vertices = np.concatenate(rings) if rings else np.empty((0, 2))
     return RegionArray.from_shapely(shapely.polygons(shapely.linearrings(vertices, indices=owner)))
 
@@ -213,5 +196,4 @@ def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> Flo
     waves = np.arange(1, count // 2 + 1)
     amplitude = rng.normal(size=len(waves)) + 1j * rng.normal(size=len(waves))
     curve = np.fft.irfft(np.concatenate([[0], amplitude * waves**-roughness]), count)
-    scaled: FloatArray = curve / np.abs(curve).max()
-    return scaled
+    return np.asarray(curve / np.abs(curve).max())

@@ -8,7 +8,7 @@ import numpy as np
 import shapely
 
 from generators.families.family import Pairs
-from generators.rings import Bools, Floats, Geometries, add_straight, redescribe
+from generators.rings import Bools, Floats, Geometries, add_straight, redescribe, star_order
 
 UNIT = 12  # the grid's step: halves, thirds and quarters are integers too
 
@@ -21,9 +21,7 @@ def stars(rng: np.random.Generator, count: int, vertices: int, size: int) -> Flo
     Each has its first vertex anywhere; centre(polygons) lies within those that are simple.
     """
     points = (UNIT * rng.integers(0, size + 1, (count, vertices, 2))).astype(np.float64)
-    aside = points - centre(points)
-    order = np.argsort(np.arctan2(aside[..., 1], aside[..., 0]), axis=1)
-    return np.take_along_axis(points, order[..., None], axis=1)
+    return star_order(points, centre(points))
 
 
 def centre(polygons: Floats) -> Floats:
@@ -175,8 +173,7 @@ def derived(rng: np.random.Generator, count: int, vertices: tuple[int, int], der
 
 def valid_stars(rng: np.random.Generator, count: int, vertices: int) -> Floats:
     """Return simple polygons on grids of several sizes."""
-    lots = [stars(rng, count, vertices, size) for size in rng.integers(4, 9, 2)]
-    polygons = np.concatenate(lots)
+    polygons = np.concatenate([stars(rng, count, vertices, size) for size in rng.integers(4, 9, 2)])
     simple: Bools = shapely.is_valid(shapely.polygons(polygons))
     return polygons[simple][:count]
 
