@@ -133,7 +133,7 @@ def test_commands_in_processes_of_their_own_are_watched(one):
 def test_a_command_that_takes_too_long_or_too_much_is_noticed(monkeypatch):
     one = Input("contrada match", "standard input")
     for allowed, outcome in (((60.0, 1 << 30), "answer"), ((-5.0, 0), "time"), ((60.0, -1 << 30), "memory")):
-        monkeypatch.setattr(processes, "allowance", lambda allowed=allowed: processes.Allowance(*allowed))
+        monkeypatch.setattr(processes, "allowance", lambda allowed=allowed: allowed)
         assert run_command(one).outcome == outcome
 
 

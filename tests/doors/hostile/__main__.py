@@ -45,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
     progress = show_progress(len(inputs))
     if options.commands:
-        allowed = processes.allowance()
-        print(f"commands take {allowed.seconds:.1f} s and {allowed.memory >> 20} MiB for good small inputs", flush=True)
+        seconds, memory = processes.allowance()
+        print(f"commands take {seconds:.1f} s and {memory >> 20} MiB for good small inputs", flush=True)
         results = processes.run_commands(inputs, progress)
     else:
         with Pool(options.jobs) as pool:

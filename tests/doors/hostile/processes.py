@@ -39,21 +39,14 @@ class Ended(NamedTuple):
     errors: bytes
 
 
-class Allowance(NamedTuple):
-    """What commands take for good small inputs."""
-
-    seconds: float
-    memory: int
-
-
 @cache
-def allowance() -> Allowance:
-    """Measure good small inputs: of each command once to fill caches, then the most of another run."""
+def allowance() -> tuple[float, int]:
+    """Measure the seconds and bytes of good small inputs: each once to fill caches, then the most of another run."""
     for case in GOOD_CASES:
         ended = run_process(case, 600.0)
         assert ended.code in (0, 1), ended.errors.decode(errors="replace")
     again = [run_process(case, 600.0) for case in GOOD_CASES]
-    return Allowance(max(ended.seconds for ended in again), max(ended.memory for ended in again))
+    return max(ended.seconds for ended in again), max(ended.memory for ended in again)
 
 
 def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
@@ -83,9 +76,9 @@ def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
 
 def run_command(one: Input) -> Result:
     """Run a command with an input and judge how it ended."""
-    allowed = allowance()
-    ended = run_process(one.made(), allowed.seconds + MOST_SECONDS)
-    seconds, memory = ended.seconds - allowed.seconds, ended.memory - allowed.memory
+    good_seconds, good_memory = allowance()
+    ended = run_process(one.made(), good_seconds + MOST_SECONDS)
+    seconds, memory = ended.seconds - good_seconds, ended.memory - good_memory
     outcome, detail = _judged(ended, seconds, memory)
     return Result(one, outcome, detail, max(0.0, seconds), max(0, memory) / (1 << 20))
 

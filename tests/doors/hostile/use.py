@@ -40,8 +40,7 @@ def use_region(region: ct.Region) -> object:
     if xmin < (xmin + xmax) / 2 < xmax and ymin < (ymin + ymax) / 2 < ymax:
         half = ct.Region.box(xmin, ymin, (xmin + xmax) / 2, (ymin + ymax) / 2, crs=region.crs)
         ct.relate(region, half, threads=1)
-    data = region.to_wkb()
-    if len(data) < 16 * MOST_PRINTED:
+    if len(region.to_wkb()) < 16 * MOST_PRINTED:
         assert ct.Region.from_wkt(region.to_wkt()) == region
         hash(region)
     return region.area, region.length, repr(region)
@@ -56,10 +55,8 @@ def use_column(column: ct.RegionArray) -> object:
 
 def use_asked(asked: Any) -> object:
     """Print what is asked, simplify it, subscribe with it and match a message."""
-    table = ct.ForwardingTable()
-    text = str(asked)
-    columns = getattr(asked, "columns", None)
-    if columns or "$" in text:
+    table, text = ct.ForwardingTable(), str(asked)
+    if getattr(asked, "columns", None) or "$" in text:
         return text
     table.subscribe("a", asked)
     table.subscribe("b", ct.simplify(asked))
