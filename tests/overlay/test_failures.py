@@ -101,7 +101,9 @@ def test_a_peer_survives_any_note(seed):
     peer = Peer(0, Rectangles([draw_box(rng)]), rules, seed)
     for step in range(400):
         note = draw_note(rng)
-        check_note(decode(encode(note)[4:]), 2)
+        again = decode(encode(note)[4:])
+        check_note(again, 2)
+        assert again == note
         sent = peer.handle(rng.choice(IDS), note, float(step))
         if rng.random() < 0.2:
             sent = sent + peer.tick(float(step))

@@ -13,11 +13,10 @@ import pytest
 from contrada.errors import LimitError, OverlayError
 from contrada.limits import limit
 from contrada.overlay.connecting import Door
-from contrada.overlay.protocol import Beat, Down, Join, Publication
 from contrada.overlay.serving import discover, named, offer
 from contrada.overlay.space import Space
-from contrada.overlay.wire import Offer, check_note, decode, encode
-from servers import ENTRY, RULES, SPACE, RecordingServer, eventually
+from contrada.overlay.wire import Offer, decode, encode
+from servers import RULES, SPACE, RecordingServer, eventually
 
 
 def all_got(servers, count=1):
@@ -91,13 +90,6 @@ async def test_other_overlays_are_kept_apart():
             other.join(servers[0].id)
             await eventually(lambda: other.complaints)
         assert "is in overlay" in other.complaints[0]
-
-
-def test_good_notes_pass():
-    for note in (Beat(3, ENTRY, ("a", 5)), Join("x", 0, ENTRY, True), Down(Publication("k", ENTRY.box, "{}"), 2)):
-        again = decode(encode(note)[4:])
-        check_note(again, 2)
-        assert again == note
 
 
 async def test_newcomers_learn_the_rules():

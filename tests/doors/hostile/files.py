@@ -13,9 +13,9 @@ import shapely
 
 import contrada as ct
 from generators.columnar import arrow_bytes, lying, parquet_bytes
+from generators.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.geometries import FORMS, SPOILT, THREE, arrow_corpus, geojson, large, spoilt, spoilt_streams, wkt
 from hostile.gis_files import gis_files
-from hostile.mutation import DATES, NUMBERS, PIECES, replaced
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
 DEEP = 100_000
@@ -114,59 +114,52 @@ def _joined(texts: dict[str, Any], how: Callable[[bytes], bytes]) -> dict[str, A
     return {name: partial(late, data) if callable(data) else how(data) for name, data in texts.items()}
 
 
-@cache
 def ndjson_corpus() -> dict[str, Any]:
     """Newline JSON: a hostile line between two good ones."""
     texts = _joined(json_texts(), lambda data: line() + b"\n" + data.replace(b"\n", b" ") + b"\n" + line(key="k2"))
     return {
         **texts,
-        "empty": b"",
         "only newlines": b"\n\r\n\n",
-        "byte order mark": b"\xef\xbb\xbf" + line(),
-        "utf-16": line().decode().encode("utf-16"),
-        "nul bytes": bytes(1000),
         "many lines": lambda: b'{"a":1}\n' * 120_000,
         "many empty lines": lambda: b"\n" * 900_000,
         "many bad lines": lambda: b"x\n" * 450_000,
     }
 
 
-@cache
 def geojsonseq_corpus() -> dict[str, Any]:
     """GeoJSON text sequences."""
     texts = _joined(json_texts(), lambda data: b"\x1e" + line() + b"\n\x1e" + data + b"\n")
-    return {**texts, "empty": b"", "only separators": lambda: b"\x1e" * 900_000, "no separator": line()}
+    return {**texts, "only separators": lambda: b"\x1e" * 900_000, "no separator": line()}
 
 
-@cache
+FEATURE = json.dumps({"type": "Feature", "geometry": AREA, "properties": {**ROW, "filter": "a = 1"}}).encode()
+
+
+def collection(crs: bytes | None = None, feature: bytes = FEATURE, count: int = 2) -> bytes:
+    """A GeoJSON feature collection of equal features."""
+    more = b"" if crs is None else b', "crs": ' + crs
+    return b'{"type": "FeatureCollection", "features": [' + b",".join([feature] * count) + b"]" + more + b"}"
+
+
 def json_corpus() -> dict[str, Any]:
     """JSON arrays and feature collections."""
     texts = _joined(json_texts(), lambda data: b"[" + line() + b", " + data + b"]")
-    whole = json.dumps({"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": AREA,
-                        "properties": {**ROW, "filter": "a = 1"}}] * 2}).encode()  # fmt: skip
-    name = b'{"type":"name","properties":{"name":"EPSG:4326"}}'
-    with_crs = whole[:-1] + b', "crs": ' + name + b"}"
+    crs = b'{"type":"name","properties":{"name":"%s"}}'
     return {
         **texts,
-        "collection": whole,
-        "collection with crs": with_crs,
-        "collection with crs of null": whole[:-1] + b', "crs": null}',
-        "collection with crs not json": whole[:-1] + b', "crs": ]}',
+        "collection": collection(),
+        **{f"collection with crs {other!a}": collection(other) for other in (crs % b"EPSG:4326", b"null", b"]")},
         "collection of rubbish": b'{"type": "FeatureCollection", "features": [1, null, {}, []]}',
         "collection of nothing": b'{"type": "FeatureCollection", "features": null}',
-        "empty": b"",
         "empty array": b"[]",
-        "unfinished": whole[:-20],
-        "collection with long crs": lambda: b'{"type":"FeatureCollection","features":['
-            + b",".join([b'{"type":"Feature","geometry":null,"properties":{}}'] * 15_000)
-            + b'],"crs":{"type":"name","properties":{"name":"' + b"x" * 200_000 + b'"}}}',
-        "collection with crs and tiny features": lambda: b'{"type":"FeatureCollection","features":['
-            + b",".join([b'{"a":1}'] * 55_000)
-            + b'],"crs":"' + b"x" * 400_000 + b'"}',
-        "collection with deep crs": lambda: whole[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        "collection with long crs": lambda: collection(
+            crs % (b"x" * 200_000), b'{"type":"Feature","geometry":null,"properties":{}}', 15_000
+        ),
+        "collection with crs and tiny features": lambda: collection(b'"%s"' % (b"x" * 400_000), b'{"a":1}', 55_000),
+        "collection with deep crs": lambda: collection(b"[" * DEEP + b"]" * DEEP),
         "many items": lambda: b"[" + b"1," * 450_000 + b"1]",
         "many empty objects": lambda: b"[" + b"{}," * 300_000 + b"{}]",
-    }  # fmt: skip
+    }
 
 
 HEAD = (
@@ -179,13 +172,16 @@ INFO = (
 )
 CAP = "urn:oasis:names:tc:emergency:cap:1.2"
 POLYGON = "<polygon>0,0 0,1 1,1 0,0</polygon>"
+# One entity, one that grows, and one from a file.
+ENTITIES = (
+    '[<!ENTITY b "c">]', '[<!ENTITY b "cccccccccc"><!ENTITY d "&b;&b;&b;&b;&b;&b;">]', 'SYSTEM "file:///etc/passwd"',
+)  # fmt: skip
 GEOCODE = "<geocode><valueName>UGC</valueName><value>CAZ041</value></geocode>"
 
 
 def alert(areas: str, namespace: str = CAP, infos: int = 1) -> bytes:
     """A CAP alert with these areas."""
-    text = HEAD.format(namespace) + INFO.format(areas) * infos + "</alert>"
-    return text.encode("utf-8", "surrogatepass")
+    return (HEAD.format(namespace) + INFO.format(areas) * infos + "</alert>").encode("utf-8", "surrogatepass")
 
 
 def area(inner: str, name: str = "A") -> str:
@@ -193,7 +189,6 @@ def area(inner: str, name: str = "A") -> str:
     return f"<area><areaDesc>{name}</areaDesc>{inner}</area>"
 
 
-@cache
 def cap_corpus() -> dict[str, Any]:
     """CAP alerts."""
     good = alert(area(POLYGON + GEOCODE))
@@ -205,24 +200,17 @@ def cap_corpus() -> dict[str, Any]:
         "circle at the antimeridian": alert(area("<circle>0,180 100</circle>")),
         "geocode": alert(area(GEOCODE)),
         "several infos": alert(area(POLYGON), infos=3),
-        "several alerts": good + good,
         "another namespace": alert(area(POLYGON), "urn:x"),
-        "entity": good.replace(b"<alert", b'<!DOCTYPE a [<!ENTITY b "c">]><alert', 1),
-        "bombs": good.replace(
-            b"<alert", b'<!DOCTYPE a [<!ENTITY b "cccccccccc"><!ENTITY d "&b;&b;&b;&b;&b;&b;">]><alert', 1
-        ),
-        "external entity": good.replace(b"<alert", b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><alert', 1),
+        **replaced(good, b"<alert", (f"<!DOCTYPE a {entities}><alert" for entities in ENTITIES)),
         "unknown encoding": good.replace(b"UTF-8", b"UTF-7"),
-        "utf-16": b"\xff\xfe" + good.decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
+        "declared utf-16": b"\xff\xfe" + good.decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
         "not utf-8": good.replace(b"Storm", b"\xff\xfe"),
         **replaced(good, b"Storm", ("&#xD800;", *PIECES)),
         **replaced(good, b"2024-05-01T12:00:00-00:00", DATES),
         **replaced(good, b"0,1", (f"{number},1" for number in NUMBERS)),
         "open polygon": alert(area("<polygon>0,0 0,1 1,1</polygon>")),
         "crossing polygon": alert(area("<polygon>0,0 1,1 1,0 0,1 0,0</polygon>")),
-        "unfinished": good[:-30],
         "not cap": b"<a/>",
-        "empty": b"",
         "comments": good.replace(b"<info>", b"<!-- x --><?y z?><info>"),
         "deep": lambda: good.replace(b"Storm", b"<a>" * 100_000 + b"</a>" * 100_000),
         "deep and never closed": lambda: b"<a>" * 300_000,
@@ -249,7 +237,6 @@ def cap_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-@cache
 def csv_corpus() -> dict[str, Any]:
     """CSV with a column of WKT."""
     names = "key,subscriber,filter,action,valueName,value,severity,kind,is_open,onset,geometry"
@@ -281,10 +268,7 @@ def csv_corpus() -> dict[str, Any]:
         "huge srid": other("POLYGON", "SRID=99999999999999999999;POLYGON"),
         "srid": other("POLYGON", "SRID=25832;POLYGON"),
         "nested": other("POLYGON((0 0,4 0,4 4,0 0))", "GEOMETRYCOLLECTION(" * 300 + ")" * 300),
-        "empty": b"",
         "only names": names.encode(),
-        "byte order mark": b"\xef\xbb\xbf" + good.encode(),
-        "utf-16": good.encode("utf-16"),
         "many names": lambda: (",".join(f"n{k}" for k in range(70_000)) + "\n" + "1," * 69_999 + "1").encode(),
         "many equal names": lambda: ("n," * 200_000 + "n\n" + "1," * 200_000 + "1").encode(),
         "long cell": lambda: f"a,b\n1,{'x' * 900_000}\n".encode(),
@@ -333,9 +317,7 @@ def _geo(text: str | bytes) -> pa.Table:
 
 def _tables() -> dict[str, pa.Table]:
     """Tables, good and hostile."""
-    columns = _columns()
-    plain = pa.table(columns)
-    broken = pa.table({name: columns[name] for name in ("key", "filter", "severity")})
+    plain = pa.table(_columns())
     return {
         "every type": plain,
         "geoparquet": _geo(json.dumps(GEO)),
@@ -364,7 +346,7 @@ def _tables() -> dict[str, pa.Table]:
         "text view": pa.table({"kind": pa.array(["a" * 40], pa.string_view())}),
         "fixed binary": pa.table({"geometry": pa.array([b"\x01\x03"], pa.binary(2))}),
         "forms": pa.table({"geometry": [shapely.to_wkb(form(40)) for form in FORMS.values()], "key": list(FORMS)}),
-        "subscriptions": broken,
+        "subscriptions": plain.select(["key", "filter", "severity"]),
         "changes": pa.table({"action": ["subscribe", "unsubscribe", "x"], "key": ["a", "a", None],
                              "filter": ["size > 3", None, "a ="]}),
         "filters of binary": pa.table({"key": [b"\xff", b"a"], "filter": [b"\xff", b"a = 1"]}),
@@ -388,7 +370,6 @@ def _lying_footer() -> bytes:
     return lying(parquet_bytes(made, compression="zstd", use_dictionary=False, write_statistics=False), 10)
 
 
-@cache
 def parquet_corpus() -> dict[str, Any]:
     """Parquet files."""
     found: dict[str, Any] = {}
@@ -406,8 +387,7 @@ def parquet_corpus() -> dict[str, Any]:
         "footer too long": found["every type"][:-8] + b"\xff\xff\xff\x7fPAR1",
         "footer negative": found["every type"][:-8] + b"\xff\xff\xff\xffPAR1",
         "magic alone": b"PAR1PAR1",
-        "unfinished": found["every type"][:500],
-        "empty": b"",
+        "unfinished at 500": found["every type"][:500],
         "bomb of text": partial(_bomb, "x" * 10_000, 400_000),
         "bomb of columns": partial(_bomb, "x" * 10_000, 8_000, 200),
         "bomb of regions": lambda: _bomb(shapely.to_wkb(FORMS["star"](4_000)), 100_000),
@@ -425,7 +405,6 @@ def parquet_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-@cache
 def arrow_file_corpus() -> dict[str, Any]:
     """Arrow files and streams."""
     tables = _tables()
@@ -449,9 +428,7 @@ def arrow_file_corpus() -> dict[str, Any]:
         "text not utf-8": arrow_bytes(pa.table({"kind": not_text, "filter": not_text})),
         "name not utf-8": renamed,
         "magic alone": b"ARROW1\0\0ARROW1",
-        "unfinished": arrow_bytes(tables["every type"])[:-100],
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
-        "empty": b"",
         "dictionary out of range": arrow_bytes(pa.table({"kind": pa.DictionaryArray.from_arrays(
             pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
         "bomb of nulls": lambda: arrow_bytes(pa.table({"a": pa.nulls(100_000_000)})),
@@ -473,24 +450,36 @@ def _rows_without_columns() -> bytes:
     return arrow_bytes(batch)
 
 
-@cache
 def gis_corpus() -> dict[str, Any]:
     """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats."""
-    collection = json_corpus()["collection"]
     return {
+        "collection": collection(),
         **gis_files(),
-        "collection": collection,
-        "unfinished": collection[:-40],
         "sqlite": b"SQLite format 3\0" + bytes(200),
         "zip": b"PK\x03\x04" + bytes(100),
         "shapefile": b"\x00\x00\x27\x0a" + bytes(96),
-        "rubbish": b"rubbish",
-        "empty": b"",
     }
 
 
-CORPORA: dict[str, Callable[[], dict[str, Any]]] = {
+@cache
+def corpus_of(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A corpus, and what any file may be: nothing, rubbish, the first of the corpus cut, twice or encoded otherwise."""
+    found = make()
+    good = next(iter(found.values()))
+    return {
+        **found,
+        "empty": b"",
+        "rubbish": b"rubbish",
+        "nul bytes": bytes(1000),
+        "unfinished": good[:-40],
+        "twice": good + good,
+        "byte order mark": b"\xef\xbb\xbf" + good,
+        "utf-16": good.decode("latin-1").encode("utf-16"),
+    }
+
+
+MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     "ndjson": ndjson_corpus, "json": json_corpus, "geojsonseq": geojsonseq_corpus, "cap": cap_corpus,
-    "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus,
-    "gis": gis_corpus,
+    "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus, "gis": gis_corpus,
 }  # fmt: skip
+CORPORA = {format: partial(corpus_of, make) for format, make in MAKERS.items()}

@@ -12,17 +12,18 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from contrada.errors import ContradaError
+from generators.mutation import mutated_bytes
 
 MODULE = "verification.damage"
 FAMILIES = ("arrow", "table", "column")
 SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
-NUMBERS = (-1, 0, 1, 5, 255, 2**15, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63))
 
 
 class Failure(NamedTuple):
@@ -34,28 +35,15 @@ class Failure(NamedTuple):
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """Bytes with one to three changes: flipped bits, other bytes, a number of 4 or 8 bytes, cut off or longer.
+    """Bytes with one to three changes: flipped bits, other bytes, numbers, cut off or longer.
 
     >>> damaged(b"abc", np.random.default_rng(3)) != b"abc"
     True
     """
-    made = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        way, at = int(rng.integers(0, 10)), int(rng.integers(0, max(1, len(made))))
-        if way == 0:
-            del made[at:]
-        elif way == 1:
-            made[at:at] = rng.bytes(int(rng.integers(1, 9)))
-        elif way <= 4 and made:
-            made[at] ^= 1 << int(rng.integers(0, 8))
-        elif way <= 6 and made:
-            made[at] = int(rng.integers(0, 256))
-        elif made:
-            size = int(rng.choice([4, 8]))
-            number = int(rng.choice(NUMBERS)) % 2 ** (8 * size)
-            at -= at % 4
-            made[at : at + size] = number.to_bytes(size, "little")[: max(0, len(made) - at)]
-    return bytes(made) if bytes(made) != data else data[:-1]
+    draw, made = Random(int(rng.integers(1 << 32))), data
+    for _ in range(draw.randint(1, 3)):
+        made = mutated_bytes(draw, made, [])
+    return made if made != data else data[:-1]
 
 
 def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
@@ -72,8 +60,7 @@ def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
             child.kill()
             written, _ = child.communicate()
             how = "the process hung"
-        lines = written.splitlines()
-        for line in lines:
+        for line in written.splitlines():
             number, _, outcome = line.partition(" ")
             at = int(number)
             if outcome:

@@ -42,7 +42,7 @@ def replaced(good: AnyStr, old: AnyStr, others: Iterable[str]) -> dict[str, AnyS
     found: dict[str, AnyStr] = {}
     for other in others:
         new: Any = other if isinstance(good, str) else other.encode("utf-8", "surrogatepass")
-        found[f"{other[:20]!a} for {old!a}"] = good.replace(old, new)
+        found[f"{other[:40]!a} for {old!a}"] = good.replace(old, new)
     return found
 
 
