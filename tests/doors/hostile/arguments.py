@@ -171,9 +171,8 @@ def corpus(entry: str, value: Any) -> dict[str, dict[str, Any]]:
     """Good values, then every awkward value for every parameter."""
     found: dict[str, dict[str, Any]] = {"good": {}}
     for parameter in parameters(entry, value):
-        names = [
-            name for name in VALUES if name != BROKEN or (entry in TAKES_ARROW and parameter in ("values", "source"))
-        ]
+        may_break = entry in TAKES_ARROW and parameter in ("values", "source")
+        names = [name for name in VALUES if name != BROKEN or may_break]
         found.update({f"{parameter}: {name}": {parameter: name} for name in names})
         if parameter in SEQUENCES:
             found.update({f"{parameter}: list of {name}": {parameter: [name]} for name in names if name != BROKEN})

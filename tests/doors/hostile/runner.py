@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from multiprocessing.connection import wait
@@ -26,7 +25,6 @@ PRELOADED = (
 HERE = Path(__file__).parent.parent
 ROOT = HERE.parent.parent
 FAILURES = ROOT / "build" / "doors"
-BATCH = 64  # inputs that are sent at a time
 HANG_SECONDS = 60.0  # of an input that uses no processor: it waits for something that never comes
 START_SECONDS = 900.0  # kernels may have to be compiled first
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -43,13 +41,14 @@ def _context() -> Any:
 
 
 class Worker:
-    """A worker process and the inputs that it has not answered yet."""
+    """A worker process and the input that it has not answered yet."""
 
     def __init__(self, number: int) -> None:
-        self.number, self.pending = number, deque[Input]()
+        self.number = number
         self._start()
 
     def _start(self) -> None:
+        self.input: Input | None = None
         self.connection, child = multiprocessing.Pipe()
         log = str(FAILURES / f"worker-{self.number}.log")
         self.process = _context().Process(target=serve, args=(child, log), daemon=True)
@@ -70,49 +69,37 @@ class Worker:
         except (OSError, IndexError):
             return time.monotonic()
 
-    def send(self, inputs: list[Input]) -> None:
-        """Give it inputs; it must have none."""
-        self.pending.extend(inputs)
-        self.connection.send(inputs)
+    def send(self, one: Input) -> None:
+        """Give it an input; it must have none."""
+        self.input = one
+        self.connection.send(one)
         self._mark()
 
     def results(self) -> Iterator[Result]:
-        """The results that are there; if the process is dead, what killed it."""
+        """The result if it is there; if the process died or takes too long, that, and another process is started."""
         try:
             while self.connection.poll():
                 result = self.connection.recv()
                 self._mark()
                 if result != MADE:
-                    self.pending.popleft()
+                    self.input = None
                     yield result
-        except (EOFError, ConnectionError, OSError):
-            yield from self._died()
-
-    def watch(self) -> Iterator[Result]:
-        """A result if the current input has taken too long."""
+        except (EOFError, OSError):
+            self.process.join()
+            yield from self._renewed(CRASH, f"the process ended with {self.process.exitcode}", 0.0)
         wall, cpu = time.monotonic() - self.since, self._cpu() - self.cpu
         is_slow = wall > MOST_SECONDS + 1 and cpu > MOST_SECONDS + 1
         is_idle = wall > HANG_SECONDS and cpu < 1 + wall / 100  # on a busy machine others may have the processor
-        if self.pending and (is_slow or is_idle):
+        if self.input is not None and (is_slow or is_idle):
             self.process.kill()
             self.process.join()
             yield from self._renewed(TIME, f"killed after {wall:.1f} s, {cpu:.1f} s of them on processors", cpu)
 
-    def _died(self) -> Iterator[Result]:
-        self.process.join()
-        if self.pending:
-            yield from self._renewed(CRASH, f"the process ended with {self.process.exitcode}", 0.0)
-        else:
-            self._start()
-
     def _renewed(self, outcome: str, detail: str, seconds: float) -> Iterator[Result]:
-        yield Result(self.pending.popleft(), outcome, detail, seconds, 0.0)
-        rest = list(self.pending)
-        self.pending.clear()
+        if self.input is not None:
+            yield Result(self.input, outcome, detail, seconds, 0.0)
         self.connection.close()
         self._start()
-        if rest:
-            self.send(rest)
 
     def stop(self) -> None:
         """End the process."""
@@ -145,8 +132,7 @@ class Pool:
         for result in self._all(inputs, self._workers):
             results.append(result)
             progress(len(results), result)
-        slow = [k for k, result in enumerate(results) if result.outcome == TIME]
-        for k in slow:
+        for k in [k for k, result in enumerate(results) if result.outcome == TIME]:
             (results[k],) = self._all([results[k].input], self._workers[:1])
         return results
 
@@ -159,23 +145,20 @@ class Pool:
         source = iter(inputs)
         while True:
             for worker in workers:
-                if not worker.pending:
-                    batch = [one for _, one in zip(range(BATCH), source, strict=False)]
-                    if batch:
-                        worker.send(batch)
-            busy = [worker for worker in workers if worker.pending]
+                if worker.input is None and (one := next(source, None)) is not None:
+                    worker.send(one)
+            busy = [worker for worker in workers if worker.input is not None]
             if not busy:
                 return
             wait([worker.connection for worker in busy], timeout=0.2)
             for worker in busy:
-                yield from (*worker.results(), *worker.watch())
+                yield from worker.results()
 
 
 def kept(result: Result) -> Path:
     """Write a failing input to build/doors; `python -m hostile --replay FILE` drives it again."""
     FAILURES.mkdir(parents=True, exist_ok=True)
-    case = result.input.made()
-    data = pickle.dumps((result.input.door, case))
+    data = pickle.dumps((result.input.door, result.input.made()))
     name = re.sub(r"[^\w.]+", "-", f"{result.input.door}-{result.input.label}")[:80]
     path = FAILURES / f"{name}-{sha256(data).hexdigest()[:8]}.pickle"
     path.write_bytes(data)

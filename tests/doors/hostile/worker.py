@@ -67,9 +67,8 @@ def serve(connection: Connection, log: str) -> None:
     os.chdir(folder)
     connection.send("ready")
     try:
-        while (batch := connection.recv()) is not None:
-            for one in batch:
-                connection.send(run(one, lambda: connection.send(MADE)))
+        while (one := connection.recv()) is not None:
+            connection.send(run(one, lambda: connection.send(MADE)))
     except (EOFError, BrokenPipeError):
         pass
     finally:
