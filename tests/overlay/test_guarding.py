@@ -15,7 +15,7 @@ from contrada.overlay.protocol import Ack, Beat, ChildEntry, Down, Join, Place, 
 from contrada.overlay.rules import Rules
 from contrada.overlay.serving import discover, offer
 from contrada.overlay.wire import Offer, check_note, decode, encode, peers_in, shake_hands
-from servers import ENTRY, RecordingServer, eventually
+from servers import ENTRY, RecordingServer, eventually, joined
 
 RULES = Rules(2, 4, period=0.1, patience=0.5)
 CLOSED = "127.0.0.1:1"  # nobody listens there
@@ -263,14 +263,9 @@ async def test_a_delivery_that_fails_keeps_nothing_from_others():
     def fails(publication):
         raise BrokenPipeError
 
-    async with contextlib.AsyncExitStack() as stack:
-        servers = []
-        for k in range(6):
-            one = await stack.enter_async_context(RecordingServer(deliver=fails if k == 0 else None, rules=calm))
-            if servers:
-                one.join(servers[0].id)  # the first is asked by all, and likely holds nodes
-            servers.append(one)
-        await eventually(lambda: sum(each.peer.state.parent is None for each in servers) == 1)
+    # The first is asked by all, and likely holds nodes.
+    each = (RecordingServer(deliver=fails if k == 0 else None, rules=calm) for k in range(6))
+    async with joined(*each) as servers:
         for k in range(5):
             servers[1].publish(f'{{"price": {k + 1}}}')
         await eventually(lambda: all(len(each.got) == 5 for each in servers[1:]))

@@ -24,6 +24,7 @@ from contrada.papers.spatial.sampled import relate_sampled
 from effort import examples
 from generators.strategies import points, regions, relation_sets
 from generators.synthetic import coastline
+from oracles.boxes import area, around
 
 pytestmark = pytest.mark.jitless
 
@@ -174,18 +175,13 @@ def test_nodes_apart_are_taken_wholesale(split):
     assert tree.match(message).tolist() == scan(model, message)
 
 
-def area(boxes):
-    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
-
-
 def chosen_leaf(arrays, box):
     """Guttman's ChooseLeaf: down by least enlargement, then by smallest area, then by order."""
     node = int(arrays.state[0])
     while arrays.levels[node] > 0:
         below = arrays.children[node, : arrays.counts[node]]
-        boxes = arrays.boxes[below]
-        joint = np.concatenate([np.minimum(boxes[:, :2], box[:2]), np.maximum(boxes[:, 2:], box[2:])], axis=1)
-        node = int(below[np.lexsort((area(boxes), area(joint) - area(boxes)))[0]])
+        keys = [(area(around(one, box)) - area(one), area(one)) for one in arrays.boxes[below]]
+        node = int(below[keys.index(min(keys))])
     return node
 
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +19,8 @@ from hostile.arguments import table
 from hostile.registry import Door
 from verification.damaged_tables import column_case, table_case
 
-DAMAGES = 400  # damaged tables and columns of the corpus; a mutation of a name is the name of another
+# Names from which the damage to a file follows; a mutation of a name is the name of another damage.
+DAMAGES = {f"damage {k}": f"damage {k}" for k in range(400)}
 
 
 def saved_doors() -> Iterator[Door]:
@@ -29,18 +30,12 @@ def saved_doors() -> Iterator[Door]:
         "RegionArray.open, damaged": (("RegionArray.open",), column_case, 3),
     }
     for name, (entries, case, weight) in damaged.items():
-        yield Door(name, entries, lambda text, case=case: case(_number(text)), damages_corpus, weight)
+        yield Door(name, entries, partial(_damaged, case), lambda: DAMAGES, weight)
     yield Door("Artifact.read, hostile", ("pipeline.Artifact", "pipeline.publish"), _artifact, artifact_corpus, 1)
 
 
-def _number(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
-
-
-@cache
-def damages_corpus() -> dict[str, str]:
-    """Names from which the damage to a file follows."""
-    return {f"damage {k}": f"damage {k}" for k in range(DAMAGES)}
+def _damaged(case: Callable[[int], None], name: str) -> None:
+    case(crc32(name.encode("utf-8", "surrogatepass")))
 
 
 @cache

@@ -25,36 +25,30 @@ Box = tuple[float, float, float, float]
 MessageKind = Literal["A", "B", "C"]
 
 UNIVERSE: Box = (0.0, 0.0, 1000.0, 1000.0)
+POINTS, LEAST_AREA = 20, 0.1 * 1000.0 * 1000.0  # of the regions of section 5
 SIDES = ((0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0))  # axis and value: left, right, lower, upper
 
 
-def paper_regions(
-    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
-) -> RegionArray:
-    """`count` regions of section 5: `points` vertices each, area at least `least_area` of the universe.
+def paper_regions(rng: np.random.Generator, count: int) -> RegionArray:
+    """`count` regions of section 5: 20 vertices each, area at least a tenth of the universe.
 
     >>> len(paper_regions(np.random.default_rng(7), 3))
     3
     """
-    rings, _ = paper_polygons(rng, count, points=points, universe=universe, least_area=least_area)
-    return as_regions(list(rings))
+    return as_regions(list(paper_polygons(rng, count)[0]))
 
 
-def paper_polygons(
-    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
-) -> tuple[FloatArray, FloatArray]:
-    """The vertices (count, points, 2) and frames R (count, 4) of such regions.
+def paper_polygons(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
+    """The vertices (count, 20, 2) and frames R (count, 4) of such regions.
 
     A region touches three or four sides of its frame, so the frame is its bounding box or a little more.
     """
-    limit = least_area * (universe[2] - universe[0]) * (universe[3] - universe[1])
-    polygons, frames = np.empty((0, points, 2)), np.empty((0, 4))
+    polygons, frames = np.empty((0, POINTS, 2)), np.empty((0, 4))
     while len(polygons) < count:
-        drawn = random_frames(rng, 2 * (count - len(polygons)) + 16, universe, limit)
-        rings = star_order(place(star_points(rng, len(drawn), points), drawn))
-        large = shapely.area(shapely.polygons(rings)) >= limit
-        polygons = np.concatenate([polygons, rings[large]])
-        frames = np.concatenate([frames, drawn[large]])
+        drawn = random_frames(rng, 2 * (count - len(polygons)) + 16)
+        rings = star_order(place(star_points(rng, len(drawn), POINTS), drawn))
+        large = shapely.area(shapely.polygons(rings)) >= LEAST_AREA
+        polygons, frames = np.concatenate([polygons, rings[large]]), np.concatenate([frames, drawn[large]])
     return polygons[:count], frames[:count]
 
 
@@ -88,15 +82,15 @@ def message_polygons(
     return rings, frames
 
 
-def random_frames(rng: np.random.Generator, count: int, universe: Box, least_area: float) -> FloatArray:
-    """Boxes spanned by two random points; those too small for a region of `least_area` are redrawn."""
-    low, high = np.array(universe[:2]), np.array(universe[2:])
+def random_frames(rng: np.random.Generator, count: int) -> FloatArray:
+    """Boxes spanned by two random points; those too small for a region of section 5 are redrawn."""
+    low, high = np.array(UNIVERSE[:2]), np.array(UNIVERSE[2:])
     frames = np.empty((0, 4))
     while len(frames) < count:
         corners = low + rng.random((8 * count, 2, 2)) * (high - low)
         drawn = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
         areas = np.prod(drawn[:, 2:] - drawn[:, :2], axis=1)
-        frames = np.concatenate([frames, drawn[areas > least_area]])
+        frames = np.concatenate([frames, drawn[areas > LEAST_AREA]])
     return frames[:count]
 
 
@@ -182,8 +176,9 @@ def coastline(
     return Region(ring)
 
 
-def neighbours(rng: np.random.Generator, vertices: int, *, width: float = 1000.0) -> tuple[Region, Region]:
+def neighbours(rng: np.random.Generator, vertices: int) -> tuple[Region, Region]:
     """Two regions that meet along a wandering border: all but two of the vertices of either are shared."""
+    width = 1000.0
     height = np.linspace(0.0, width, vertices - 2)
     border = np.stack([width * (1 + 0.4 * fractal(rng, vertices - 2)), height], axis=1)
     west = np.concatenate([border, [(0.0, width), (0.0, 0.0)]])

@@ -8,12 +8,14 @@ is reported with its number, and `--family NAME --first K --cases 1` repeats it.
 from __future__ import annotations
 
 import argparse
+import pkgutil
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,11 @@ from contrada.errors import ContradaError
 from generators.mutation import mutated_bytes
 
 MODULE = "verification.damage"
-FAMILIES = ("arrow", "table", "column")
+FAMILIES = {
+    "arrow": "verification.damaged_arrow:read_case",
+    "table": "verification.damaged_tables:table_case",
+    "column": "verification.damaged_tables:column_case",
+}
 SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
 
@@ -80,7 +86,7 @@ def _brief(text: str) -> str:
 def run_here(family: str, first: int, count: int) -> None:
     """Run cases in this process: a line with the number before each, and what went wrong behind it."""
     _limit_memory()
-    case = _case_of(family)
+    case = runpy.run_path(family)["read_case"] if family.endswith(".py") else pkgutil.resolve_name(FAMILIES[family])
     for number in range(first, first + count):
         print(number, flush=True)
         try:
@@ -88,11 +94,9 @@ def run_here(family: str, first: int, count: int) -> None:
         except ContradaError:
             pass
         except Exception as error:  # every other kind is what is looked for
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
-            print(number, f"{type(error).__name__}: {error} ({where})".replace("\n", " ")[:600], flush=True)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            print(number, what.replace("\n", " ")[:600], flush=True)
 
 
 def _limit_memory() -> None:
@@ -104,23 +108,10 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
-def _case_of(family: str) -> Callable[[int], None]:
-    if family.endswith(".py"):
-        return cast(Callable[[int], None], runpy.run_path(family)["read_case"])
-    if family == "arrow":
-        from verification.damaged_arrow import read_case
-
-        return read_case
-    from verification.damaged_tables import column_case, table_case
-
-    return {"table": table_case, "column": column_case}[family]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if a case failed."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
-    names = ", ".join(FAMILIES)
-    parser.add_argument("--family", help=f"only this one: {names}, or a file with read_case (default: all)")
+    parser.add_argument("--family", help=f"one of {', '.join(FAMILIES)}, or a file with read_case (default: all)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=5_000, help="of each family (default: 5,000)")
     parser.add_argument("--child", action="store_true", help="run them in this process")

@@ -103,9 +103,9 @@ class Mosaic:
                 return ~masks & ~outside
             outside = grown
 
-    def random_masks(self, rng: np.random.Generator, count: int, least: float = 0.05, most: float = 0.95) -> Bools:
-        """Return regions of densities from least to most: scattered, with solid places, only those, small."""
-        noise = rng.random((count, len(self))) < rng.uniform(least, most, (count, 1))
+    def random_masks(self, rng: np.random.Generator, count: int, least: float = 0.05) -> Bools:
+        """Return regions of densities from least to 0.95: scattered, with solid places, only those, small."""
+        noise = rng.random((count, len(self))) < rng.uniform(least, 0.95, (count, 1))
         solid = self.around(rng, count) | (self.around(rng, count) & (rng.random((count, 1)) < 0.5))
         small = (noise | self.around(rng, count)) & reach(self.around(rng, count), self.touching)
         return np.choose(rng.integers(0, 4, (count, 1)), [noise, noise | solid, solid, small])

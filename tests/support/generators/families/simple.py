@@ -10,6 +10,7 @@ import shapely
 from generators.families.family import Maker, Pairs
 from generators.rings import Bools, Floats, Geometries, add_straight, redescribe, star_order
 
+ROUNDS = 16  # in which polygons are drawn, each with another number of vertices
 UNIT = 12  # the grid's step: halves, thirds and quarters are integers too
 
 Derive = Callable[[np.random.Generator, Floats], Floats]
@@ -135,13 +136,13 @@ ALL: Sequence[Derive] = (
 )  # fmt: skip
 
 
-def derived(vertices: tuple[int, int], derivations: Sequence[Derive], rounds: int = 16) -> Maker:
+def derived(vertices: tuple[int, int], derivations: Sequence[Derive]) -> Maker:
     """Make polygons of so many vertices and what each derivation makes of its share of them."""
 
     def make(rng: np.random.Generator, count: int) -> Pairs:
         firsts, seconds = [], []
-        for _ in range(rounds):
-            polygons = valid_stars(rng, -(-count // rounds), int(rng.integers(vertices[0], vertices[1] + 1)))
+        for _ in range(ROUNDS):
+            polygons = valid_stars(rng, -(-count // ROUNDS), int(rng.integers(vertices[0], vertices[1] + 1)))
             lots = np.array_split(rng.permutation(len(polygons)), len(derivations))
             for lot, derive in zip(lots, derivations, strict=True):
                 if len(lot):
