@@ -14,8 +14,7 @@ from hostile import processes, runner
 from hostile.__main__ import mutation_inputs
 from hostile.doors import DOORS, uncovered
 from hostile.processes import run_command
-from hostile.runner import Pool, failed, told
-from hostile.worker import Input
+from hostile.runner import Input, Pool, failed, told
 
 # A simulation or an experiment may take minutes on purpose: such commands get their corpus alone.
 WORK = ("contrada overlay", "contrada experiment", "contrada demo", "contrada ingest", "contrada stream")

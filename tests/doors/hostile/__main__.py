@@ -17,8 +17,7 @@ from pathlib import Path
 
 from hostile import processes
 from hostile.doors import DOORS
-from hostile.runner import Pool, failed, told
-from hostile.worker import GOOD, OUTCOMES, Input, Result, judged
+from hostile.runner import GOOD, OUTCOMES, Input, Pool, Result, failed, judged, told
 from verification.verify import cores, lines_of_progress
 
 SHOWN = 40  # failures that are printed in full

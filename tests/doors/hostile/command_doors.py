@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hostile.files import CORPORA, line
-from hostile.gis_files import file_name
+from hostile.files import CORPORA, file_name, line
 from hostile.language_doors import text_corpus
 from hostile.registry import Door
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from itertools import chain
+from collections import deque
+from collections.abc import Callable
+from itertools import chain, repeat
 
 import contrada as ct
-from contrada.errors import FormatError
 from hostile.arguments import argument_doors, reason_for
 from hostile.command_doors import command_doors
 from hostile.enumeration import entry_points
@@ -17,26 +18,18 @@ from hostile.overlay_doors import overlay_doors
 from hostile.registry import Door
 from hostile.saved_doors import saved_doors
 
-
-def _misbehave(what: str) -> object:
-    """Do on demand what the runner is to notice."""
-    if what == "crash":
-        return ctypes.string_at(0)
-    if what == "spin":
-        while True:
-            pass
-    if what == "memory":
-        return len(bytearray(1100 << 20))
-    if what == "exhaust":
-        return bytearray(1 << 40)
-    if what == "raise":
-        raise KeyError(what)
-    if what == "refuse":
-        raise FormatError(what)
-    return what
-
-
-SELF_TEST = Door("self test", (), _misbehave, lambda: {"answer": "answer", "refuse": "refuse"}, 0)
+# A door that misbehaves on demand: whatever the runner is to notice must be noticed.
+MISBEHAVIOURS: dict[str, Callable[[], object]] = {
+    "answer": lambda: "answer",
+    "refuse": lambda: ct.parse("("),
+    "raise": lambda: {}["raise"],
+    "crash": lambda: ctypes.string_at(0),
+    "spin": lambda: deque(repeat(0), maxlen=0),
+    "memory": lambda: len(bytearray(1100 << 20)),
+    "exhaust": lambda: bytearray(1 << 40),
+}
+GOOD = {"answer": "answer", "refuse": "refuse"}
+SELF_TEST = Door("self test", (), lambda what: MISBEHAVIOURS[what](), lambda: GOOD, 0)
 DOORS: dict[str, Door] = {
     door.name: door
     for door in chain(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import contrada as ct
@@ -17,7 +18,7 @@ READERS = ("read_messages", "read_subscriptions", "read_subscription_table", "re
 
 def entry_points() -> dict[str, Any]:
     """Every entry point by name: `Region.from_wkt`, `contrada match`, `read_messages[cap]`."""
-    return {**dict(_public()), **dict(_commands()), **dict(_readers()), **dict(_pipeline())}
+    return dict(chain(_public(), _commands(), _others()))
 
 
 def _public() -> Iterator[tuple[str, Any]]:
@@ -33,15 +34,11 @@ def _public() -> Iterator[tuple[str, Any]]:
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
     """The methods of a class that this package defines and that take something."""
-    for base in kind.__mro__:
-        if not base.__module__.startswith("contrada"):
-            continue
-        for name, value in vars(base).items():
-            if name.startswith("_") and name not in OPERATORS:
-                continue
-            function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-            if inspect.isfunction(function):
-                yield name, value
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("contrada")]
+    for name, value in chain.from_iterable(vars(base).items() for base in ours):
+        function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if inspect.isfunction(function) and (name in OPERATORS or not name.startswith("_")):
+            yield name, value
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
@@ -50,25 +47,17 @@ def _commands() -> Iterator[tuple[str, Any]]:
     from contrada.cli.main import app
 
     todo = [("contrada", typer.main.get_command(app))]
-    while todo:
-        name, command = todo.pop()
-        inner = getattr(command, "commands", None)
-        if inner is None:
-            yield name, command
-        else:
+    for name, command in todo:
+        if inner := getattr(command, "commands", None):
             todo += [(f"{name} {each}", found) for each, found in inner.items()]
+        else:
+            yield name, command
 
 
-def _readers() -> Iterator[tuple[str, Any]]:
+def _others() -> Iterator[tuple[str, Any]]:
+    from contrada import pipeline
     from contrada.formats.records import FORMATS
 
-    for reader in READERS:
-        yield from ((f"{reader}[{format}]", reader) for format in FORMATS)
-
-
-def _pipeline() -> Iterator[tuple[str, Any]]:
-    from contrada import pipeline
-
-    for name in pipeline.__all__:
-        yield f"pipeline.{name}", name
+    yield from ((f"{reader}[{format}]", reader) for reader in READERS for format in FORMATS)
+    yield from ((f"pipeline.{name}", name) for name in pipeline.__all__)
     yield "overlay frames", None

@@ -13,8 +13,7 @@ from contrada.formats.messages import message_of
 from contrada.formats.reading import Read, Rejected, read_messages, read_zones
 from contrada.formats.subscriptions import read_subscription_table, read_subscriptions
 from hostile.arguments import table
-from hostile.files import CORPORA
-from hostile.gis_files import file_of
+from hostile.files import CORPORA, file_of
 from hostile.registry import Door
 
 ZONES = {("UGC", "CAZ041"): ct.Region([(0.01 * k * k, k) for k in range(60)], crs="OGC:CRS84")}

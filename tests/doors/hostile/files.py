@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +21,15 @@ import contrada as ct
 from generators.columnar import arrow_bytes, lying, parquet_bytes
 from generators.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.geometries import FORMS, SPOILT, THREE, arrow_corpus, geojson, large, spoilt, spoilt_streams, wkt
-from hostile.gis_files import gis_files
+from verification.damage import damaged
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
 DEEP = 100_000
 FEW = 6  # forms of nearly 1 MB in each format
+DAMAGES = 6  # damaged files of each kind
+DRIVERS = {"GPKG": (".gpkg",), "ESRI Shapefile": (".shp", ".shx", ".dbf", ".prj"), "FlatGeobuf": (".fgb",)}
+# GDAL tells most formats by the suffix and the first bytes.
+SUFFIXES = {b"SQLite format 3": ".gpkg", b"PK": ".shp.zip", b"fgb": ".fgb", b"\x00\x00\x27\x0a": ".shp"}
 # One row that is a message, a subscription, a zone and a change at once.
 ROW = {
     "key": "k1", "subscriber": "ops", "filter": "severity >= 3 AND S_INTERSECTS(area, BBOX(0, 0, 2, 2))",
@@ -448,6 +458,67 @@ def _rows_without_columns() -> bytes:
     """A batch that says that it has many rows, and has no column."""
     batch = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 1 << 30, [None]))
     return arrow_bytes(batch)
+
+
+def file_name(format: str, data: bytes) -> str:
+    """The name of a file of a format, with a suffix that leads readers to it."""
+    if format != "gis":
+        return f"x.{format}"
+    return "x" + next((found for magic, found in SUFFIXES.items() if data.startswith(magic)), ".geojson")
+
+
+@contextmanager
+def file_of(data: bytes) -> Iterator[str]:
+    """A file with these bytes and the suffix that they ask for; GDAL reads no streams."""
+    with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
+        path = Path(folder) / file_name("gis", data)
+        path.write_bytes(data)
+        yield str(path)
+
+
+def made_files() -> dict[str, dict[str, bytes]]:
+    """Sound files by format, each by the suffixes of its parts; none where pyogrio is not installed."""
+    try:
+        import pyogrio
+    except ImportError:
+        return {}
+    columns, names = _columns(), ("key", "subscriber", "filter", "valueName", "value", "severity")
+    shapes = [ct.Region.box(k, k, k + 3, k + 2).to_wkb() for k in range(3)]
+    table = pa.table({**{name: columns[name] for name in names}, "geometry": shapes})
+    geometry = {"geometry_name": "geometry", "geometry_type": "Polygon", "crs": "EPSG:4326"}
+    found = {}
+    for driver, suffixes in DRIVERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"x{suffixes[0]}"
+            pyogrio.write_arrow(table, str(path), driver=driver, **geometry)
+            found[driver] = {suffix: path.with_suffix(suffix).read_bytes() for suffix in suffixes}
+    return found
+
+
+def _packed(parts: dict[str, bytes]) -> bytes:
+    """The one part of a file, or several parts as a zip."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+        for suffix, data in parts.items():
+            archive.writestr(zipfile.ZipInfo(f"x{suffix}"), data)
+    return sink.getvalue()
+
+
+def gis_files() -> dict[str, Any]:
+    """Sound files, files without a part, and files with changed bytes: of a zipped Shapefile the parts are changed."""
+    found: dict[str, Any] = {}
+    for name, parts in made_files().items():
+        found[name] = data = _packed(parts)
+        found[f"{name}, unfinished"] = data[: len(data) // 2]
+        for k in range(DAMAGES):
+            suffix = list(parts)[k % min(3, len(parts))]
+            changed = damaged(parts[suffix], np.random.default_rng([k, len(name)]))
+            found[f"{name}, damaged {k}"] = _packed({**parts, suffix: changed})
+        for gone in parts if len(parts) > 1 else ():
+            found[f"{name} without {gone}"] = _packed({suffix: parts[suffix] for suffix in parts if suffix != gone})
+    return found
 
 
 def gis_corpus() -> dict[str, Any]:

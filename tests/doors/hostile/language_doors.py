@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
@@ -104,22 +105,19 @@ def _nots_of_in() -> str:
 @cache
 def json_corpus() -> dict[str, Any]:
     """CQL2 JSON, as Python has it."""
-    point = {"type": "Point", "coordinates": [10**400, 0]}
-    operands: dict[str, tuple[str, Any]] = {
-        "in": ("in", ["x", "y"]),
-        "like": ("like", "a%"),
-        "spatial": ("s_intersects", AREA),
-        "box": ("s_within", {"bbox": [0, 0, 1, 1]}),
-        "timestamp": ("t_after", {"timestamp": "2024-01-01T00:00:00Z"}),
-        "column": ("=", {"parameter": "b"}),
-        "digits": ("=", 10**400),
-        "nan": ("=", float("nan")),
-        "crs": ("s_within", {**AREA, "crs": {"properties": {"name": "EPSG:25832"}}}),
-        "digits in coordinates": ("s_within", point),
-        **{date: (">", {"date": date}) for date in DATES},
-    }
     return {
-        **{name: operation(operator, PROPERTY, operand) for name, (operator, operand) in operands.items()},
+        "in": operation("in", PROPERTY, ["x", "y"]),
+        "like": operation("like", PROPERTY, "a%"),
+        "spatial": operation("s_intersects", PROPERTY, AREA),
+        "box": operation("s_within", PROPERTY, {"bbox": [0, 0, 1, 1]}),
+        "timestamp": operation("t_after", PROPERTY, {"timestamp": "2024-01-01T00:00:00Z"}),
+        **{date: operation(">", PROPERTY, {"date": date}) for date in DATES},
+        **{
+            f"equal to {value!a:.9}": operation("=", PROPERTY, value)
+            for value in (10**400, math.nan, {"parameter": "b"})
+        },
+        "crs": operation("s_within", PROPERTY, {**AREA, "crs": {"properties": {"name": "EPSG:25832"}}}),
+        "digits in coordinates": operation("s_within", PROPERTY, {"type": "Point", "coordinates": [10**400, 0]}),
         "and": operation("and", operation(">", PROPERTY, 1), operation("not", PROPERTY)),
         "between": operation("between", PROPERTY, 1, 2),
         "null": operation("isNull", PROPERTY),
@@ -159,7 +157,7 @@ def constraint_corpus() -> dict[str, Any]:
     """Constraints by attribute, operator and value."""
     operators = ("=", "!=", "<", "<=", ">", ">=", "prefix", "suffix", "contains", "like", "not like", "in", "not in",
                  "between", "exists", "is null", "not null", "overlaps", "s_intersects", "rubbish")  # fmt: skip
-    values = (3, "text", "a%", None, [1, 2], ["a", None], True, 2.5, 10**400, float("nan"), b"\xff", {}, "\ud800")
+    values = (3, "text", "a%", None, [1, 2], ["a", None], True, 2.5, 10**400, math.nan, b"\xff", {}, "\ud800")
     return {
         f"{operator} {k}": {"attribute": "a", "operator": operator, "value": value, "casei": k % 2, "accenti": k % 3}
         for operator in operators for k, value in enumerate(values)
@@ -211,7 +209,7 @@ def match_corpus() -> dict[str, Any]:
         "row": {"filter": "severity >= 3", "message": dict(ROW)},
         "digits": {"filter": f"severity >= {'9' * 400}", "message": {"severity": 10**400}},
         "5000 digits": {"filter": "severity >= 3", "message": {"severity": 10**5000}},
-        "nan": {"filter": "severity >= 3 OR NOT severity >= 3", "message": {"severity": float("nan")}},
+        "nan": {"filter": "severity >= 3 OR NOT severity >= 3", "message": {"severity": math.nan}},
         "surrogates": {"filter": "kind LIKE '%\ud800_'", "message": {"kind": "a\ud800b", "\udfff": 1}},
         "bytes": {"filter": spatial, "message": {"area": b"\x01\x03", "kind": b"\xff"}},
         "names": {"filter": "\"a b\" = 1 AND \"\" = 2", "message": {"a b": 1, "": 2, "\0": 3}},

@@ -19,7 +19,7 @@ from threading import Timer
 from typing import Any, NamedTuple
 
 from hostile.command_doors import EXITS, GOOD_FILES, bytes_of, case_of, words_of, write_files
-from hostile.worker import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
+from hostile.runner import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
 
 DOORS = ("contrada match", "contrada check", "contrada simplify")
 HANG_SECONDS = 300.0  # of a process, however little of a processor it got

@@ -13,14 +13,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
 from contrada.geometry import Region, RegionArray
-from generators.rings import star_order
+from generators.rings import Floats, star_order
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Box = tuple[float, float, float, float]
 MessageKind = Literal["A", "B", "C"]
 
@@ -38,7 +35,7 @@ def paper_regions(rng: np.random.Generator, count: int) -> RegionArray:
     return as_regions(list(paper_polygons(rng, count)[0]))
 
 
-def paper_polygons(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
+def paper_polygons(rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
     """The vertices (count, 20, 2) and frames R (count, 4) of such regions.
 
     A region touches three or four sides of its frame, so the frame is its bounding box or a little more.
@@ -69,12 +66,12 @@ def message_regions(
 
 def message_polygons(
     rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
-) -> tuple[list[FloatArray], FloatArray]:
+) -> tuple[list[Floats], Floats]:
     """The vertices (a list of (n, 2) arrays) and bounding boxes (count, 4) of such regions."""
     least, most, stretch, draw = KINDS[kind]
     frames = sized_frames(rng, count, universe, stretch)
     sizes = rng.integers(least, most + 1, count)
-    rings: list[FloatArray] = [np.empty((0, 2))] * count
+    rings: list[Floats] = [np.empty((0, 2))] * count
     for size in np.unique(sizes):  # one vectorised draw per number of vertices
         rows = np.flatnonzero(sizes == size)
         for row, ring in zip(rows, place(draw(rng, len(rows), int(size)), frames[rows]), strict=True):
@@ -82,7 +79,7 @@ def message_polygons(
     return rings, frames
 
 
-def random_frames(rng: np.random.Generator, count: int) -> FloatArray:
+def random_frames(rng: np.random.Generator, count: int) -> Floats:
     """Boxes spanned by two random points; those too small for a region of section 5 are redrawn."""
     low, high = np.array(UNIVERSE[:2]), np.array(UNIVERSE[2:])
     frames = np.empty((0, 4))
@@ -94,7 +91,7 @@ def random_frames(rng: np.random.Generator, count: int) -> FloatArray:
     return frames[:count]
 
 
-def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> FloatArray:
+def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> Floats:
     """Boxes of 1 to 25 % of the universe, placed at random; width / height is log-uniform up to `stretch`."""
     width, height = universe[2] - universe[0], universe[3] - universe[1]
     area = rng.uniform(0.01, 0.25, count) * width * height
@@ -106,7 +103,7 @@ def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: f
     return np.concatenate([low, np.minimum(low + size, np.array(universe[2:]))], axis=1)
 
 
-def star_points(rng: np.random.Generator, count: int, size: int, sides: int | None = None) -> FloatArray:
+def star_points(rng: np.random.Generator, count: int, size: int, sides: int | None = None) -> Floats:
     """Random points of the unit square, four of them on its four sides, or three on three, as `sides` says.
 
     None leaves it to chance, as in section 5.
@@ -119,12 +116,12 @@ def star_points(rng: np.random.Generator, count: int, size: int, sides: int | No
     return points
 
 
-def spiky_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def spiky_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Irregular star-shaped rings that touch all four sides of the unit square."""
     return star_order(star_points(rng, count, size, sides=4))
 
 
-def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Roundish rings, fitted to the unit square: radii and angular steps vary by a fifth."""
     angle = 2 * np.pi / size * (np.arange(size) + rng.uniform(-0.2, 0.2, (count, size)))
     radius = rng.uniform(0.8, 1.0, (count, size))
@@ -133,7 +130,7 @@ def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatAr
     return np.asarray((ring - low) / (high - low))
 
 
-def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Bands of 3, 4 or 5 vertices along a diagonal of the unit square, blunt (4) or with a tip at one end."""
     a, b, c, d = rng.uniform(0.05, 0.25, (4, count))
     zero, one = np.zeros(count), np.ones(count)
@@ -146,20 +143,20 @@ def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatA
 
 
 # Fewest and most vertices, how far from square the box may be, and the shape.
-KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int], FloatArray]]] = {
+KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int], Floats]]] = {
     "A": (6, 10, 1.1, round_unit_rings),
     "B": (30, 50, 3.0, spiky_unit_rings),
     "C": (3, 5, 6.0, narrow_unit_rings),
 }
 
 
-def place(unit: FloatArray, frames: FloatArray) -> FloatArray:
+def place(unit: Floats, frames: Floats) -> Floats:
     """Rings of the unit square moved into their frames; 0 and 1 land on the frame's sides exactly."""
     low, high = frames[:, None, :2], frames[:, None, 2:]
     return np.asarray(np.clip(low * (1 - unit) + high * unit, low, high))
 
 
-def as_regions(rings: list[FloatArray]) -> RegionArray:
+def as_regions(rings: list[Floats]) -> RegionArray:
     """A column of simple polygons from their rings (not closed)."""
     owner = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
     vertices = np.concatenate(rings) if rings else np.empty((0, 2))
@@ -186,7 +183,7 @@ def neighbours(rng: np.random.Generator, vertices: int) -> tuple[Region, Region]
     return Region(west), Region(east)
 
 
-def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> FloatArray:
+def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> Floats:
     """A periodic random curve whose waves of k periods have amplitude k ** -roughness, scaled to -1..1."""
     waves = np.arange(1, count // 2 + 1)
     amplitude = rng.normal(size=len(waves)) + 1j * rng.normal(size=len(waves))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import lcm
 from typing import NamedTuple, TypeAlias
 
@@ -112,12 +112,10 @@ def ring_fault(edges: Outline) -> str | None:
     if len({(e.px, e.py) for e in edges}) < 3:
         return "fewer than three distinct vertices"
     last = len(edges) - 1
-    for i, e in enumerate(edges):
-        for j in range(i + 1, len(edges)):
-            shared = cuts(e, edges[j])
-            allowed = {Fraction(1)} if j == i + 1 else {Fraction(0)} if (i, j) == (0, last) else set()
-            if shared != allowed:
-                return f"edges {i} and {j} meet"
+    for (i, e), (j, f) in combinations(enumerate(edges), 2):
+        allowed = {Fraction(1)} if j == i + 1 else {Fraction(0)} if (i, j) == (0, last) else set()
+        if cuts(e, f) != allowed:
+            return f"edges {i} and {j} meet"
     return None
 
 

@@ -9,7 +9,7 @@ import shapely
 
 from generators.families.family import Pairs
 from generators.families.shapes import HOSTILE
-from generators.rings import Geometries, redescribe
+from generators.rings import redescribe
 
 POOL = 60  # shapes of each call
 LARGE_SHARE = 0.1
@@ -63,14 +63,18 @@ def with_fewer_rings(rng: np.random.Generator, shape: Any) -> Any:
         shapely.Polygon(part.exterior, [hole for hole in part.interiors if rng.random() < 0.6])
         for part in (kept if len(kept) else parts[:1])
     ]
-    return polygons[0] if len(polygons) == 1 else shapely.MultiPolygon(polygons)
+    return together(polygons)
 
 
 def filling(shape: Any) -> Any:
     """Return the holes of the shape as parts, or a frame around it if it has none."""
     holes = [shapely.Polygon(hole) for part in shapely.get_parts(shape) for hole in part.interiors]
     if holes:
-        return holes[0] if len(holes) == 1 else shapely.MultiPolygon(holes)
+        return together(holes)
     frame = shapely.box(*(2 * np.array(shape.bounds)))
-    shells: Geometries = shapely.get_parts(shape)
-    return shapely.Polygon(frame.exterior, [part.exterior for part in shells])
+    return shapely.Polygon(frame.exterior, [part.exterior for part in shapely.get_parts(shape)])
+
+
+def together(polygons: list[Any]) -> Any:
+    """Return one polygon as it is, several as a multipolygon."""
+    return polygons[0] if len(polygons) == 1 else shapely.MultiPolygon(polygons)
