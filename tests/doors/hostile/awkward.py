@@ -19,6 +19,7 @@ import shapely
 
 import contrada as ct
 
+FLOOD = {"severity": 4, "kind": "flood"}
 LIES: dict[str, Callable[[], Any]] = {
     "__len__": lambda: 1000,
     "__iter__": lambda: iter(["no", "such", "name"]),
@@ -49,9 +50,7 @@ def lying(content: Any, method: str = "__len__", is_raising: bool = False) -> An
 
 
 LYING: dict[str, Callable[[], Any]] = {
-    f"dict whose {method.strip('_')} {how}": partial(
-        lying, {"severity": 4, "kind": "flood"}, method, is_raising=how == "raises"
-    )
+    f"dict whose {method.strip('_')} {how}": partial(lying, FLOOD, method, is_raising=how == "raises")
     for method in LIES
     for how in ("lies", "raises")
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from generators.mutation import encoded
 from hostile.files import CORPORA, file_name, line
 from hostile.language_doors import text_corpus
 from hostile.registry import Door
@@ -188,18 +189,14 @@ def check_corpus() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in text_corpus().items():
         if callable(text):
-            found[f"from a file: {name}"] = partial(_check_file, text)
+            found[f"from a file: {name}"] = lambda text=text: case_of("check @f", files={"f": encoded(text())})
         else:
             found[f"text: {name}"] = case_of("check", text)
-            found[f"standard input: {name}"] = case_of("check -", stdin=text.encode("utf-8", "surrogatepass"))
+            found[f"standard input: {name}"] = case_of("check -", stdin=encoded(text))
     found |= _small_files("check --file")
     for k, word in enumerate(ODD):
         found |= {f"odd {k}": case_of("check", word), f"odd file {k}": case_of("check", f"@{word}")}
     return found
-
-
-def _check_file(text: Any) -> dict[str, Any]:
-    return case_of("check @f", files={"f": text().encode("utf-8", "surrogatepass")})
 
 
 @cache

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from itertools import chain, repeat
 
 import contrada as ct
-from hostile.arguments import argument_doors, reason_for
+from hostile.arguments import argument_doors, entry_points, reason_for
 from hostile.command_doors import command_doors
-from hostile.enumeration import entry_points
 from hostile.file_doors import file_doors
 from hostile.geometries import geometry_doors
 from hostile.language_doors import language_doors

@@ -85,7 +85,7 @@ def json_texts() -> dict[str, Any]:
         "deep crs": lambda: raw[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
         "deep and never closed": lambda: b'{"a":' * 150_000,
         "deep names, long": _deep_names,
-        "deep names, many": _many_deep_names,
+        "deep names, many": lambda: b"".join(b'{"v":1,"%d":' % k for k in range(30_000)) + b"1" + b"}" * 30_000,
         "many attributes": lambda: json.dumps({f"a{k}": k for k in range(60_000)}).encode(),
         "key twice among many": lambda: b"{" + b",".join(b'"a%d":%d' % (k % 30_000, k) for k in range(40_000)) + b"}",
         "long name": lambda: json.dumps({"a" * 900_000: 1}).encode(),
@@ -102,11 +102,6 @@ def _deep_names() -> bytes:
     """Objects in objects whose names are long: their names with dots are longer than the file."""
     inner = json.dumps({f"b{k}": 1 for k in range(60_000)}).encode()
     return (b'{"' + b"n" * 1000 + b'":') * 60 + inner + b"}" * 60
-
-
-def _many_deep_names() -> bytes:
-    """Objects in objects with a value at each depth."""
-    return b"".join(b'{"v":1,"%d":' % k for k in range(30_000)) + b"1" + b"}" * 30_000
 
 
 def _many_nots() -> bytes:
@@ -181,6 +176,7 @@ INFO = (
     "<certainty>Likely</certainty>{}</info>"
 )
 CAP = "urn:oasis:names:tc:emergency:cap:1.2"
+PARAMETER = "<parameter><valueName>{}</valueName><value>1</value></parameter>"
 POLYGON = "<polygon>0,0 0,1 1,1 0,0</polygon>"
 # One entity, one that grows, and one from a file.
 ENTITIES = (
@@ -240,9 +236,8 @@ def cap_corpus() -> dict[str, Any]:
         "equal polygons": lambda: alert(area(POLYGON * 20_000)),
         "many infos": lambda: alert("", infos=4_500),
         "many alerts": lambda: b"<a/>" * 230_000,
-        "many parameters": lambda: alert("".join(f"<parameter><valueName>{k}</valueName><value>1</value></parameter>"
-                                  for k in range(13_000))),
-        "one parameter": lambda: alert("<parameter><valueName>a</valueName><value>1</value></parameter>" * 13_000),
+        "many parameters": lambda: alert("".join(map(PARAMETER.format, range(13_000)))),
+        "one parameter": lambda: alert(PARAMETER.format("a") * 13_000),
         "long polygon": lambda: alert(area("<polygon>" + "0,0 " * 200_000 + "0,1 1,1 0,0</polygon>")),
     }  # fmt: skip
 
@@ -424,7 +419,6 @@ def arrow_file_corpus() -> dict[str, Any]:
     kinds = {"filter": pa.string(), "key": pa.string(), "kind": pa.string(), "geometry": pa.binary()}
     containers = {"stream": pa.ipc.new_stream, "file": pa.ipc.new_file}
     spoilt_file = pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]})
-    renamed = arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
     return {
         **{f"stream of {name}": data for name, data in arrow_corpus().items()},
         **{name: arrow_bytes(table) for name, table in tables.items()},
@@ -436,7 +430,7 @@ def arrow_file_corpus() -> dict[str, Any]:
         **{f"{name} of zeros": partial(_zeros, new) for name, new in containers.items()},
         "file with geo": arrow_bytes(tables["geoparquet"], new=pa.ipc.new_file),
         "text not utf-8": arrow_bytes(pa.table({"kind": not_text, "filter": not_text})),
-        "name not utf-8": renamed,
+        "name not utf-8": arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe"),
         "magic alone": b"ARROW1\0\0ARROW1",
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
         "dictionary out of range": arrow_bytes(pa.table({"kind": pa.DictionaryArray.from_arrays(

@@ -108,8 +108,7 @@ def nested_wkb(depth: int, kind: int = 7) -> bytes:
 @cache
 def wkb_corpus() -> dict[str, Any]:
     """WKB, good and hostile."""
-    region = ct.Region([(0, 0), (4, 0), (4, 4), (0, 4)], [[(1, 1), (2, 1), (2, 2), (1, 2)]])
-    polygon = region.to_wkb()
+    polygon = ct.Region([(0, 0), (4, 0), (4, 4), (0, 4)], [[(1, 1), (2, 1), (2, 2), (1, 2)]]).to_wkb()
     unit = square(0, 1)
     return {
         "polygon": polygon,

@@ -12,7 +12,6 @@ import os
 import pickle
 import re
 import resource
-import shutil
 import sys
 import tempfile
 import time
@@ -93,17 +92,11 @@ class Result(NamedTuple):
 def serve(connection: Connection, log: str) -> None:
     """Drive the inputs that come, until there is None."""
     _separate(log)
-    folder = tempfile.mkdtemp(prefix="contrada-doors-")
-    os.chdir(folder)
-    connection.send("ready")
-    try:
+    folder = tempfile.TemporaryDirectory(prefix="contrada-doors-", ignore_cleanup_errors=True)
+    with folder as home, contextlib.chdir(home), contextlib.suppress(EOFError, BrokenPipeError):
+        connection.send("ready")
         while (one := connection.recv()) is not None:
             connection.send(run(one, lambda: connection.send(MADE)))
-    except (EOFError, BrokenPipeError):
-        pass
-    finally:
-        os.chdir("/")
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _separate(log: str) -> None:
@@ -122,8 +115,7 @@ def _separate(log: str) -> None:
 def _status(name: str) -> int:
     """A number of bytes from /proc/self/status; 0 where there is none."""
     try:
-        with open("/proc/self/status", "rb") as file:
-            return int(file.read().partition(name.encode())[2].split(None, 1)[0]) << 10
+        return int(Path("/proc/self/status").read_text().partition(name)[2].split(None, 1)[0]) << 10
     except (OSError, ValueError, IndexError):
         return 0
 
@@ -135,11 +127,8 @@ def _restrict() -> None:
 
 
 def _reset_peak() -> None:
-    try:
-        with open("/proc/self/clear_refs", "wb") as file:
-            file.write(b"5")
-    except OSError:
-        pass
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def run(one: Input, made: Callable[[], object] = lambda: None) -> Result:

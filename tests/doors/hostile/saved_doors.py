@@ -76,11 +76,7 @@ def _artifact(about: dict[str, Any]) -> object:
         shutil.copytree(_original(), copy)
         path = copy / "artifact.json"
         fields = json.loads(path.read_text())
-        if isinstance(about, dict):
-            fields.update(about)
-            text = json.dumps(fields, default=repr)
-        else:
-            text = str(about)
+        text = json.dumps({**fields, **about}, default=repr) if isinstance(about, dict) else str(about)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         cache = sandbox / "cache"
         cache.mkdir()

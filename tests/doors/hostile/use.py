@@ -18,15 +18,13 @@ def use(value: Any) -> object:
         return use_region(value)
     if isinstance(value, ct.RegionArray):
         return use_column(value)
-    if isinstance(value, Sifted):
-        use_column(value.regions)
+    if isinstance(value, Sifted | SiftedPoints):
+        use(value.regions if isinstance(value, Sifted) else value.points)
         return [str(rejection) for rejection in value.rejected]
     if isinstance(value, ct.Point):
         return value.to_wkt(), value.to_wkb(), hash(value), ct.relate(value, value), repr(value)
     if isinstance(value, ct.PointArray):
         return value.to_wkb(), ct.relate(value, value, threads=1), repr(value)
-    if isinstance(value, SiftedPoints):
-        return use(value.points)
     if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
         return use_asked(value)
     return repr(value)[:1000] if type(value).__module__.startswith("contrada") else str(type(value))

@@ -16,10 +16,7 @@ Maker = Callable[[np.random.Generator], Any]
 
 def messy_regions(rng: np.random.Generator, count: int) -> Geometries:
     """Return regions of all kinds in turn; between a tenth and the half of them are valid."""
-    regions = np.empty(count, dtype=object)
-    for row in range(count):
-        regions[row] = KINDS[row % len(KINDS)](rng)
-    return regions
+    return np.fromiter((KINDS[row % len(KINDS)](rng) for row in range(count)), dtype=object, count=count)
 
 
 def any_ring(rng: np.random.Generator) -> Any:

@@ -41,7 +41,7 @@ def replaced(good: AnyStr, old: AnyStr, others: Iterable[str]) -> dict[str, AnyS
     """A good input with each of several odd values in the place of a good one."""
     found: dict[str, AnyStr] = {}
     for other in others:
-        new: Any = other if isinstance(good, str) else other.encode("utf-8", "surrogatepass")
+        new: Any = other if isinstance(good, str) else encoded(other)
         found[f"{other[:40]!a} for {old!a}"] = good.replace(old, new)
     return found
 
@@ -51,8 +51,8 @@ def mutated(rng: Random, case: Any, others: list[Any]) -> Any:
     if isinstance(case, bytes):
         return mutated_bytes(rng, case, [other for other in others if isinstance(other, bytes)])
     if isinstance(case, str):
-        texts = [_encoded(other) for other in others if isinstance(other, str)]
-        return mutated_bytes(rng, _encoded(case), texts).decode("utf-8", "surrogateescape")
+        texts = [encoded(other) for other in others if isinstance(other, str)]
+        return mutated_bytes(rng, encoded(case), texts).decode("utf-8", "surrogateescape")
     if isinstance(case, list):
         return _mutated_list(rng, case, others)
     if isinstance(case, dict):
@@ -60,7 +60,8 @@ def mutated(rng: Random, case: Any, others: list[Any]) -> Any:
     return rng.choice(SCALARS)
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
+    """The bytes of a text with lone surrogates, or with bytes that were not UTF-8."""
     return text.encode("utf-8", "surrogatepass" if any("\ud800" <= c <= "\udbff" for c in text) else "surrogateescape")
 
 

@@ -91,8 +91,8 @@ def offsets(owner: Ints, count: int) -> Ints:
 def as_multipolygons(regions: Geometries) -> Geometries:
     """Return regions with the single polygons wrapped, so that one layout holds all."""
     wrapped = np.array(regions, dtype=object)
-    for row in np.flatnonzero(shapely.get_type_id(wrapped) == shapely.GeometryType.POLYGON):
-        wrapped[row] = shapely.MultiPolygon([wrapped[row]])
+    rows = np.flatnonzero(shapely.get_type_id(wrapped) == shapely.GeometryType.POLYGON)
+    wrapped[rows] = shapely.multipolygons(wrapped[rows], indices=np.arange(len(rows)))
     return wrapped
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
@@ -101,11 +102,10 @@ def run_here(family: str, first: int, count: int) -> None:
 
 def _limit_memory() -> None:
     """Let this process have 4 GB of addresses at most, so that a case that asks for more fails alone."""
-    try:
+    with suppress(ImportError):  # Windows
         import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -70,19 +70,16 @@ def table_case(number: int) -> None:
         copy = Path(folder) / "table"
         shutil.copytree(place, copy)
         _damage_one(copy, rng)
-        for read in (ct.ForwardingTable.open, _open_verified):
+        for is_verified in (False, True):
             with suppress(TableError):
-                table = read(copy)
+                if is_verified:
+                    ct.ForwardingTable.verify(copy)
+                table = ct.ForwardingTable.open(copy)
                 assert answers(table) == right, "a damaged table gives other answers"
                 table.subscribe("late", "size > 1", "late")
                 table.pack()
                 str((table.stats(), table.explain({"size": 2}, "late")))
         ask_anyway(copy)
-
-
-def _open_verified(path: Path) -> ct.ForwardingTable:
-    ct.ForwardingTable.verify(path)
-    return ct.ForwardingTable.open(path)
 
 
 def ask_anyway(copy: Path) -> None:

@@ -39,13 +39,11 @@ ROUNDS = 12  # after these, a relation that is still too rare is reported
 
 
 class Task(NamedTuple):
-    """One chunk of one family; the numbers make its random stream."""
+    """One chunk of one family."""
 
     name: str
-    seed: int
     chunk: int
     pairs: int
-    sample: float
 
 
 @dataclass
@@ -83,22 +81,22 @@ class State:
             short = max(short, min(int(1.2 * (self.least - rare) / rate), 4 * self.target))
         return max(short, 0)
 
-    def tasks(self, seed: int, sample: float) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield the next chunks, none when all is done."""
         wanted = self.missing()
         while wanted > 0:
             pairs = min(CHUNK, max(wanted, 100))
-            yield Task(self.family.name, seed, self.chunks, pairs, sample)
+            yield Task(self.family.name, self.chunks, pairs)
             self.chunks += 1
             wanted -= pairs
 
 
-def run_task(engine: Engine, task: Task) -> tuple[Task, Tally]:
+def run_task(engine: Engine, seed: int, sample: float, task: Task) -> tuple[Task, Tally]:
     """Make the pairs of a task and check them."""
     place = [chosen.name for chosen in FAMILIES].index(task.name)
-    rng = np.random.default_rng([task.seed, place, task.chunk])
+    rng = np.random.default_rng([seed, place, task.chunk])
     a, b = family(task.name).pairs(rng, task.pairs)
-    return task, check_pairs(engine, rng, a, b, task.sample)
+    return task, check_pairs(engine, rng, a, b, sample)
 
 
 def verify(
@@ -122,8 +120,8 @@ def verify(
     with pool or nullcontext():
         run = pool.map if pool else map
         for _ in range(ROUNDS):
-            tasks = [task for state in states for task in state.tasks(seed, sample)]
-            for task, tally in run(partial(run_task, engine), tasks):
+            tasks = [task for state in states for task in state.tasks()]
+            for task, tally in run(partial(run_task, engine, seed, sample), tasks):
                 by_name[task.name].tally.add(tally)
                 progress(sum(state.pairs for state in states), pairs)
             if not tasks:
