@@ -94,11 +94,8 @@ def read(text):
 def test_relation_decided_by_hand(a, b, relation):
     assert NAMES[rational.relate_rational(read(a), read(b))] == NAMES[relation]
     assert NAMES[rational.relate_rational(read(b), read(a))] == NAMES[INVERSE[relation]]
-
-
-@pytest.mark.parametrize(("a", "b", "relation"), [*CASES, *ERRATA])
-def test_shapely_agrees_on_the_cases(a, b, relation):
-    assert matrix_code(shapely.relate(shapely.from_wkt(a), shapely.from_wkt(b))) == relation
+    if (a, b, relation) != GEOS_ERROR:
+        assert matrix_code(shapely.relate(shapely.from_wkt(a), shapely.from_wkt(b))) == relation
 
 
 def test_the_cases_show_all_eight():

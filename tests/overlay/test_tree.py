@@ -79,15 +79,6 @@ def test_a_child_that_believes_in_the_former_parent_is_told():
         assert child in peer.state.nodes[1]
 
 
-def test_regions_meet_by_their_boxes():
-    rng = random.Random(3)
-    simulator = grown(drawn(rng, 60, 3), 2, 4)
-    for _ in range(100):
-        spread = simulator.publish(draw_box(rng, 3))
-        assert spread.missed == set()
-        assert spread.reached.keys() <= set(simulator.peers)
-
-
 def test_sketches_route_several_subscriptions_of_one_peer_apart():
     bothered = {}
     for sketch in (0, 4):

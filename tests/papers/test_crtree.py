@@ -145,24 +145,6 @@ def filled(split, count, seed=1):
 
 
 @every_split
-def test_a_large_tree_shrinks_to_nothing_and_grows_again(split):
-    tree, model = filled(split, 1500)
-    tree.check()
-    rng = np.random.default_rng(2)
-    for k, row in enumerate(rng.permutation(1500).tolist()):
-        tree.delete(row)
-        relations, region = model.pop(row)
-        if k % 100 == 0:
-            tree.check()
-            assert tree.match(region).tolist() == scan(model, region)
-    assert len(tree) == 0
-    tree.check()
-    assert tree.match(region).tolist() == []
-    tree.insert(3, relations, region)
-    tree.check()
-
-
-@every_split
 def test_nodes_apart_are_taken_wholesale(split):
     """Only constraints whose boxes come near the message are evaluated."""
     tree, model = filled(split, 2000)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from generators.mutation import encoded
 from hostile.files import CORPORA, file_name, line
 from hostile.language_doors import text_corpus
+from hostile.mutation import encoded
 from hostile.registry import Door
 
 EXITS = (0, 1, 2, 130, 141)

@@ -19,8 +19,8 @@ import shapely
 
 import contrada as ct
 from generators.columnar import arrow_bytes, lying, parquet_bytes
-from generators.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.geometries import FORMS, SPOILT, THREE, arrow_corpus, geojson, large, spoilt, spoilt_streams, wkt
+from hostile.mutation import DATES, NUMBERS, PIECES, replaced
 from verification.damage import damaged
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}

@@ -21,7 +21,7 @@ from shapely import MultiPolygon, Polygon
 import contrada as ct
 from generators.columnar import arrow_bytes
 from generators.families.shapes import HOSTILE, circle
-from generators.mutation import NUMBERS, PIECES, replaced
+from hostile.mutation import NUMBERS, PIECES, replaced
 from hostile.registry import MOST_BYTES, Door
 from hostile.use import use
 

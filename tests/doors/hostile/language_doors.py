@@ -9,10 +9,10 @@ from functools import cache, partial
 from typing import Any
 
 import contrada as ct
-from generators.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.awkward import LYING, deep
 from hostile.files import AREA, ROW
 from hostile.geometries import large, wkt
+from hostile.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.registry import Door
 from hostile.use import use_asked
 

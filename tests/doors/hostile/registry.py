@@ -8,7 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from generators.mutation import mutated
+from hostile.mutation import mutated
 
 Case = Any  # of None, bool, int, float, str, bytes, list and dict, so that it can be written to a file and replayed
 MOST_BYTES = 1_000_000  # of an input

@@ -15,13 +15,10 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from random import Random
-from typing import NamedTuple
 
 import numpy as np
 
 from contrada.errors import ContradaError
-from generators.mutation import mutated_bytes
 
 MODULE = "verification.damage"
 FAMILIES = {
@@ -31,30 +28,36 @@ FAMILIES = {
 }
 SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
-
-
-class Failure(NamedTuple):
-    """A case that did not end as it should, and how it ended."""
-
-    family: str
-    case: int
-    how: str
+NUMBERS = (-1, 0, 1, 5, 255, 2**15, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63))
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """Bytes with one to three changes: flipped bits, other bytes, numbers, cut off or longer.
+    """Bytes with one to three changes: flipped bits, other bytes, a number of 4 or 8 bytes, cut off or longer.
 
     >>> damaged(b"abc", np.random.default_rng(3)) != b"abc"
     True
     """
-    draw, made = Random(int(rng.integers(1 << 32))), data
-    for _ in range(draw.randint(1, 3)):
-        made = mutated_bytes(draw, made, [])
-    return made if made != data else data[:-1]
+    made = bytearray(data)
+    for _ in range(int(rng.integers(1, 4))):
+        way, at = int(rng.integers(0, 10)), int(rng.integers(0, max(1, len(made))))
+        if way == 0:
+            del made[at:]
+        elif way == 1:
+            made[at:at] = rng.bytes(int(rng.integers(1, 9)))
+        elif way <= 4 and made:
+            made[at] ^= 1 << int(rng.integers(0, 8))
+        elif way <= 6 and made:
+            made[at] = int(rng.integers(0, 256))
+        elif made:
+            size = int(rng.choice([4, 8]))
+            number = int(rng.choice(NUMBERS)) % 2 ** (8 * size)
+            at -= at % 4
+            made[at : at + size] = number.to_bytes(size, "little")[: max(0, len(made) - at)]
+    return bytes(made) if bytes(made) != data else data[:-1]
 
 
-def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
-    """Run cases in other processes, and give those that failed; a process that ends is replaced by a new one."""
+def run_cases(family: str, first: int, count: int) -> Iterator[str]:
+    """Run cases in other processes, and say which failed and how; a process that ends is replaced by a new one."""
     at, stop = first, first + count
     while at < stop:
         command = [sys.executable, "-X", "faulthandler", "-m", MODULE, "--family", family, "--child"]
@@ -71,9 +74,9 @@ def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
             number, _, outcome = line.partition(" ")
             at = int(number)
             if outcome:
-                yield Failure(family, at, outcome)
+                yield f"{family} {at}: {outcome}"
         if child.returncode != 0:
-            yield Failure(family, at, how)
+            yield f"{family} {at}: {how}"
         at += 1
         if child.returncode == 0:
             break
@@ -123,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for family in [options.family] if options.family else FAMILIES:
         for failure in run_cases(family, options.first, options.cases):
             failed += 1
-            print(f"{failure.family} {failure.case}: {failure.how}", flush=True)
+            print(failure, flush=True)
         print(f"{family}: {options.cases:,} damaged files read", flush=True)
     print(f"{failed} failed")
     return 1 if failed else 0
