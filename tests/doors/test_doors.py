@@ -21,10 +21,9 @@ WORK = ("contrada overlay", "contrada experiment", "contrada demo", "contrada in
 CONTENT = [name for name in DOORS if not name.endswith("()") and not name.startswith(WORK)]
 # Doors whose corpora the others share get up to so many inputs here; the rest follows in `make verify`.
 FIRST = (
-    "Region.from_", "Point.from_", "PointArray.from_", "RegionArray.from_", "arrow columns", "parse",
-    "filter and message",
-    "message_of", "read_messages[", "overlay frames", "Artifact",
-    "ForwardingTable.open, damaged", "RegionArray.open, damaged",
+    "Region.from_", "Point.from_", "PointArray.from_", "RegionArray.from_", "arrow columns", "parse", "message_of",
+    "filter and message", "read_messages[", "overlay frames", "Artifact", "ForwardingTable.open, damaged",
+    "RegionArray.open, damaged",
 )  # fmt: skip
 MANY, FEW = 40, 4
 MUTATIONS = 400

@@ -14,8 +14,7 @@ from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.simulation.trace import TracedSimulator, replay
 from contrada.overlay.wire import check_note, decode, encode
 from effort import examples
-from generators.boxes import draw_box, draw_point
-from generators.notes import IDS, draw_note
+from generators.overlay import IDS, draw_box, draw_note, draw_point
 
 QUIET = Network(0.05, 0.05)
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar")]

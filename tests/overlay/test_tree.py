@@ -10,7 +10,7 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Adopted, Join, Leave, Replace, Report
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
-from generators.boxes import draw_box, draw_point
+from generators.overlay import draw_box, draw_point
 
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar"), ("rstar", "quadratic"), ("r", "rstar")]
 DEGREES = [(1, 2), (1, 3), (2, 3), (2, 5), (5, 10)]

@@ -113,8 +113,6 @@ class TreeMachine(RuleBasedStateMachine):
 
     @invariant()
     def holds(self):
-        if not hasattr(self, "tree"):
-            return
         self.tree.check()
         assert len(self.tree) == len(self.model)
         column, masks, rows = columns(self.model)

@@ -500,9 +500,17 @@ def _packed(parts: dict[str, bytes]) -> bytes:
     return sink.getvalue()
 
 
-def gis_files() -> dict[str, Any]:
-    """Sound files, files without a part, and files with changed bytes: of a zipped Shapefile the parts are changed."""
-    found: dict[str, Any] = {}
+def gis_corpus() -> dict[str, Any]:
+    """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats.
+
+    Sound files, files without a part, and files with changed bytes: of a zipped Shapefile the parts are changed.
+    """
+    found: dict[str, Any] = {
+        "collection": collection(),
+        "sqlite": b"SQLite format 3\0" + bytes(200),
+        "zip": b"PK\x03\x04" + bytes(100),
+        "shapefile": b"\x00\x00\x27\x0a" + bytes(96),
+    }
     for name, parts in made_files().items():
         found[name] = data = _packed(parts)
         found[f"{name}, unfinished"] = data[: len(data) // 2]
@@ -513,17 +521,6 @@ def gis_files() -> dict[str, Any]:
         for gone in parts if len(parts) > 1 else ():
             found[f"{name} without {gone}"] = _packed({suffix: parts[suffix] for suffix in parts if suffix != gone})
     return found
-
-
-def gis_corpus() -> dict[str, Any]:
-    """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats."""
-    return {
-        "collection": collection(),
-        **gis_files(),
-        "sqlite": b"SQLite format 3\0" + bytes(200),
-        "zip": b"PK\x03\x04" + bytes(100),
-        "shapefile": b"\x00\x00\x27\x0a" + bytes(96),
-    }
 
 
 @cache

@@ -328,13 +328,6 @@ def spoilt_streams(column: str, kind: Any) -> dict[str, bytes]:
     }
 
 
-def spoilt_rings() -> dict[str, bytes]:
-    """Streams of GeoArrow whose rings have wrong offsets."""
-    table = column_table(BOXES.to_arrow())
-    rings = {name: [other // 20 if abs(other) < 1000 else other for other in others] for name, others in SPOILT.items()}
-    return {f"rings {name}": spoilt(table, [0, 5, 10, 15], others) for name, others in rings.items()}
-
-
 @cache
 def arrow_corpus() -> dict[str, Any]:
     """Streams of Arrow with one column, good and damaged."""
@@ -365,6 +358,8 @@ def arrow_corpus() -> dict[str, Any]:
     found: dict[str, Any] = {name: arrow_bytes(table) for name, table in good.items()}
     for kind in (pa.binary(), pa.large_binary(), pa.string()):
         found.update(spoilt_streams("geometry", kind))
-    found.update(spoilt_rings())
+    rings = {name: [other // 20 if abs(other) < 1000 else other for other in others] for name, others in SPOILT.items()}
+    for name, others in rings.items():
+        found[f"rings {name}"] = spoilt(column_table(BOXES.to_arrow()), [0, 5, 10, 15], others)
     found["deep crs"] = lambda: arrow_bytes(column_table(forms, metadata=named("[" * 400_000)))
     return found

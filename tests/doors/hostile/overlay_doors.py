@@ -16,7 +16,7 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Note
 from contrada.overlay.rules import Rules
 from contrada.overlay.wire import Hello, Offer, OfferAnswer, Proof, check_note, decode, encode
-from generators.notes import note_makers
+from generators.overlay import note_makers
 from hostile.registry import Door
 
 

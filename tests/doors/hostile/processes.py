@@ -96,9 +96,7 @@ def _judged(ended: Ended, seconds: float, memory: int) -> tuple[str, str]:
     return (ANSWER, "") if ended.code == 0 else (REFUSED, "")
 
 
-def run_commands(
-    inputs: Iterable[Input], progress: Callable[[int, Result], None] = lambda done, result: None
-) -> list[Result]:
+def run_commands(inputs: Iterable[Input], progress: Callable[[int, Result], None]) -> list[Result]:
     """Run all inputs, one process after another; what takes too long is run again before it counts."""
     results: list[Result] = []
     for one in inputs:

@@ -97,15 +97,11 @@ def shapes_table() -> Any:
 
 def _messages(data: bytes, name: str, buffer: float | None = None) -> None:
     crs = None if buffer is None else "EPSG:25832"
-    for item in read_messages(_named(data, name), crs=crs, buffer=buffer):
-        assert isinstance(item, Read) or len(item.reason) < 10_000, "a reason that prints memory"
-        repr(item)
-
-
-def _named(data: bytes, name: str) -> io.BytesIO:
     stream = io.BytesIO(data)
     stream.name = name
-    return stream
+    for item in read_messages(stream, crs=crs, buffer=buffer):
+        assert isinstance(item, Read) or len(item.reason) < 10_000, "a reason that prints memory"
+        repr(item)
 
 
 def _subscriptions(data: bytes, name: str) -> None:
