@@ -80,7 +80,7 @@ def run_command(one: Input) -> Result:
     ended = run_process(one.made(), good_seconds + MOST_SECONDS)
     seconds, memory = ended.seconds - good_seconds, ended.memory - good_memory
     outcome, detail = _judged(ended, seconds, memory)
-    return Result(one, outcome, detail, max(0.0, seconds), max(0, memory) / (1 << 20))
+    return Result(one, outcome, detail, max(0.0, seconds))
 
 
 def _judged(ended: Ended, seconds: float, memory: int) -> tuple[str, str]:

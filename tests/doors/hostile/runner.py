@@ -86,7 +86,6 @@ class Result(NamedTuple):
     outcome: str
     detail: str
     seconds: float
-    megabytes: float
 
 
 def serve(connection: Connection, log: str) -> None:
@@ -131,7 +130,7 @@ def _reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def run(one: Input, made: Callable[[], object] = lambda: None) -> Result:
+def run(one: Input, made: Callable[[], object]) -> Result:
     """Drive a door with an input and judge what comes; `made` is called when the input is there."""
     from hostile.doors import DOORS
 
@@ -150,7 +149,7 @@ def run(one: Input, made: Callable[[], object] = lambda: None) -> Result:
         outcome, detail = MEMORY, f"{used >> 20} MiB"
     if outcome in GOOD and seconds > MOST_SECONDS:
         outcome, detail = TIME, f"{seconds:.1f} s"
-    return Result(one, outcome, detail, seconds, used / (1 << 20))
+    return Result(one, outcome, detail, seconds)
 
 
 def judged(door: str, drive: Any, refusals: tuple[type[BaseException], ...]) -> tuple[str, str]:
@@ -235,7 +234,7 @@ class Worker:
 
     def _renewed(self, outcome: str, detail: str, seconds: float) -> Iterator[Result]:
         if self.input is not None:
-            yield Result(self.input, outcome, detail, seconds, 0.0)
+            yield Result(self.input, outcome, detail, seconds)
         self.connection.close()
         self._start()
 

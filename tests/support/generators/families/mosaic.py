@@ -123,18 +123,9 @@ def reach(masks: Bools, neighbours: Bools) -> Bools:
 def partner_masks(rng: np.random.Generator, mosaic: Mosaic, masks: Bools) -> Bools:
     """Return a partner for each region, of a kind that is drawn: unrelated, within, beyond, apart, equal."""
     noise = rng.random(masks.shape) < rng.uniform(0.05, 0.95, (len(masks), 1))
-    kinds = [
-        noise,
-        masks & noise,
-        masks | noise,
-        ~masks & noise,
-        ~masks,
-        masks,
-        mosaic.erode(masks),
-        mosaic.erode(masks) & noise,
-        ~mosaic.dilate(masks) & noise,
-        ~mosaic.dilate(masks),
-    ]
+    inner, outer = mosaic.erode(masks), ~mosaic.dilate(masks)
+    kinds = [noise, masks, masks & noise, masks | noise, inner, inner & noise]
+    kinds += [~masks, ~masks & noise, outer, outer & noise]
     return np.choose(rng.integers(0, len(kinds), (len(masks), 1)), kinds)
 
 
