@@ -27,7 +27,7 @@ class Judge(Engine):
         return np.array([judge(x, y) for x, y in pairs], dtype=np.uint8)
 
     def relate_points(self, points, regions):
-        return self.relate(shapely.points(points), regions)
+        return Judge.relate(self, shapely.points(points), regions)
 
 
 class BelievesShapely(Judge):

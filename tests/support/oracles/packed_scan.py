@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def check_message(tree: PackedTree, right: Scan, message: Region | Point) -> Non
         raise AssertionError(f"{message}: rows {found.tolist()} in place of {expected.tolist()}, as row {wrong[:1]}")
 
 
-def check_batch(tree: PackedTree, right: Scan, asked: RegionArray | PointArray) -> None:
+def check_batch(tree: PackedTree, right: Scan, asked: Any) -> None:
     """Messages together: the rows of each are those of the scan."""
     counts, found = tree.match_many(asked, np.arange(len(asked)))
     for message, of_one in zip(asked, np.split(found, np.cumsum(counts)[:-1]), strict=True):
