@@ -1,13 +1,18 @@
-"""Every index finds what a plain loop finds, whatever was added and removed before."""
+"""Rectangles become points so that one covers another exactly if its point dominates the other's.
+
+Every index of points finds what a plain loop finds, whatever was added and removed before.
+"""
+
+from math import nextafter
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
-from contrada.papers.cover import KdTree, Scan, ZCurve
+from contrada.papers.cover import KdTree, Range, Scan, ZCurve, rectangle_point
 from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.z_curve import cell_key
 from effort import examples
@@ -89,27 +94,34 @@ def test_many_points_with_ties(make, dimensions, top):
             assert sorted(index.find_covers(query, None, before=-1)) == expected.tolist()
 
 
+LOW = np.nextafter(1.0, 0)
+INF = np.inf
+# Points, and how many of them cover a query.
+CROWDS = {
+    "equal": ([[1, 2, 3, 4]] * 500 + [[1, 2, 3, 5]], {(1, 2, 3, 4): 501, (1, 2, 3, 4.5): 1, (0, 0, 0, 0): 501}),
+    "rising": ([[row, row / 7] for row in range(700)], {(350, 0): 350}),
+    "falling": ([[-row, row / 7] for row in range(700)], {(-350, 0): 351}),
+    "infinite": (
+        [[INF, INF], [INF, 5], [3, INF], [-INF, 2], [3, 5]] * 30, {(3, 5): 120, (INF, 5): 60, (-INF, -INF): 150}
+    ),
+    # Cells and ranks cannot tell these apart: the points themselves must decide.
+    "different in their last bits": (
+        [[1.0 if row % 2 else LOW, 1e300 * (row == 299)] for row in range(300)], {(1.0, 0.0): 150, (LOW, 0.0): 300}
+    ),
+}  # fmt: skip
+
+
 @every_index
-def test_equal_points_in_great_number(make):
-    index = make(4)
-    for row in range(500):
-        index.add(row, [1, 2, 3, 4])
-    assert sorted(index.find_covers([1, 2, 3, 4], None)) == list(range(500))
-    assert sorted(index.find_covers([1, 2, 3, 4], None, before=3)) == [0, 1, 2]
-    index.add(500, [1, 2, 3, 5])
-    assert index.find_covers([1, 2, 3, 4.5], None).tolist() == [500]
-    for row in range(499):
+@pytest.mark.parametrize(("points", "expected"), CROWDS.values(), ids=CROWDS)
+def test_crowds_of_points(make, points, expected):
+    index = make(len(points[0]))
+    for row, point in enumerate(points):
+        index.add(row, point)
+    for query, count in expected.items():
+        assert len(index.find_covers(query, None)) == count
+    for row in range(len(points) - 2):
         index.remove(row)
-    assert sorted(index.find_covers([0, 0, 0, 0], None)) == [499, 500]
-
-
-@every_index
-def test_points_that_arrive_in_order(make):
-    for sign in (1.0, -1.0):
-        index = make(2)
-        for row in range(700):
-            index.add(row, [sign * row, row / 7])
-        assert len(index.find_covers([sign * 350, 0], None)) == (350 if sign > 0 else 351)
+    assert sorted(index.find_covers([-INF] * len(points[0]), None)) == [len(points) - 2, len(points) - 1]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -202,12 +214,59 @@ def test_keys_are_longer_than_a_word():
     assert cell_key([3, 5], 3) == 0b1_011011
 
 
-@pytest.mark.parametrize("make", [KdTree, ZCurve])
-def test_points_differ_only_in_their_last_bits(make):
-    # Cells and ranks cannot tell these apart: the points themselves must decide.
-    index = make(2)
-    low = np.nextafter(1.0, 0)
-    for row in range(300):
-        index.add(row, [1.0 if row % 2 else low, 1e300 * (row == 299)])
-    assert len(index.find_covers([1.0, 0.0], None)) == 150
-    assert len(index.find_covers([low, 0.0], None)) == 300
+ends = st.sampled_from([-np.inf, -1.0, 0.0, 5e-324, 1.0, nextafter(1, 2), 1.7e308, np.inf])
+ranges = st.builds(Range, ends, ends, st.booleans(), st.booleans())
+NEAR = [nextafter(end, way) for end in (-1.0, 0.0, 1.0, 1.7e308, np.inf) for way in (-np.inf, np.inf)]
+VALUES = [*NEAR, -np.inf, np.inf, -1.0, 0.0, 1.0, 1.7e308, 1e-323, nextafter(nextafter(1, 2), 2)]
+
+
+def holds(given, value):
+    above = value > given.low if given.low_open else value >= given.low
+    below = value < given.high if given.high_open else value <= given.high
+    return above and below
+
+
+@given(ranges, ranges)
+def test_dominance_is_covering(one, other):
+    ours = {value for value in VALUES if holds(one, value)}
+    theirs = {value for value in VALUES if holds(other, value)}
+    for chosen, values in ((one, ours), (other, theirs)):
+        if not values:
+            with pytest.raises(CoveringError, match="is empty"):
+                rectangle_point({"x": chosen}, ["x"])
+            return
+    dominates = bool((rectangle_point({"x": one}, ["x"]) >= rectangle_point({"x": other}, ["x"])).all())
+    assert dominates == (theirs <= ours)
+
+
+def test_ends_and_absent_attributes():
+    point = rectangle_point({"b": Range(2, 3), "c": Range(low=7)}, ["a", "b", "c"])
+    assert point.tolist() == [np.inf, np.inf, -2, 3, -7, np.inf]
+    assert rectangle_point({"a": Range()}, ["a"]).tolist() == rectangle_point({}, ["a"]).tolist()
+    assert rectangle_point({"a": Range(4, 4)}, ["a"]).tolist() == [-4, 4]
+    assert rectangle_point({"a": Range(0, 1, True, True)}, ["a"]).tolist() == [-5e-324, nextafter(1, 0)]
+    assert rectangle_point({"a": Range(np.int64(1), np.float32(2))}, ["a"]).tolist() == [-1, 2]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (Range(2, 1), r"'a': \[2, 1\] is empty"),
+        (Range(1, 1, low_open=True), r"'a': \(1, 1\] is empty"),
+        (Range(np.inf, np.inf, low_open=True), "is empty"),
+        (Range(-np.inf, -np.inf, high_open=True), "is empty"),
+        (Range(np.nan, 1), "low end: need a number that fits a double exactly, got nan"),
+        (Range(0, 2**53 + 1), "fits a double exactly, got 9007199254740993"),
+        (Range(0, 10**400), "fits a double exactly"),
+        (Range("0", 1), "the low end: need a number, got str"),
+        (Range(0, True), "the high end: need a number, got bool"),
+    ],
+)
+def test_what_is_no_range_is_refused(chosen, message):
+    with pytest.raises(CoveringError, match=message):
+        rectangle_point({"a": chosen}, ["a"])
+
+
+def test_unknown_attributes_are_refused():
+    with pytest.raises(CoveringError, match="'weight' is not among 'price'"):
+        rectangle_point({"weight": Range(0, 1)}, ["price"])
