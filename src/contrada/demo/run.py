@@ -19,7 +19,7 @@ from contrada.amounts import rate
 from contrada.demo.district import write_district
 from contrada.errors import ContradaError
 from contrada.formats.tables.rows import attributes_of
-from contrada.geometry.arrow.geoarrow import crs_of_type
+from contrada.geometry.arrow.mixed import crs_of_type
 from contrada.report.report import RunTables, Written, report_and_numbers
 
 MARK_FILE = ".contrada-demo"  # marks the directory of a run, which a later run may replace

@@ -6,12 +6,14 @@ import gzip
 import io
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
 from contrada.formats.bounded import check_expansion
+from contrada.geometry.arrow import lazy_pyarrow as pa
 
 SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -39,12 +41,40 @@ def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
     >>> decompressed(io.BytesIO(gzip.compress(b"size: 3")), "a.gz", "gzip").read()
     b'size: 3'
     """
-    made: Any = io.BufferedReader(_Decompressed(stream, name, compression), CHUNK_BYTES)
-    return made  # type: ignore[no-any-return]
+    size, packed, unpacked = _size_of(stream), 0, 0
+
+    def next_packed(most: int) -> bytes:
+        nonlocal packed
+        piece = stream.read(most)
+        packed += len(piece)
+        return piece
+
+    def next_unpacked(most: int) -> bytes:
+        nonlocal unpacked
+        try:
+            piece = bytes(inner.read(min(most, CHUNK_BYTES)))
+        except input_errors(OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{Path(name).name} cannot be decompressed: {reason_of(error)}") from error
+        unpacked += len(piece)
+        check_expansion(Path(name).name, unpacked, max(size, packed))
+        return piece
+
+    source = PieceStream(next_packed)
+    inner: Any
+    if compression == "gzip":
+        inner = gzip.GzipFile(fileobj=io.BufferedReader(source, CHUNK_BYTES))
+    else:
+        inner = pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    return io.BufferedReader(PieceStream(next_unpacked, name), CHUNK_BYTES)
 
 
 class PieceStream(io.RawIOBase):
-    """A stream that is read piece by piece; subclasses define `piece`."""
+    """A stream of the pieces that a function returns, which takes the largest size of a piece; b"" is the end."""
+
+    def __init__(self, next_piece: Callable[[int], bytes], name: str | None = None) -> None:
+        self._next_piece = next_piece
+        if name is not None:
+            self.name = name
 
     def readable(self) -> bool:
         """Return True."""
@@ -52,52 +82,9 @@ class PieceStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read the next piece into the buffer; return its length, 0 at the end."""
-        piece = self.piece(len(buffer))
+        piece = self._next_piece(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
-
-    def piece(self, most: int) -> bytes:
-        """Return the next bytes, at most `most`."""
-        raise NotImplementedError
-
-
-class _CountingStream(PieceStream):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.count = 0
-
-    def piece(self, most: int) -> bytes:
-        piece = self._stream.read(most)
-        self.count += len(piece)
-        return piece
-
-
-class _Decompressed(PieceStream):
-    """The decompressed content of a stream; stops before it takes all memory."""
-
-    def __init__(self, stream: BinaryIO, name: str, compression: str) -> None:
-        self._source, self._name = _CountingStream(stream), Path(name).name
-        self.name = name
-        self._size = _size_of(stream)
-        self._count = 0
-        self._inner: Any
-        if compression == "gzip":
-            self._inner = gzip.GzipFile(fileobj=io.BufferedReader(self._source, CHUNK_BYTES))
-        else:
-            import pyarrow as pa
-
-            self._inner = pa.CompressedInputStream(pa.PythonFile(self._source, "r"), "zstd")
-
-    def piece(self, most: int) -> bytes:
-        try:
-            piece = bytes(self._inner.read(min(most, CHUNK_BYTES)))
-        except input_errors(OSError, EOFError, zlib.error) as error:
-            raise FormatError(f"{self._name} cannot be decompressed: {reason_of(error)}") from error
-        self._count += len(piece)
-        check_expansion(self._name, self._count, max(self._size, self._source.count))
-        return piece
 
 
 def _size_of(stream: BinaryIO) -> int:

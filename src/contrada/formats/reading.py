@@ -56,10 +56,10 @@ def read_messages(
 def _read_files(source: Source, format: str | None, reading: Reading) -> Iterator[Read | Rejected]:
     for file in records.files_of(source):
         with records.opened(file, format) as ready:
-            yield from records.until_damage(_readers(ready, reading), ready.name)
+            yield from records.until_damage(_read_file(ready, reading), ready.name)
 
 
-def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_file(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
         return _read_cap(ready, reading)
     if ready.format in records.TABLE_FORMATS:
@@ -97,13 +97,10 @@ def _read_cap(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
     for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), reading.zones, reading.spatial)):
         text = data.decode(errors="replace")  # of all blocks; only the first rejection carries it
         for alert in alerts:
-            for reason in alert.lost:
-                yield Rejected(ready.name, "alert", number, reason, text, is_part=True)
+            for reason in alert.lost if alert.message is not None else [alert.reason]:
+                yield Rejected(ready.name, "alert", number, reason, text, is_part=alert.message is not None)
                 text = ""
-            if alert.message is None:
-                yield Rejected(ready.name, "alert", number, alert.reason, text)
-                text = ""
-            else:
+            if alert.message is not None:
                 yield Read(ready.name, "alert", number, alert.message)
 
 

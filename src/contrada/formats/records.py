@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
@@ -42,6 +43,10 @@ class Read(NamedTuple):
     unit: str
     number: int
     message: dict[str, Any]
+
+    def rejected(self, source: str, reason: object) -> Rejected:
+        """Return a rejection of the message."""
+        return Rejected(source, self.unit, self.number, str(reason), str(self.message))
 
 
 class Rejected(NamedTuple):
@@ -168,7 +173,15 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
         if not piece:
             break
         head += piece
-    joined: Any = io.BufferedReader(_Joined(head, stream))
+    rest = head
+
+    def next_piece(most: int) -> bytes:
+        nonlocal rest
+        piece = rest[:most] or _some(stream, most)
+        rest = rest[len(piece) :]
+        return piece
+
+    joined = io.BufferedReader(PieceStream(next_piece))
     compression = compression_at(head)
     if compression is not None:
         return _recognised(name, decompressed(joined, name, compression), None)
@@ -179,18 +192,6 @@ def _some(stream: BinaryIO, count: int) -> bytes:
     """Read up to `count` bytes that a stream has ready, without waiting for all of them."""
     read: Any = getattr(stream, "read1", stream.read)
     return bytes(read(count))
-
-
-class _Joined(PieceStream):
-    """A stream that starts with bytes that were already read."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
-
-    def piece(self, most: int) -> bytes:
-        piece = self._head[:most] or _some(self._rest, most)
-        self._head = self._head[len(piece) :]
-        return piece
 
 
 def guess_format(head: bytes) -> str:
@@ -232,11 +233,7 @@ def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
 
 def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
     """Yield the records of a JSON file: lines, texts of a sequence, items of an array or features of a collection."""
-    if format == "json":
-        return _items(stream)
-    if format == "geojsonseq":
-        return _sequence(stream)
-    return lines(stream)
+    return {"json": _items, "geojsonseq": _sequence}.get(format, lines)(stream)
 
 
 def lines(stream: BinaryIO) -> Iterator[Record]:
@@ -262,23 +259,22 @@ def lines(stream: BinaryIO) -> Iterator[Record]:
 def _sequence(stream: BinaryIO) -> Iterator[Record]:
     """Yield the texts of a sequence (RFC 8142), each numbered by its first line."""
     current, began = bytearray(), 1
-    for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), start=1):
+    read = iter(lambda: stream.readline(MAX_LINE_BYTES), b"")
+    for number, line in enumerate(chain(read, [SEPARATOR]), start=1):  # the last text ends with the file
         first, *further = line.split(SEPARATOR)
         current += first
         for piece in further:
             if current.strip():
                 yield Record("line", began, bytes(current).strip())
             current, began = bytearray(piece), number
-    if current.strip():
-        yield Record("line", began, bytes(current).strip())
 
 
 def _items(stream: BinaryIO) -> Iterator[Record]:
     """Yield the items of an array, the features of a collection, or the whole file as one object."""
     data = stream.read().removeprefix(BYTE_ORDER_MARK).strip()
-    whole, crs = Record("item", 0, data), None
+    whole, crs, in_collection = Record("item", 0, data), None, not data.startswith(b"[")
     try:
-        if data.startswith(b"["):
+        if not in_collection:
             items = decode(data, list[msgspec.Raw])
         else:
             members = decode(data, dict[str, msgspec.Raw])
@@ -290,7 +286,6 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
     except ContradaError as error:
         yield whole._replace(error=error)
         return
-    in_collection = not data.startswith(b"[")
     make = tuple.__new__  # as in `lines`
     for number, item in enumerate(items):
         yield make(Record, ("item", number, bytes(item), None, in_collection, crs))

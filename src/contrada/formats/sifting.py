@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contrada.errors import CrsError
 from contrada.formats.spatial import OTHER_TYPES, Spatial
-from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry import PointArray, Region, RegionArray, Rejection
 from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, is_geographic
 from contrada.geometry.faults import FaultCode
@@ -60,7 +60,8 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     if spatial.buffer is not None:
         widened.append(np.array([bad.row for bad in rejected if bad.fault in OTHER_TYPES], np.int64))
         rejected = [bad for bad in rejected if bad.fault not in OTHER_TYPES]
-        placed, bad = _widened(with_crs(_chunked(column), crs), np.concatenate(widened), spatial)
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        placed, bad = _widened(with_crs(whole, crs), np.concatenate(widened), spatial)
         done.append(placed)
         rejected += bad
     rows = np.concatenate([_NO_ROWS, *(part.rows for part in done)])
@@ -74,10 +75,6 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     return Kept(wkb, rows, tuple(map(_told, sorted(rejected))), kept_repaired)
 
 
-def _chunked(column: Any) -> Any:
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-
-
 def _told(bad: Rejection) -> Rejection:
     """Add to the reason of a rejection that a buffer would help."""
     is_other = bad.fault in OTHER_TYPES
@@ -87,13 +84,12 @@ def _told(bad: Rejection) -> Rejection:
 def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows, list[Rejection], NDArray[np.int64]]:
     """Reproject a column to `spatial.to_crs`; return it, rejections, and the rows that were repaired."""
     column, rows = part
-    if isinstance(column, PointArray):
-        outside = _off_the_globe(column)
+    bad: list[Rejection] = []
+    if isinstance(column, PointArray) and column.crs is not None and is_geographic(column.crs):
+        outside = (np.abs(column.xy) > [180, 90]).any(axis=1)
         bad = [_rejected(int(rows[k]), f"({x}, {y}) is outside longitude -180..180, latitude -90..90")
                for k, (x, y) in zip(np.flatnonzero(outside), column.xy[outside].tolist(), strict=True)]  # fmt: skip
         column, rows = column[~outside], rows[~outside]
-    else:
-        bad = []
     if spatial.to_crs is None or not len(rows):
         return ValueRows(column, rows), bad, _NO_ROWS
     if column.crs is None:
@@ -113,25 +109,16 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
 
 
-def _off_the_globe(points: PointArray) -> NDArray[np.bool_]:
-    if points.crs is None or not is_geographic(points.crs):
-        return np.zeros(len(points), bool)
-    return np.asarray((np.abs(points.xy) > [180, 90]).any(axis=1))
-
-
 def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[ValueRows, list[Rejection]]:
     """Return the regions around points, lines and collections."""
-    regions: list[Region | Point] = []
-    places: list[int] = []
+    regions: dict[int, Region] = {}  # by row
     bad: list[Rejection] = []
     for k, found in spatial.of_column(column.take(pa.array(rows))):
         if isinstance(found, Rejection):
             bad.append(found._replace(row=int(rows[k])))
-        else:
-            regions.append(found)
-            places.append(int(rows[k]))
-    made = [region for region in regions if isinstance(region, Region)]
-    return ValueRows(RegionArray.from_regions(made), np.array(places, np.int64)), bad
+        elif isinstance(found, Region):  # nothing else has been buffered
+            regions[int(rows[k])] = found
+    return ValueRows(RegionArray.from_regions(list(regions.values())), np.array(list(regions), np.int64)), bad
 
 
 def _rejected(row: int, reason: str) -> Rejection:

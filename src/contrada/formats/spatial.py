@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,16 +11,15 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
-from contrada.formats.geojson.shapes import POINT, POLYGONAL, collection_of, coordinates_of, in_two_dimensions, shape_of
+from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
 from contrada.geometry import Point, Region, Rejection
+from contrada.geometry.arrow.mixed import crs_of_type, parts_by_crs
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
-from contrada.geometry.interchange import polygons_to_wkb
+from contrada.geometry.wellknown import shapes_from_wkb
 
 NO_CRS = "none"
 OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
-
-_ONE_RING = struct.Struct("<BIII").pack  # start of a WKB polygon: byte order, type, number of rings, number of vertices
 
 
 class Spatial:
@@ -56,18 +54,12 @@ class Spatial:
     def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
         """Return the region or point of a GeoJSON geometry object."""
         crs, kind = self.input_crs(default), value["type"]
-        if kind == "GeometryCollection":
-            if self.buffer is None:
-                raise _no_region(kind)
-            return self.of_shapely(collection_of(value), crs)
-        coordinates = coordinates_of(kind, value.get("coordinates"))
-        if kind not in POLYGONAL and (self.buffer is not None or kind != POINT):
-            if self.buffer is None:
-                raise _no_region(kind)
-            return self.of_shapely(shape_of(kind, coordinates), crs)
-        if kind == POINT:
-            return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
-        return self._projected_region(_region_of(kind, coordinates, crs))
+        if kind in POLYGONAL:
+            return self._projected_region(Region.from_wkb(wkb_of_geojson(value), crs=crs))
+        if kind == POINT and self.buffer is None:
+            x, y, *_ = coordinates_of(kind, value.get("coordinates"))
+            return self._projected_point(_checked_point(Point(x, y, crs=crs)))
+        return self.of_shapely(shape_of(value), crs)
 
     def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
         """Return the region or point of a Shapely geometry; points, lines and collections are buffered if asked."""
@@ -82,12 +74,10 @@ class Spatial:
 
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
         """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
-        from contrada.geometry.arrow.mixed import parts_by_crs
-
-        mixed = parts_by_crs(column)
+        mixed, is_changing = parts_by_crs(column), self.is_changing
         for part in mixed.parts:
-            for k, row in enumerate(part.rows.tolist()):
-                yield row, self._tried(row, part.column[k])
+            for row, value in zip(part.rows.tolist(), part.column, strict=True):
+                yield row, self._tried(row, value) if is_changing else value
         for item in mixed.rejected:
             is_other = self.buffer is not None and item.fault in OTHER_TYPES
             yield item.row, self._tried_wkb(item, column) if is_other else item
@@ -110,17 +100,13 @@ class Spatial:
 
     def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
         """Buffer a line, a multipoint or a collection of a column."""
-        from contrada.geometry.arrow.geoarrow import crs_of_type
-        from contrada.geometry.wellknown import shapes_from_wkb
-
         data = column[item.row].as_py()
         geometry = shapes_from_wkb([data]).geometries[0] if isinstance(data, bytes) else None
         if geometry is None:
             return item
         try:
             srid = int(shapely.get_srid(geometry)) % (1 << 32)
-            named = common_crs(crs_of_type(column.type), srid or None)
-            return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
+            return self.of_shapely(geometry, common_crs(crs_of_type(column.type), srid or None) or self.input_crs(None))
         except ContradaError as error:
             return Rejection(item.row, str(error), item.fault)
 
@@ -133,11 +119,8 @@ class Spatial:
     def _projected_region(self, region: Region) -> Region:
         if self.to_crs is None:
             return region
-        rings = [ring for shell, holes in region.parts for ring in (shell, *holes)]
-        ends = np.cumsum([len(ring) for ring in rings])[:-1]
-        moved = iter(np.split(self._projected(np.concatenate(rings), region.crs), ends))
-        parts = [(next(moved), tuple(next(moved) for _ in holes)) for _, holes in region.parts]
-        return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
+        moved = shapely.transform(region.to_shapely(), lambda xy: self._projected(xy, region.crs))
+        return Region.from_wkb(shapely.to_wkb(moved), crs=self.to_crs)
 
     def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Reproject vertices; one that cannot be reprojected is a RegionError that names it."""
@@ -181,15 +164,7 @@ class Spatial:
         return Region.from_shapely(whole, crs=target)
 
 
-def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
-    polygons = [coordinates] if kind == "Polygon" else coordinates
-    flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
-    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # the usual case, by the fastest way
-        ring = np.array(flat[0][0], "<f8")
-        return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
-    if len(flat) == 1 and flat[0]:
-        return Region(flat[0][0], flat[0][1:], crs=crs)
-    return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
+UNCHANGED = Spatial()
 
 
 def _checked_point(point: Point) -> Point:

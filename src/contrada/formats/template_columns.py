@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.model.values import TIME, scalar_of
 
 
@@ -28,8 +29,6 @@ def misfits(values: Sequence[Any]) -> list[int]:
 
 def column_of(values: Sequence[Any]) -> Any:
     """Return an Arrow column of values of one kind, without misfits; regions and points as WKB with their CRS."""
-    import pyarrow as pa
-
     from contrada.geometry.arrow.geoarrow import with_crs
 
     first = values[0] if values else None
@@ -47,8 +46,6 @@ def column_of(values: Sequence[Any]) -> Any:
 
 def _as_decimals(values: Sequence[Any]) -> Any | None:
     """Return a column of decimals if there are some and all values fit, else None."""
-    import pyarrow as pa
-
     if not any(isinstance(value, Decimal) for value in values):
         return None
     try:

@@ -130,7 +130,7 @@ def _of_text(text: str) -> Crs:
     if nesting_of(plain) > limit("nesting"):
         return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
     if plain.startswith("{"):
-        return _of_mapping(_mapping(plain))
+        return _of_json(plain)
     # PROJ would search the names of all objects it knows for any other text, which takes seconds.
     if not ("[" in plain or plain.startswith(("+", "urn:ogc:def:crs,")) or _COMPOUND.fullmatch(plain)):
         return _refuse(text)
@@ -139,10 +139,7 @@ def _of_text(text: str) -> Crs:
 
 def _of_code(authority: str, code: str, given: str) -> Crs:
     known = f"{authority.upper()}:{code.upper() if authority.upper() == 'OGC' else code}"
-    if known in _COMMON:
-        return Crs(known)
-    authority, _, code = known.partition(":")
-    if code not in _codes(authority):
+    if known not in _COMMON and known.partition(":")[2] not in _codes(authority.upper()):
         return _refuse(given)
     return Crs(known)
 
@@ -161,23 +158,23 @@ def _codes(authority: str) -> frozenset[str]:
 
 
 def _of_mapping(value: Mapping[Any, Any]) -> Crs:
-    """Return the system of PROJJSON; a mapping that has only an id is the system that the id names."""
-    value = plain_dict(value, CrsError)
-    named = value.get("id")
-    if isinstance(named, Mapping) and {"authority", "code"} <= named.keys() and "type" not in value:
-        return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")
+    plain = plain_dict(value, CrsError)
     try:
-        text = json.dumps(value)
+        text = json.dumps(plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise CrsError(f"unknown coordinate reference system: PROJJSON is not valid JSON: {error}") from error
-    check_limit("crs_bytes", len(text), "the text of a coordinate reference system")
-    if nesting_of(text) > limit("nesting"):
-        return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
-    return _of_json(text)
+    return _of_text(text)
 
 
-@lru_cache(maxsize=256)
 def _of_json(text: str) -> Crs:
+    """Return the system of PROJJSON; an object that has only an id is the system that the id names."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _refuse(text)
+    named = value.get("id")
+    if isinstance(named, dict) and {"authority", "code"} <= named.keys() and "type" not in value:
+        return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")
     return _identified(_created(text), text)
 
 
@@ -203,14 +200,6 @@ def nesting_of(text: str | bytes) -> int:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     depths = np.cumsum(_STEPS[np.frombuffer(data, np.uint8)], dtype=np.int64)
     return max(0, int(depths.max(initial=0)))
-
-
-def _mapping(text: str) -> Mapping[Any, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        _refuse(text)
-    return found if isinstance(found, dict) else _refuse(text)  # type: ignore[return-value]
 
 
 def _created(text: str) -> CRS:
@@ -280,12 +269,9 @@ def common_crs(a: Any, b: Any) -> Crs | None:
     return one
 
 
-DIFFER = "coordinate reference systems differ"
-
-
 def differing(a: Crs, b: Crs) -> str:
     """Return the error text for two systems that differ."""
-    return f"{DIFFER}: {a.label} and {b.label}"
+    return f"coordinate reference systems differ: {a.label} and {b.label}"
 
 
 def metadata_crs(serialized: bytes | str | None) -> Crs | None:

@@ -9,10 +9,11 @@ import numpy as np
 import shapely
 
 from contrada.errors import ArgumentError
+from contrada.geometry.arrow.mixed import is_vertex
 from contrada.geometry.column import RegionArray
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.point import Point, PointArray
-from contrada.geometry.reading import read_regions
+from contrada.geometry.reading import is_shapely, read_regions
 from contrada.geometry.region import Region
 
 One = Region | Point
@@ -34,7 +35,7 @@ def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
     """
     if isinstance(value, (Region, Point, RegionArray, PointArray)):
         return value
-    if _is_shapely(value):
+    if is_shapely(value):
         return Point.from_shapely(value) if value.geom_type == "Point" else Region.from_shapely(value)
     if isinstance(value, Mapping):
         return _of_mapping(value)
@@ -55,15 +56,11 @@ def one_geometry_of(value: Any) -> One:
     return made
 
 
-def _is_shapely(value: Any) -> bool:
-    return hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely"
-
-
 def _is_array_of_shapely(value: Any) -> bool:
     """Return True for sequences and arrays with a Shapely geometry, such as a GeoSeries; nulls do not count."""
     if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence | np.ndarray) or hasattr(value, "geom_type")):
         return False
-    return any(_is_shapely(item) for item in np.asarray(value, dtype=object).ravel())
+    return any(is_shapely(item) for item in np.asarray(value, dtype=object).ravel())
 
 
 def _of_shapely_array(values: Any) -> Many:
@@ -73,7 +70,6 @@ def _of_shapely_array(values: Any) -> Many:
 
 def _of_arrow(values: Any) -> Many:
     from contrada.geometry.arrow.geoarrow import storage_of
-    from contrada.geometry.arrow.mixed import is_vertex
 
     array, _ = storage_of(values)
     if is_vertex(array.type):

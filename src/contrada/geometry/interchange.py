@@ -11,8 +11,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada import kernels
 from contrada.codes import EWKB_SRID, HOLE
 from contrada.geometry.arrays import frozen, offsets_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.crs import srid_of
 
 if TYPE_CHECKING:
@@ -63,10 +65,6 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
 
 def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
     """Return an Arrow array of little-endian WKB, or EWKB: polygons, and multipolygons for regions of several parts."""
-    import pyarrow as pa
-
-    from contrada import kernels
-
     a = column.arrays
     regions, parts = a.region_offsets, np.diff(part_offsets(column)[1])
     vertices = a.ring_offsets[regions[1:]] - a.ring_offsets[regions[:-1]]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from contrada.errors import CrsError
 from contrada.geometry.crs import Crs, differing, is_same_crs
 from contrada.geometry.faults import FaultCode, Rejection
+from contrada.geometry.wellknown import arrow_buffers
 
-MAX_SRID = (1 << 32) - 1
 _SRID_FLAG = 0x20  # in the highest byte of a geometry's type
 
 
@@ -114,22 +114,12 @@ def _reason(system: Crs | CrsError, crs: Crs | None) -> str | None:
 
 def wkb_srids(values: Any) -> NDArray[np.int64]:
     """Return the SRIDs of an Arrow array of WKB by row, 0 where there is none."""
-    from contrada.geometry.sources import arrow_buffers
-
     data, positions, missing = arrow_buffers(values)
-    starts, sizes = positions[:-1], np.diff(positions)
-    srids = np.zeros(len(starts), np.int64)
-    long = np.flatnonzero((missing == 0) & (sizes >= 9))
-    if not long.size:
-        return srids
-    first = starts[long]
-    is_little = data[first] == 1
-    highest = np.where(is_little, data[first + 4], data[first + 1])
-    named = (data[first] <= 1) & (highest & _SRID_FLAG != 0)
-    if not named.any():
-        return srids
-    long, is_little = long[named], is_little[named]
-    digits = data[starts[long][:, None] + np.arange(5, 9)].astype(np.int64)
-    little = digits @ np.array([1, 1 << 8, 1 << 16, 1 << 24])
-    srids[long] = np.where(is_little, little, digits @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
+    srids = np.zeros(len(missing), np.int64)
+    long = np.flatnonzero((missing == 0) & (np.diff(positions) >= 9))
+    heads = data[positions[long][:, None] + np.arange(9)]  # byte order, type, SRID
+    is_little = heads[:, 0] == 1
+    named = (heads[:, 0] <= 1) & (np.where(is_little, heads[:, 4], heads[:, 1]) & _SRID_FLAG != 0)
+    numbers = np.ascontiguousarray(heads[named, 5:])
+    srids[long[named]] = np.where(is_little[named], numbers.view("<u4")[:, 0], numbers.view(">u4")[:, 0])
     return srids

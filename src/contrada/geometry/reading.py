@@ -15,6 +15,7 @@ from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift
 from contrada.geometry.region import Region
 from contrada.geometry.sources import raw_from_geojson, raw_from_shapely, raw_from_wkb, raw_from_wkt
 from contrada.geometry.validation import sift
+from contrada.geometry.wellknown import shapes_from_wkb
 
 SourceKind = Literal["wkb", "wkt", "geojson", "shapely", "arrow"]
 
@@ -80,8 +81,6 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
             return sift_coordinates(values, crs)
     elif kind != "wkb":
         raise ArgumentError(f"points: need WKB, Shapely or Arrow values, got {kind}")
-    from contrada.geometry.wellknown import shapes_from_wkb
-
     plain = plain_points(values)
     if plain is not None:
         return sift_coordinates(plain, Crs.of(crs))
@@ -93,28 +92,23 @@ def _told(source: Any) -> tuple[Any, SourceKind]:
     """Return the values of a source and their kind, judged by the first value that is not None."""
     if isinstance(source, str | bytes | Mapping | Region):
         raise ArgumentError(f"need a column, such as a list, got a single {type(source).__name__}")
-    if _is_shapely(source):
+    if hasattr(source, "geom_type"):  # GeoPandas
         return source, "shapely"
     if hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__"):
         return source, "arrow"
     values = _listed(source)
     first = next((value for value in values if value is not None), b"")
-    if _is_shapely([first]):
-        return values, "shapely"
+    if is_shapely(first):
+        return (source if isinstance(source, np.ndarray) else values), "shapely"
     if isinstance(first, Mapping) or (isinstance(first, str) and first.lstrip().startswith("{")):
         return values, "geojson"
     is_text = isinstance(first, str) and not first.lstrip().startswith(("00", "01"))
     return values, "wkt" if is_text else "wkb"
 
 
-def _is_shapely(values: Any) -> bool:
-    """Return True for arrays of Shapely geometries (or a GeoSeries), judged by the first value that is not None."""
-    if hasattr(values, "geom_type"):  # GeoPandas
-        return True
-    if not isinstance(values, list | tuple | np.ndarray):
-        return False
-    first = next((value for value in values if value is not None), None)
-    return hasattr(first, "geom_type") and type(first).__module__.partition(".")[0] == "shapely"
+def is_shapely(value: Any) -> bool:
+    """Return True for one Shapely geometry."""
+    return hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely"
 
 
 def _listed(values: Iterable[Any]) -> list[Any]:

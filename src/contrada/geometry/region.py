@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
-from contrada.errors import CrsError, RegionError
+from contrada.errors import RegionError
 from contrada.forking import cached_property
 from contrada.geometry import interchange, sources
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs, srid_of
-from contrada.geometry.faults import CRS_FAULTS
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
@@ -221,8 +220,5 @@ def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
 def _only(sifted: Sifted) -> RegionArray:
     """Return the column of one region, or raise an error that says what is wrong with it."""
     if sifted.rejected:
-        bad = sifted.rejected[0]
-        if bad.fault in CRS_FAULTS:
-            raise CrsError(bad.reason)
-        raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
+        raise sifted.rejected[0].error(is_alone=True)
     return sifted.regions

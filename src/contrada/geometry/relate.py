@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, overload
 
 import numpy as np
@@ -77,7 +78,7 @@ def _column(value: One | Many) -> Many:
     return value._column if isinstance(value, (Region, Point)) else value
 
 
-def broadcast_length(a: Many, b: Many) -> int:
+def broadcast_length(a: Sized, b: Sized) -> int:
     """Return the length of the result; a column of one row is used for every row."""
     if len(a) != len(b) and len(a) != 1 and len(b) != 1:
         raise ArgumentError(f"columns have {len(a)} and {len(b)} rows; the lengths must be equal, or one of them 1")
@@ -123,9 +124,7 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     [5, 3]
     """
     first, second = (frozen(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
-    if len(first) != len(second) and len(first) != 1 and len(second) != 1:
-        raise ValueError(f"got {len(first)} and {len(second)} boxes; the numbers must be equal, or one of them 1")
-    out = np.empty(len(second) if len(first) == 1 else len(first), np.uint8)
+    out = np.empty(broadcast_length(first, second), np.uint8)
     kernels.box_relations(first, second, out)
     return out
 

@@ -14,6 +14,7 @@ from contrada.formats.records import Record
 from contrada.formats.tables.schema_merge import plain_type, text_of, united_type
 from contrada.geometry.crs import is_same_crs
 
+_JSON_TYPES = {type(None): pa.null(), bool: pa.bool_(), float: pa.float64(), str: pa.string()}
 MAX_PROPERTY_DEPTH = 32  # properties nested deeper become text
 
 
@@ -63,7 +64,8 @@ def describe_features(records: Iterable[Record]) -> FeatureSchema:
         try:
             value = _members(record)
             crs = crs or crs_of(value)
-            _widen(kinds, _properties(value))
+            for name, inner in _properties(value).items():
+                kinds[name] = united_type(kinds.get(name, pa.null()), kind_of(inner))
         except input_errors():
             continue  # rejected with the reason when the file is read
     return FeatureSchema(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
@@ -126,14 +128,10 @@ def kind_of(value: Any, depth: int = 0) -> Any:
     >>> kind_of({"a": [1, 2.5]})
     StructType(struct<a: list<item: double>>)
     """
-    if value is None:
-        return pa.null()
-    if isinstance(value, bool):
-        return pa.bool_()
+    if type(value) in _JSON_TYPES:
+        return _JSON_TYPES[type(value)]
     if isinstance(value, int):
         return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
-    if isinstance(value, float):
-        return pa.float64()
     if isinstance(value, list) and depth < MAX_PROPERTY_DEPTH:
         kind = pa.null()
         for item in value:
@@ -142,14 +140,6 @@ def kind_of(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping) and value and depth < MAX_PROPERTY_DEPTH:
         return pa.struct([(name, kind_of(inner, depth + 1)) for name, inner in value.items()])
     return pa.string()
-
-
-def _widen(kinds: dict[str, Any], properties: Mapping[str, Any]) -> None:
-    """Widen the types of columns so that they hold the properties of one more feature."""
-    for name, value in properties.items():
-        known, kind = kinds.get(name), kind_of(value)
-        if known is None or known != kind:
-            kinds[name] = kind if known is None else united_type(known, kind)
 
 
 def _fitted(value: Any, kind: Any) -> Any:

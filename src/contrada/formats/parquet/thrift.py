@@ -13,6 +13,7 @@ from contrada.errors import FormatError
 TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 MAX_DEPTH = 16  # nested structs, lists and maps; Parquet's own take 8
 _BITS = {INT16: 16, INT32: 32, INT64: 64}
+_SKIPPED_BYTES = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}  # size of values that nothing asks for
 
 Fields = dict[tuple[int, int], Any]  # by field number and type: an int, bytes, a list or Fields; else None
 
@@ -56,10 +57,8 @@ def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == STRUCT:
         fields: Fields = {}
         return fields, read_struct(data, at, fields, depth)
-    if kind in (TRUE, FALSE, BYTE):
-        return None, _inside(data, at + 1)
-    if kind == DOUBLE:
-        return None, _inside(data, at + 8)
+    if kind in _SKIPPED_BYTES:
+        return None, _inside(data, at + _SKIPPED_BYTES[kind])
     if kind == MAP:
         count, at = _varint(data, at)
         return _read_all(data, at + 1, count, (data[at] >> 4, data[at] & 15), depth) if count else (None, at)

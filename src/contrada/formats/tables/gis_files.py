@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from contrada.errors import FormatError
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.installation import missing
 
 GEOMETRY = "geometry"
@@ -42,8 +43,6 @@ def gis_batches(stream: BinaryIO, rows: int) -> Iterator[Any]:
 
 def _named(batch: Any, own: str, crs: str | None) -> Any:
     """Return the batch with its geometry in the column `geometry`, and GeoParquet's metadata."""
-    import pyarrow as pa
-
     names = [GEOMETRY if name == own else name for name in batch.schema.names]
     about = {"primary_column": GEOMETRY, "columns": {GEOMETRY: {"encoding": "WKB", "crs": crs}}}
     fields = [pa.field(name, field.type) for name, field in zip(names, batch.schema, strict=True)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrada.errors import FormatError, LimitError
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import bad_texts
 from contrada.geometry.arrow.mixed import is_geometry, parts_of
 from contrada.limits import check_limit, limit
@@ -39,13 +40,10 @@ def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = (
 
 def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
     """Record rows without a value, with a bad region, or with a point where the first rows have regions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     _note(reasons, _marked(column.is_null()), f"column {name!r}: no value")
     _note(reasons, bad_texts(column), f"column {name!r}: text is not UTF-8")
     if pa.types.is_floating(column.type):
-        _note(reasons, _marked(pc.is_nan(column).fill_null(False)), f"column {name!r}: NaN cannot be compared")
+        _note(reasons, _marked(pa.compute.is_nan(column).fill_null(False)), f"column {name!r}: NaN cannot be compared")
     if not is_geometry(column):
         return
     parts, bad = parts_of(column)
@@ -59,12 +57,9 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
 
 def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
     """Record rows whose pattern exceeds the limit `pattern_bytes`; columns without text are rejected later."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return
-    lengths = np.asarray(pc.binary_length(column).fill_null(0))
+    lengths = np.asarray(pa.compute.binary_length(column).fill_null(0))
     for row in np.flatnonzero(lengths > limit("pattern_bytes")).tolist():
         try:
             check_limit("pattern_bytes", int(lengths[row]), "the pattern")
@@ -73,7 +68,6 @@ def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
 
 
 def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
-    import pyarrow as pa
 
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
@@ -95,8 +89,6 @@ def _note(reasons: Reasons, rows: list[int], reason: str) -> None:
 
 def _repeated_keys(column: Any, reasons: Reasons) -> None:
     """Record the rows of repeated keys, except the first good row of each key."""
-    import pyarrow as pa
-
     codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     encoded = codes.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded

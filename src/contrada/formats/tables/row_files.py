@@ -18,6 +18,7 @@ from contrada.formats.spatial import Spatial
 from contrada.formats.tables.gis_files import gis_batches
 from contrada.formats.tables.rows import attributes_of, check_table, rows_of
 from contrada.formats.times import instant_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import guarded, unreadable_reason
 from contrada.halving import in_halves
 
@@ -33,7 +34,6 @@ def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
 
 
 def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    import pyarrow as pa
 
     if format == "gis":
         for batch in gis_batches(stream, BATCH_ROWS):

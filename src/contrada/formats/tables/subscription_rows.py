@@ -14,6 +14,7 @@ from contrada.formats.records import TABLE_FORMATS, OpenFile, Rejected, Source, 
 from contrada.formats.tables.row_faults import row_faults
 from contrada.formats.tables.row_files import read_batches, row_text
 from contrada.formats.tables.rows import attributes_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import unreadable_reason
 
 
@@ -54,7 +55,6 @@ def whole_table(
 
 
 def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
-    import pyarrow as pa
 
     tables, numbers, rejected = _read_tables(ready, {*columns, *names.values()})
     if not tables:

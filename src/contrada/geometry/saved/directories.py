@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,8 @@ def save_directory(
         described = {name: _write(made / f"{name}.npy", array) for name, array in arrays.items()}
         whole = {"format": kind.name, "version": kind.version, **header, "arrays": described}
         text = json.dumps({"checksum": header_checksum(json.loads(json.dumps(whole))), **whole}, indent=1)
-        _write_synced(made / HEADER, text.encode())
+        with _synced(made / HEADER) as file:
+            file.write(text.encode())
         _sync_directory(made)
         _move(made, target)
         _sync_directory(target.parent)
@@ -189,17 +190,17 @@ def checksum(array: NDArray[Any]) -> int:
 
 def _write(path: Path, array: NDArray[Any]) -> dict[str, Any]:
     whole = np.ascontiguousarray(array)
-    with path.open("wb") as file:
+    with _synced(path) as file:
         np.save(file, whole)
-        file.flush()
-        os.fsync(file.fileno())
         size = file.tell()
     return {"dtype": whole.dtype.str, "shape": list(whole.shape), "crc32": checksum(whole), "bytes": size}
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+@contextmanager
+def _synced(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file; what was written is on the disk when it is closed."""
     with path.open("wb") as file:
-        file.write(data)
+        yield file
         file.flush()
         os.fsync(file.fileno())
 
@@ -265,11 +266,9 @@ def _move(made: Path, target: Path) -> None:
 
 def _exchange(a: Path, b: Path) -> bool:
     """Exchange two directories in one step (Linux: renameat2 with RENAME_EXCHANGE); return False if not possible."""
-    if sys.platform != "linux":
-        return False
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # another system
         return False
     at_working_directory, exchange = -100, 2
     done = rename(at_working_directory, os.fsencode(a), at_working_directory, os.fsencode(b), exchange)
