@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.errors import FormatError
 from contrada.formats.parquet.pages import ColumnPages, column_pages, row_groups
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.limits import check_limit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BATCH_BYTES = 1 << 26  # decoded size of one batch
 MIN_CHECKED_BYTES = 1 << 26  # any file may expand to this size
@@ -104,7 +102,6 @@ def _fixed_length(leaf: Any) -> int:
 
 
 def _joined(batches: list[Any]) -> Any:
-
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 

@@ -74,13 +74,12 @@ def _header(cells: list[str]) -> list[str]:
 
 def _message(header: list[str], cells: list[str], spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
     message: dict[str, Any] = {}
-    for name, cell in zip(header, cells, strict=True):
-        if cell == "":
-            continue
-        try:
-            message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
-        except ContradaError as error:
-            raise type(error)(f"attribute {name!r}: {error}") from error
+    try:
+        for name, cell in zip(header, cells, strict=True):
+            if cell != "":
+                message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
+    except ContradaError as error:
+        raise type(error)(f"attribute {name!r}: {error}") from error
     return message
 
 

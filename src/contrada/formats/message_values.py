@@ -128,14 +128,16 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return spatial.changed(value) if spatial.is_changing else value
     if isinstance(value, _BYTES_TYPES):
         return _geometry_of_wkb(bytes(value), spatial)
-    if isinstance(value, Mapping):
-        if is_geometry_object(value):
-            return spatial.of_geojson(value, crs)
-        raise _no_value(value)
+    if is_geometry_object(value):
+        return spatial.of_geojson(value, crs)
     if is_shapely(value):
         return _geometry_of_shapely(value, spatial, crs)
     if hasattr(value, "__geo_interface__"):
-        return _geometry_of_interface(value, spatial, crs)
+        shown = value.__geo_interface__
+        if is_geometry_object(shown):
+            return spatial.of_geojson(shown, crs)
+        kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
+        raise FormatError(f"__geo_interface__ of {type(value).__name__}: need a geometry, got {kind}")
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read(value[()], spatial, crs)
     if isinstance(value, _UNTESTED_TYPES):
@@ -159,14 +161,6 @@ def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Regio
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
     # Faster for one geometry than by columns.
     return _geometry_of_wkb(shapely.to_wkb(value, include_srid=True), spatial)
-
-
-def _geometry_of_interface(value: Any, spatial: Spatial, crs: str | None) -> Any:
-    shown = value.__geo_interface__
-    if not is_geometry_object(shown):
-        kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
-        raise FormatError(f"__geo_interface__ of {type(value).__name__}: need a geometry, got {kind}")
-    return spatial.of_geojson(shown, crs)
 
 
 def _no_value(value: Any) -> FormatError:

@@ -1,11 +1,13 @@
-"""Open files, recognise their formats, and split JSON files into records."""
+"""Open files, decompress them up to the limit `expansion`, recognise their formats, and split JSON into records."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -15,8 +17,9 @@ import msgspec
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.compressed import PieceStream, compression_at, compression_of, decompressed
+from contrada.formats.bounded import check_expansion
 from contrada.formats.json import BYTE_ORDER_MARK, decode, decoded
+from contrada.geometry.arrow import lazy_pyarrow as pa
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
 TABLE_FORMATS = ("parquet", "arrow", "gis")  # read as tables
@@ -32,6 +35,9 @@ IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # in order of prefere
 SEPARATOR = b"\x1e"  # RFC 8142
 MAX_LINE_BYTES = 1 << 28  # bytes in a line
 PEEK_BYTES = 1 << 16
+COMPRESSION_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSION_MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+CHUNK_BYTES = 1 << 16  # bytes decompressed at once
 T = TypeVar("T")
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -125,9 +131,8 @@ def files_of(source: Source) -> Sequence[Source]:
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return [source]
     known = {*SUFFIXES, ".json", ".geojson"}
-    return sorted(
-        path for path in Path(source).iterdir() if _own_suffix(path) in known and not path.name.startswith((".", "_"))
-    )
+    visible = (path for path in Path(source).iterdir() if not path.name.startswith((".", "_")))
+    return sorted(path for path in visible if _own_suffix(path) in known)
 
 
 def suffix_format(path: str | os.PathLike[str]) -> str | None:
@@ -192,6 +197,81 @@ def _some(stream: BinaryIO, count: int) -> bytes:
     """Read up to `count` bytes that a stream has ready, without waiting for all of them."""
     read: Any = getattr(stream, "read1", stream.read)
     return bytes(read(count))
+
+
+def compression_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the compression that a file's suffix names, or None.
+
+    >>> compression_of("a.ndjson.gz"), compression_of("a.zst"), compression_of("a.csv")
+    ('gzip', 'zstd', None)
+    """
+    return COMPRESSION_SUFFIXES.get(Path(path).suffix.lower())
+
+
+def compression_at(head: bytes) -> str | None:
+    """Return the compression of a file that begins with `head`, or None."""
+    return next((name for magic, name in COMPRESSION_MAGICS.items() if head.startswith(magic)), None)
+
+
+def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
+    """Return a stream of the decompressed content; exceeding the limit `expansion` is a LimitError.
+
+    >>> import gzip, io
+    >>> decompressed(io.BytesIO(gzip.compress(b"size: 3")), "a.gz", "gzip").read()
+    b'size: 3'
+    """
+    size, taken, given, own_name = _size_of(stream), 0, 0, Path(name).name
+
+    def next_packed(most: int) -> bytes:
+        nonlocal taken
+        piece = stream.read(most)
+        taken += len(piece)
+        return piece
+
+    def next_unpacked(most: int) -> bytes:
+        nonlocal given
+        try:
+            piece = bytes(inner.read(min(most, CHUNK_BYTES)))
+        except input_errors(OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{own_name} cannot be decompressed: {reason_of(error)}") from error
+        given += len(piece)
+        check_expansion(own_name, given, max(size, taken))
+        return piece
+
+    source = PieceStream(next_packed)
+    inner: Any
+    if compression == "gzip":
+        inner = gzip.GzipFile(fileobj=io.BufferedReader(source, CHUNK_BYTES))
+    else:
+        inner = pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    return io.BufferedReader(PieceStream(next_unpacked, name), CHUNK_BYTES)
+
+
+class PieceStream(io.RawIOBase):
+    """A stream of the pieces that a function returns, which takes the largest size of a piece; b"" is the end."""
+
+    def __init__(self, next_piece: Callable[[int], bytes], name: str | None = None) -> None:
+        self._next_piece = next_piece
+        if name is not None:
+            self.name = name
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next piece into the buffer; return its length, 0 at the end."""
+        piece = self._next_piece(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _size_of(stream: BinaryIO) -> int:
+    """Return the size of a file, 0 if unknown."""
+    try:
+        return os.fstat(stream.fileno()).st_size
+    except (OSError, AttributeError):
+        return 0
 
 
 def guess_format(head: bytes) -> str:

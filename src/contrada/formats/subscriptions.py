@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError, LimitError
+from contrada.formats import records
 from contrada.formats.reading import read_messages
-from contrada.formats.records import (
-    OpenFile,
-    Read,
-    Record,
-    Rejected,
-    Source,
-    files_of,
-    json_records,
-    opened,
-    until_damage,
-)
+from contrada.formats.records import OpenFile, Read, Record, Rejected, Source
 from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
-from contrada.formats.template_columns import column_of, misfits
+from contrada.formats.templates import column_of, misfits, pattern_columns, template_columns
 from contrada.geometry import Point, Region
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
-from contrada.model.constraint import is_pattern
-from contrada.model.filter import as_predicate
 from contrada.model.text import encode_text
 from contrada.model.values import KIND_NAMES, scalar_of
 
 __all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
 
 Name = str | int
+Row = tuple[Read, dict[str, Any]]  # a message, and its values for the columns of a template
 
 
 class Subscription(NamedTuple):
@@ -58,16 +47,16 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
     >>> found.key, found.subscriber, found.filter
     (7, 7, 'severity >= 3')
     """
-    for file in files_of(source):
-        with opened(file, format) as ready:
+    for file in records.files_of(source):
+        with records.opened(file, format) as ready:
             if ready.format == "cap":
                 raise FormatError(f"{ready.name}: CAP alerts are messages, not subscriptions")
-            yield from until_damage(_read_file(ready), ready.name)
+            yield from records.until_damage(_read_file(ready), ready.name)
 
 
 def _read_file(ready: OpenFile) -> Iterator[Subscription | Rejected]:
     is_json = ready.format in ("ndjson", "json", "geojsonseq")
-    read: Callable[[BinaryIO, str], Iterator[Any]] = json_records if is_json else read_messages
+    read: Callable[[BinaryIO, str], Iterator[Any]] = records.json_records if is_json else read_messages
     for item in read(ready.stream, ready.format):
         if isinstance(item, Rejected):
             yield item._replace(source=ready.name)
@@ -98,28 +87,6 @@ def _subscription(value: Any, source: str, unit: str, number: int) -> Subscripti
     return Subscription(source, unit, number, key, subscriber, asked)
 
 
-def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
-    """Return the columns that a template uses, each once.
-
-    >>> from contrada import Column, Relation
-    >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
-    ['geometry']
-    """
-    constraints = chain.from_iterable(as_predicate(template))
-    return list(dict.fromkeys(column.name for constraint in constraints for column in constraint.columns))
-
-
-def pattern_columns(template: Constraint | Filter | Predicate) -> set[str]:
-    """Return the columns of a template that hold patterns of LIKE and CONTAINS, whose length is limited.
-
-    >>> from contrada import Column
-    >>> pattern_columns(Filter([Constraint("name", "like", Column("pattern"))]))
-    {'pattern'}
-    """
-    constraints = [one for one in chain.from_iterable(as_predicate(template)) if is_pattern(one.operator)]
-    return {column.name for constraint in constraints for column in constraint.columns}
-
-
 def read_subscription_table(
     source: Source,
     template: Constraint | Filter | Predicate,
@@ -143,7 +110,7 @@ def read_subscription_table(
         found = whole_table(source, format, columns, patterns, key, subscriber)
         if found is not None:
             return found
-    rows: list[tuple[Read, dict[str, Any]]] = []
+    rows: list[Row] = []
     rejected: list[Rejected] = []
     for item in read_messages(source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer):
         if isinstance(item, Rejected):
@@ -156,9 +123,7 @@ def read_subscription_table(
     return _table_of(_sifted(rows, columns, patterns, rejected), columns, rejected)
 
 
-def _sifted(
-    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], patterns: set[str], rejected: list[Rejected]
-) -> list[tuple[Read, dict[str, Any]]]:
+def _sifted(rows: list[Row], columns: list[str], patterns: set[str], rejected: list[Rejected]) -> list[Row]:
     """Return the rows with all columns, of one kind each, and a unique key; reject the others."""
     kinds: dict[str, str] = {}
     keys: set[Any] = set()
@@ -202,9 +167,7 @@ def _kind_of(name: str, value: Any) -> str:
     return "text" if scalar is None else KIND_NAMES[scalar.kind]
 
 
-def _table_of(
-    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
-) -> SubscriptionTable:
+def _table_of(rows: list[Row], columns: list[str], rejected: list[Rejected]) -> SubscriptionTable:
     """Return the rows as an Arrow table; numbers that no column type holds with the others are rejected."""
     for name in columns:
         misfitting = set(misfits([row[name] for _, row in rows]))

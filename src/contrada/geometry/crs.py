@@ -1,17 +1,22 @@
-"""Coordinate reference systems: one value type that is checked on input, carried with regions and compared."""
+"""Coordinate reference systems: one value type that is checked on input, carried with regions and compared.
+
+`Named` holds the systems that rows of a column name: SRIDs of EWKB and EWKT, the member `crs` of GeoJSON.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.doors import plain_dict
 from contrada.errors import CrsError
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.limits import check_limit, limit, variable
 
 if TYPE_CHECKING:
@@ -60,9 +65,13 @@ class Crs(str):
         if isinstance(value, Mapping):
             return _of_mapping(value)
         to_wkt = getattr(value, "to_wkt", None)
-        if callable(to_wkt):
-            return _of_object(value, to_wkt)
-        return _refuse(value, f"; need text or an EPSG code, got {type(value).__name__}")
+        if not callable(to_wkt):
+            return _refuse(value, f"; need text or an EPSG code, got {type(value).__name__}")
+        try:
+            text = to_wkt()
+        except Exception as error:
+            raise CrsError(f"unknown coordinate reference system {value!r:.60}: to_wkt() failed: {error}") from error
+        return _of_text(text) if isinstance(text, str) else _refuse(value)
 
     @property
     def epsg(self) -> int | None:
@@ -178,14 +187,6 @@ def _of_json(text: str) -> Crs:
     return _identified(_created(text), text)
 
 
-def _of_object(value: Any, to_wkt: Any) -> Crs:
-    try:
-        text = to_wkt()
-    except Exception as error:
-        raise CrsError(f"unknown coordinate reference system {value!r:.60}: to_wkt() failed: {error}") from error
-    return _of_text(text) if isinstance(text, str) else _refuse(value)
-
-
 # By byte: 1 for an opening bracket, -1 for a closing bracket. Non-ASCII bytes of UTF-8 are never brackets.
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[({")], _STEPS[list(b"])}")] = 1, -1
@@ -295,3 +296,86 @@ def loaded(text: bytes | str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CrsError(f"{what}: not valid JSON: {error}") from error
+
+
+class Named(NamedTuple):
+    """Systems that rows name: row i names systems[codes[i]], or none if codes[i] is -1.
+
+    A name that means no system is in `systems` as a CrsError.
+    """
+
+    codes: NDArray[np.int64]
+    systems: tuple[Crs | CrsError, ...]
+
+
+def named_by_srids(srids: NDArray[np.int64]) -> Named | None:
+    """Return the systems of rows with these SRIDs (0 and less: none); None if no row names a system.
+
+    >>> named_by_srids(np.array([-1, 4326]))
+    Named(codes=array([-1,  0]), systems=('EPSG:4326',))
+    """
+    if not (srids > 0).any():
+        return None
+    distinct, codes = np.unique(srids, return_inverse=True)
+    none = int(np.searchsorted(distinct, 0, side="right"))
+    return Named(np.maximum(codes - none, -1), tuple(map(_of_srid, distinct[none:].tolist())))
+
+
+def _of_srid(srid: int) -> Crs | CrsError:
+    found = _tried(srid)
+    return found if isinstance(found, Crs) else CrsError(f"SRID {srid} is not a known coordinate reference system")
+
+
+def named_by_values(values: Sequence[Any]) -> Named | None:
+    """Return the systems that `values` name, one per row; None if no row names a system."""
+    distinct = {str(value): value for value in values if value is not None}
+    if not distinct:
+        return None
+    places = {text: k for k, text in enumerate(distinct)}
+    codes = [-1 if value is None else places[str(value)] for value in values]
+    return Named(np.array(codes, np.int64), tuple(map(_tried, distinct.values())))
+
+
+def crs_member(value: Any) -> Any:
+    """Return the name in the member `crs` of GeoJSON 2008, or the member itself if it has no name."""
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None  # malformed as a geometry, too
+    member = value.get("crs") if isinstance(value, dict) else None
+    properties = member.get("properties") if isinstance(member, dict) else None
+    return properties["name"] if isinstance(properties, dict) and "name" in properties else member
+
+
+def _tried(value: Any) -> Crs | CrsError:
+    try:
+        made = Crs.of(value)
+    except ValueError as error:  # a CrsError, or a LimitError
+        return CrsError(str(error))
+    assert made is not None
+    return made
+
+
+def resolved(named: Named | None, crs: Crs | None) -> tuple[Crs | None, dict[int, Rejection]]:
+    """Return the CRS of a column: the given `crs`, or else that of the first row that names one.
+
+    Also returns the rejections of rows that name another system or one that does not exist, by row.
+    """
+    if named is None:
+        return crs, {}
+    if crs is None:
+        systems = (named.systems[code] for code in named.codes if code >= 0)
+        crs = next((system for system in systems if isinstance(system, Crs)), None)
+    faults = {k: fault for k, system in enumerate(named.systems) if (fault := _fault(system, crs)) is not None}
+    rows = np.flatnonzero(np.isin(named.codes, list(faults))).tolist()
+    return crs, {row: Rejection(row, *faults[int(named.codes[row])]) for row in rows}
+
+
+def _fault(system: Crs | CrsError, crs: Crs | None) -> tuple[str, FaultCode] | None:
+    """Return why rows that name a system are no rows of a column in `crs`; None if they are."""
+    if isinstance(system, CrsError):
+        return str(system), FaultCode.UNKNOWN_CRS
+    if crs is None or is_same_crs(system, crs):
+        return None
+    return f"{differing(system, crs)} (the column's)", FaultCode.OTHER_CRS

@@ -96,10 +96,7 @@ def svg_paths(wkb: Any, box: Box, width: int) -> list[str]:
 
 
 def _path(shape: Any, box: Box, scale: float) -> str:
-    if shape.geom_type == "Point":
-        x, y = _placed(np.array([[shape.x, shape.y]]), box, scale)[0].tolist()
-        return f"M{x} {y}h0"
-    rings = shapely.get_rings(shapely.get_parts(shape))
+    rings = [shape] if shape.geom_type == "Point" else shapely.get_rings(shapely.get_parts(shape))
     return "".join(_ring(_placed(shapely.get_coordinates(ring), box, scale)) for ring in rings)
 
 

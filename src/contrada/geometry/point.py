@@ -15,11 +15,10 @@ from contrada.arguments import checks_methods
 from contrada.codes import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING
 from contrada.errors import ArgumentError, CrsError, RegionError
 from contrada.geometry.arrow import lazy_pyarrow as pa
-from contrada.geometry.crs import Crs, srid_of
+from contrada.geometry.crs import Crs, crs_member, named_by_srids, named_by_values, resolved, srid_of
 from contrada.geometry.faults import FaultCode, Rejection, rejection
 from contrada.geometry.immutable import Immutable
-from contrada.geometry.interchange import number_text, with_srid
-from contrada.geometry.named import crs_member, named_by_srids, named_by_values, resolved
+from contrada.geometry.interchange import number_text
 from contrada.geometry.wellknown import arrow_buffers, shapes_from_wkt, split_ewkt
 
 if TYPE_CHECKING:
@@ -340,8 +339,8 @@ class Point(Immutable):
         >>> Point.from_wkb(Point(1, 2, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
         """
-        data = struct.pack("<BIdd", 1, 1, self.x, self.y)
-        return with_srid(data, srid_of(self.crs)) if srid else data
+        data: bytes = self._column.to_wkb(srid)[0].as_py() if srid else struct.pack("<BIdd", 1, 1, self.x, self.y)
+        return data
 
     def to_wkt(self) -> str:
         """Return WKT whose numbers read back to the same coordinates."""

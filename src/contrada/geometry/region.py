@@ -15,7 +15,7 @@ from contrada.errors import RegionError
 from contrada.forking import cached_property
 from contrada.geometry import interchange, sources
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
-from contrada.geometry.crs import Crs, srid_of
+from contrada.geometry.crs import Crs
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
@@ -138,8 +138,8 @@ class Region(Immutable):
         >>> Region.from_wkb(Region.box(0, 0, 1, 1, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
         """
-        data = interchange.polygons_to_wkb(self.parts)
-        return interchange.with_srid(data, srid_of(self.crs)) if srid else data
+        data: bytes = self._column.to_wkb(srid)[0].as_py() if srid else interchange.polygons_to_wkb(self.parts)
+        return data
 
     def to_geojson(self) -> dict[str, Any]:
         """Return a GeoJSON geometry, right-handed as RFC 7946 asks.

@@ -13,9 +13,9 @@ from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
-from contrada.geometry.foreign import Many, One, geometry_of
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.pool import run_sliced
+from contrada.geometry.reading import Many, One, geometry_of
 from contrada.geometry.region import Region
 from contrada.geometry.relation import Relation
 
@@ -40,9 +40,8 @@ BOX_RELATIONS: Codes = np.array(
 )
 
 # For each mask of relations of two regions, the mask of the relations their boxes can have.
-BOX_MASKS: Codes = np.zeros(256, np.uint8)
-for _relation in Relation:
-    BOX_MASKS[np.arange(256) >> _relation & 1 == 1] |= BOX_RELATIONS[_relation]
+_IS_MEMBER = np.arange(256)[:, None] >> np.arange(8) & 1 == 1
+BOX_MASKS: Codes = np.bitwise_or.reduce(np.where(_IS_MEMBER, BOX_RELATIONS, 0), axis=1)
 
 
 @overload
@@ -127,6 +126,3 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     out = np.empty(broadcast_length(first, second), np.uint8)
     kernels.box_relations(first, second, out)
     return out
-
-
-__all__ = ["BOX_MASKS", "BOX_RELATIONS", "INVERSE_CODES", "broadcast_length", "relate", "relate_boxes"]

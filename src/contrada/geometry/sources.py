@@ -14,8 +14,7 @@ from contrada import kernels
 from contrada.codes import GOOD, MALFORMED, MISSING, WRONG_TYPE
 from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets_of
-from contrada.geometry.crs import Crs
-from contrada.geometry.named import Named, crs_member, named_by_srids, named_by_values
+from contrada.geometry.crs import Crs, Named, crs_member, named_by_srids, named_by_values
 from contrada.geometry.wellknown import shapes_from_wkt, split_ewkt, wkb_buffers
 
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}

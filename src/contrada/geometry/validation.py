@@ -14,9 +14,8 @@ from contrada import kernels
 from contrada.codes import GOOD, MAX_SCANNED_VERTICES
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 from contrada.geometry.column import NO_CHAINS, KernelArrays, RegionArray, Sifted
-from contrada.geometry.crs import Crs, common_crs, is_geographic
+from contrada.geometry.crs import Crs, common_crs, is_geographic, resolved
 from contrada.geometry.faults import MENDABLE, FaultCode, Rejection, rejection
-from contrada.geometry.named import resolved
 from contrada.geometry.sources import RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
@@ -39,10 +38,8 @@ def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
         arrays = take(concatenate([arrays, mended]), order)
         rows = np.sort(np.concatenate([rows, repaired]))
         bad = np.setdiff1d(bad, repaired)
-    rejected = tuple(
-        _unrepaired(rejection(int(row), reports[row], places[row], int(raw.kinds[row])), int(row) in tangled)
-        for row in bad
-    )
+    found = (rejection(int(row), reports[row], places[row], int(raw.kinds[row])) for row in bad)
+    rejected = tuple(_unrepaired(item) if item.row in tangled else item for item in found)
     sifted = Sifted(RegionArray(arrays, crs), rows, rejected, repaired)
     if foreign:
         is_foreign = np.isin(rows, list(foreign))
@@ -137,10 +134,8 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
     return False
 
 
-def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
-    """Return the rejection, with a note if the row was too tangled to repair."""
-    if not is_tangled:
-        return rejected
+def _unrepaired(rejected: Rejection) -> Rejection:
+    """Return the rejection with a note that the row was too tangled to repair."""
     why = f"not repaired: too many edges cross ({variable('repair_pairs')}={limit('repair_pairs')})"
     return rejected._replace(reason=f"{rejected.reason}; {why}")
 
@@ -172,10 +167,8 @@ def _as_shapely(raw: RawRegions, row: int) -> Any:
 def _parts_of(raw: RawRegions, row: int) -> list[list[NDArray[np.float64]]]:
     """Return the rings of each part of a raw row, as given."""
     ends = raw.part_offsets[raw.region_offsets[row] : raw.region_offsets[row + 1] + 1].tolist()
-    return [
-        [raw.xy[raw.ring_offsets[r] : raw.ring_offsets[r + 1]] for r in range(first, stop)]
-        for first, stop in pairwise(ends)
-    ]
+    starts = raw.ring_offsets
+    return [[raw.xy[starts[r] : starts[r + 1]] for r in range(first, stop)] for first, stop in pairwise(ends)]
 
 
 def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:

@@ -26,6 +26,7 @@ from contrada.halving import in_halves
 from contrada.limits import limit
 
 MAX_SRID = (1 << 32) - 1
+_SRID_FLAG = 0x20  # in the highest byte of a geometry's type
 _CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
 
 
@@ -78,6 +79,19 @@ def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], ND
         return np.empty(0, np.uint8), np.zeros(1, np.int64), missing
     starts = np.frombuffer(positions, width)[array.offset : array.offset + n + 1].astype(np.int64)
     return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), starts, missing
+
+
+def wkb_srids(values: Any) -> NDArray[np.int64]:
+    """Return the SRIDs of an Arrow array of WKB by row, 0 where there is none."""
+    data, positions, missing = arrow_buffers(values)
+    srids = np.zeros(len(missing), np.int64)
+    long = np.flatnonzero((missing == 0) & (np.diff(positions) >= 9))
+    heads = data[positions[long][:, None] + np.arange(9)]  # byte order, type, SRID
+    is_little = heads[:, 0] == 1
+    named = (heads[:, 0] <= 1) & (np.where(is_little, heads[:, 4], heads[:, 1]) & _SRID_FLAG != 0)
+    numbers = np.ascontiguousarray(heads[named, 5:])
+    srids[long[named]] = np.where(is_little[named], numbers.view("<u4")[:, 0], numbers.view(">u4")[:, 0])
+    return srids
 
 
 def shapes_from_wkb(values: Any) -> Shapes:

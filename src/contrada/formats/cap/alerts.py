@@ -72,12 +72,8 @@ def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: S
     try:
         message = {**whole, "language": "en-US", **_values(block, INFO, INFO_REQUIRED)}
         areas = block.all("area")
-        for kind, elements in (
-            ("eventCode", block.all("eventCode")),
-            ("parameter", block.all("parameter")),
-            ("geocode", [code for area in areas for code in area.all("geocode")]),
-        ):
-            message.update(_named_values(kind, elements))
+        for kind, parents in (("eventCode", [block]), ("parameter", [block]), ("geocode", areas)):
+            message.update(_named_values(kind, [child for parent in parents for child in parent.all(kind)]))
         names = [name for area in areas if (name := area.first("areaDesc"))]
         if names:
             message["areaDesc"] = "; ".join(names)

@@ -87,10 +87,8 @@ def ipc_stream_bytes(stream: BinaryIO) -> int:
             message = reader.read_next_message()
         except Exception:  # many types; the reader of batches stops here, too, and reports the error
             return total
-        body = memoryview(message.body or b"")
-        total += _message_bytes(
-            message.metadata.to_pybytes(), lambda at, length, body=body: bytes(body[at : at + length])
-        )
+        metadata, body = message.metadata.to_pybytes(), memoryview(message.body or b"")
+        total += _message_bytes(metadata, lambda at, length, body=body: bytes(body[at : at + length]))
 
 
 def ipc_file_bytes(stream: BinaryIO) -> int:

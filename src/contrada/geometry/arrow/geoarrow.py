@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from contrada.codes import GOOD, MALFORMED, MISSING
 from contrada.errors import RegionError
+from contrada.geometry.arrays import compact
 from contrada.geometry.arrow.checks import bad_texts, whole_array
 from contrada.geometry.arrow.mixed import crs_of_type, is_vertex, nesting
+from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.interchange import part_offsets
 from contrada.geometry.sources import RawRegions, raw_from_wkb, raw_from_wkt
-
-if TYPE_CHECKING:
-    from contrada.geometry.column import RegionArray
-
 
 _METADATA = b"ARROW:extension:metadata"  # key in the metadata of a field
 _NAMES = {0: "geoarrow.point", 2: "geoarrow.polygon", 3: "geoarrow.multipolygon"}  # by the number of nested lists
@@ -66,13 +64,10 @@ def with_crs(column: Any, crs: Any) -> Any:
 
 def column_to_arrow(column: RegionArray) -> Any:
     """Return a GeoArrow multipolygon array, interleaved, with the CRS in its type."""
-    a = column.arrays
-    starts, regions = part_offsets(column)
-    first_ring, end_ring = int(starts[0]), int(starts[-1])
-    first_vertex, end_vertex = int(a.ring_offsets[first_ring]), int(a.ring_offsets[end_ring])
-    vertex = _vertex_array(a.xy[first_vertex:end_vertex])
-    rings = _list_array(a.ring_offsets[first_ring : end_ring + 1] - first_vertex, vertex, "vertices")
-    parts = _list_array(starts - first_ring, rings, "rings")
+    a = compact(column.arrays)
+    starts, regions = part_offsets(a)
+    rings = _list_array(a.ring_offsets, _vertex_array(a.xy), "vertices")
+    parts = _list_array(starts, rings, "rings")
     storage = _list_array(regions, parts, "polygons")
     kind = GeoArrowType(storage.type, _metadata_of(column.crs))
     return pa.ExtensionArray.from_storage(kind, storage)

@@ -11,9 +11,9 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
-from contrada.geometry.named import wkb_srids
 from contrada.geometry.point import PointArray, plain_points, sift_coordinates
 from contrada.geometry.reading import sift_point_rows, sift_regions
+from contrada.geometry.wellknown import wkb_srids
 
 POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 
