@@ -146,7 +146,10 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return None
     if hasattr(value, "as_py"):  # an Arrow scalar
         return _read(value.as_py(), spatial, crs)
-    raise _no_value(value)
+    raise FormatError(
+        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
+        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
+    )
 
 
 def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
@@ -161,10 +164,3 @@ def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Regio
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
     # Faster for one geometry than by columns.
     return _geometry_of_wkb(shapely.to_wkb(value, include_srid=True), spatial)
-
-
-def _no_value(value: Any) -> FormatError:
-    return FormatError(
-        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
-        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
-    )

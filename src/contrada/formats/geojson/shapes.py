@@ -100,7 +100,7 @@ def shape_of(value: Mapping[str, Any], depth: int = 0) -> Any:
         raise RegionError(f"{kind}: {error}") from error
 
 
-def wkb_of_geojson(value: dict[str, Any]) -> bytes:
+def wkb_of_geojson(value: Mapping[str, Any]) -> bytes:
     """Return the WKB of a GeoJSON geometry of any type; only the nesting of its coordinates is validated.
 
     >>> len(wkb_of_geojson({"type": "Point", "coordinates": [1, 2]}))
