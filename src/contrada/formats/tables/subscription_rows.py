@@ -62,7 +62,6 @@ def whole_table(
 
 
 def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
-
     tables: list[Any] = []
     numbers: list[NDArray[np.int64]] = []
     rejected: list[Rejected] = []
@@ -145,7 +144,6 @@ def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
 
 
 def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
-
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
         raise FormatError(f"column {name!r}: need text or integers, got {kind}")
