@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
+from contrada.geometry.interchange import polygons_to_wkb
 from contrada.geometry.reading import sift_regions
 from contrada.geometry.wellknown import shapes_from_wkb
 
@@ -80,7 +81,8 @@ class Spatial:
         """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
         mixed, is_changing = parts_by_crs(column), self.is_changing
         for part in mixed.parts:
-            for row, value in zip(part.rows.tolist(), part.column, strict=True):
+            values: Iterable[Region | Point] = part.column
+            for row, value in zip(part.rows.tolist(), values, strict=True):
                 yield row, self._tried(row, value) if is_changing else value
         for item in mixed.rejected:
             is_other = self.buffer is not None and item.fault in OTHER_TYPES
@@ -122,8 +124,11 @@ class Spatial:
     def _projected_region(self, region: Region) -> Region:
         if self.to_crs is None:
             return region
-        moved = shapely.transform(region.to_shapely(), lambda xy: self._projected(xy, region.crs))
-        return Region.from_wkb(shapely.to_wkb(moved), crs=self.to_crs)
+        rings = [ring for shell, holes in region.parts for ring in (shell, *holes)]
+        ends = np.cumsum([len(ring) for ring in rings])[:-1]
+        moved = iter(np.split(self._projected(np.concatenate(rings), region.crs), ends))
+        parts = [(next(moved), tuple(next(moved) for _ in holes)) for _, holes in region.parts]
+        return Region.from_wkb(polygons_to_wkb(parts), crs=self.to_crs)
 
     def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Reproject vertices; one that cannot be reprojected is a RegionError that names it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO
 
 from contrada.errors import FormatError
@@ -88,7 +89,11 @@ def ipc_stream_bytes(stream: BinaryIO) -> int:
         except Exception:  # many types; the reader of batches stops here, too, and reports the error
             return total
         metadata, body = message.metadata.to_pybytes(), memoryview(message.body or b"")
-        total += _message_bytes(metadata, lambda at, length, body=body: bytes(body[at : at + length]))
+        total += _message_bytes(metadata, partial(_slice, body))
+
+
+def _slice(body: memoryview, at: int, length: int) -> bytes:
+    return bytes(body[at : at + length])
 
 
 def ipc_file_bytes(stream: BinaryIO) -> int:
