@@ -10,7 +10,7 @@ import pytest
 
 from contrada import installation
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.tables.gis_files import gis_batches
+from contrada.formats.tables.row_files import gis_batches
 from contrada.pipeline.ingestion.survey import require_pyogrio
 
 

@@ -14,7 +14,7 @@ from pyproj import Geod
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.formats.cap.areas import circle_of, polygon_of, united
+from contrada.formats.cap.areas import circles_of, polygons_of, united
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Read, Rejected
 from effort import examples
@@ -100,7 +100,7 @@ def test_utf_16_and_latin_1():
 def test_parts_that_lie_apart_keep_their_coordinates():
     one, other = "<polygon>0,0 0,1 1.1,1 0,0</polygon>", "<polygon>0.1,5 0,6 1,6 0.1,5</polygon>"
     region = only(alert(area(one), area(other, "B")))["area"]
-    assert region == united([polygon_of("0,0 0,1 1.1,1 0,0"), polygon_of("0.1,5 0,6 1,6 0.1,5")])
+    assert region == united(polygons_of(["0,0 0,1 1.1,1 0,0", "0.1,5 0,6 1,6 0.1,5"]))
     assert sorted(shapely.get_coordinates(region.to_shapely()).tolist()) == sorted(
         [[0, 0], [1, 0], [1, 1.1], [0, 0], [5, 0.1], [6, 0], [6, 1], [5, 0.1]]
     )
@@ -151,7 +151,7 @@ def test_a_bad_area_is_named_and_the_rest_goes_on(inner, reason):
     assert "area 'BAD ONE'" in lost.reason
     assert reason in lost.reason
     assert lost.raw
-    assert found.message["area"] == polygon_of(POLYGON[9:-10])
+    assert found.message["area"] == polygons_of([POLYGON[9:-10]])[0]
 
 
 def test_without_any_good_area_the_message_has_none():
@@ -201,7 +201,7 @@ def test_bad_zones_are_an_error_that_names_the_line(text):
 @given(st.floats(-79, 79), st.floats(-180, 180), st.floats(0.001, 600))
 def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
     try:
-        region = circle_of(f"{latitude:.6f},{longitude:.6f} {radius:.6f}")
+        (region,) = circles_of([f"{latitude:.6f},{longitude:.6f} {radius:.6f}"])
     except FormatError:
         assert abs(latitude) + math.degrees(radius / 6335) > 84
         return
@@ -216,7 +216,7 @@ def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
 
 
 def test_a_circle_at_the_antimeridian_comes_in_two_parts():
-    region = circle_of("10,179.9 50")
+    (region,) = circles_of(["10,179.9 50"])
     assert len(region.parts) == 2
     assert region.bounds[0] == -180
     assert region.bounds[2] == 180
@@ -231,7 +231,7 @@ def test_circles_in_alerts_are_united_with_polygons():
 def test_many_circles_are_read_like_single_ones():
     texts = [f"{k / 7:.3f},{170 + k / 2:.3f} 10" for k in range(20)]
     message = only(alert(area("".join(f"<circle>{text}</circle>" for text in texts))))
-    assert message["area"] == united([circle_of(text) for text in texts])
+    assert message["area"] == united([circles_of([text])[0] for text in texts])
 
 
 def test_a_bad_circle_among_many_is_named():
@@ -247,7 +247,7 @@ def test_circles_in_an_alert_are_limited():
     (rejected,) = read(alert(area(circles)))
     assert "10,001 different circles" in rejected.reason
     assert "CONTRADA_MAX_CIRCLES" in rejected.reason
-    assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circle_of("0,0 1")
+    assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circles_of(["0,0 1"])[0]
 
 
 def test_alerts_in_a_file_are_limited(limited):

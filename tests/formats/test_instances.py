@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import contrada as ct
-from contrada.formats.template_instances import Instances
+from contrada.formats.templates import Instances
 from contrada.geometry.arrow.geoarrow import with_crs
 from oracles.subscriptions import bound
 

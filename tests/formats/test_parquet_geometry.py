@@ -7,9 +7,8 @@ import pyproj
 import pytest
 
 import contrada as ct
-from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.reading import read_messages
-from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns, parquet_schema
 
 UTM = pyproj.CRS(25832).to_json().replace("'", "''")
 
@@ -37,7 +36,7 @@ def test_geometry_of_parquet_names_its_crs(tmp_path, crs, expected, version):
 
 
 def test_forms_of_names():
-    from contrada.formats.parquet.geometry import _system
+    from contrada.formats.tables.rows import _system
 
     assert _system("g", None, {}) == "OGC:CRS84"
     assert _system("g", "SRID:0", {}) is None

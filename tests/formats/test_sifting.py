@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from contrada.formats.sifting import sift_column
-from contrada.formats.spatial import Spatial
+from contrada.formats.spatial import Spatial, sift_column
 from contrada.geometry import Crs, Rejection
 from contrada.geometry.arrow.geoarrow import with_crs
 

@@ -15,7 +15,7 @@ import shapely
 import contrada as ct
 from contrada.geometry.arrow.geoarrow import with_crs
 from contrada.geometry.crs import Crs, is_same_crs
-from contrada.geometry.named import wkb_srids
+from contrada.geometry.wellknown import wkb_srids
 from contrada.limits import limit
 
 UTM = "EPSG:25832"

@@ -6,8 +6,7 @@ import tempfile
 import numpy as np
 
 import contrada as ct
-from contrada.formats.sifting import sift_column
-from contrada.formats.spatial import Spatial
+from contrada.formats.spatial import Spatial, sift_column
 from contrada.pipeline.ingestion.splits import IngestRows, pieces_of, read_piece
 from contrada.pipeline.ingestion.survey import Surveyed, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes

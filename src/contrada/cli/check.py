@@ -228,7 +228,7 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Yield warnings for rows whose values make a filter impossible; faults of the template itself are left out."""
-    from contrada.formats.template_instances import Instances
+    from contrada.formats.templates import Instances
     from contrada.simplification.conflicts import undecided
 
     rows, known = found.table, _never(template)

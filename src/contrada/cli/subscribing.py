@@ -141,7 +141,7 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
     """Yield the rows for a template; keys default to row numbers, as in a table, and subscribers to keys."""
-    from contrada.formats.template_instances import Instances
+    from contrada.formats.templates import Instances
 
     template, rows = asking.rows()
     yield from rows.rejected

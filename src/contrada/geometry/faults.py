@@ -88,12 +88,13 @@ class Rejection(NamedTuple):
     ring: int | None = None
     place: tuple[float, float] | None = None
 
-    def error(self) -> RegionError | CrsError:
-        """Return the rejection as an error that names the row."""
-        text = f"row {self.row}: {self.reason}"
+    def error(self, is_alone: bool = False) -> RegionError | CrsError:
+        """Return the rejection as an error that names the row, unless its value `is_alone`, not in a column."""
+        text = self.reason if is_alone else f"row {self.row}: {self.reason}"
         if self.fault in CRS_FAULTS:
             return CrsError(text)
-        return RegionError(text, row=self.row, part=self.part, ring=self.ring, place=self.place)
+        row = None if is_alone else self.row
+        return RegionError(text, row=row, part=self.part, ring=self.ring, place=self.place)
 
 
 def first_error(rejected: Sequence[Rejection]) -> RegionError | CrsError:

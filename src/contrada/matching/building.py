@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
-from contrada.formats.subscriptions import pattern_columns
-from contrada.formats.tables.row_faults import row_faults
 from contrada.formats.tables.rows import values_of
+from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.templates import pattern_columns
 from contrada.geometry import Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.halving import in_halves

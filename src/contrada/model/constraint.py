@@ -12,8 +12,8 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
 from contrada.geometry import Point, Region, Relation, RelationSet
-from contrada.geometry.foreign import one_geometry_of
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.reading import one_geometry_of
 from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.formats.parquet.geometry import parquet_schema
-from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.geometry.arrow.geoarrow import with_crs as typed
 from contrada.geometry.arrow.mixed import is_geometry
 from contrada.geometry.crs import Crs, differing, is_same_crs

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, CrsError, FilterError
-from contrada.formats.tables.row_faults import row_faults
 from contrada.formats.tables.rows import values_of
-from contrada.formats.template_instances import Instances
+from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.templates import Instances
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.faults import Rejection

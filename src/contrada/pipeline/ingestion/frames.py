@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from contrada.errors import CrsError, FormatError
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
-from contrada.geometry.named import wkb_srids
+from contrada.geometry.wellknown import wkb_srids
 from contrada.pipeline.ingestion import planning
 from contrada.pipeline.ingestion.dataset import About, Ingested
 from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sift_batches

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.geometry.crs import Crs
-from contrada.geometry.sources import arrow_buffers
+from contrada.geometry.wellknown import arrow_buffers
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.storage import store_of
 from contrada.pipeline.systems import with_crs

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import ContradaError
-from contrada.formats.sifting import sift_column
+from contrada.formats.spatial import sift_column
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.schema_merge import conformed
 from contrada.geometry import Crs

@@ -18,13 +18,12 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.bounded import Expansion, open_parquet
 from contrada.formats.geojson.columns import describe_features
 from contrada.formats.json import decode
-from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.records import json_records
-from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.formats.tables.schema_merge import plain_type
 from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import Crs
-from contrada.geometry.named import wkb_srids
+from contrada.geometry.wellknown import wkb_srids
 from contrada.installation import missing
 from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
