@@ -2,60 +2,16 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import contrada as ct
-from contrada import Constraint, Filter, Predicate, Region, Relation, RelationSet
-from effort import examples
-from generators.scalars import messages, predicates
-from oracles.subscriptions import subscribed, unsubscribe
+from contrada import Constraint, Filter, Predicate, Region, Relation
+from oracles.subscriptions import recalled
 
 BOX = Region.box(0, 0, 4, 4)
-
-
-def recalled(table, key):
-    """The predicate of a subscription, of the constraints that an explanation names."""
-    filters = table.explain({}, key).filters
-    return Predicate(Filter(part.constraint for part in each.constraints) for each in filters)
-
-
-def check(table, model):
-    assert {key: recalled(table, key) for key in table} == {key: predicate for key, (_, predicate) in model.items()}
-
-
-@settings(deadline=None, max_examples=examples(40))
-@given(
-    given_predicates=st.lists(predicates(), min_size=1, max_size=12),
-    later=st.lists(predicates(), max_size=3),
-    asked=st.lists(messages(), max_size=3),
-    gone=st.sets(st.integers(0, 11), max_size=4),
-)
-def test_what_was_subscribed_is_recalled(given_predicates, later, asked, gone):
-    table = ct.ForwardingTable()
-    model = subscribed(table, given_predicates)
-    check(table, model)
-    for message in asked:  # what was seen decides how filters are reached
-        table.match(message)
-    table.pack()
-    check(table, model)
-    model |= subscribed(table, later, 100)
-    unsubscribe(table, model, gone)
-    check(table, model)
-    with TemporaryDirectory() as directory:
-        table.save(Path(directory) / "table")
-        opened = ct.ForwardingTable.open(Path(directory) / "table")
-        check(opened, model)
-        opened.pack()
-        check(opened, model)
-    table.pack()
-    check(table, model)
 
 
 def test_batches_are_recalled():
@@ -74,16 +30,6 @@ def test_replaced_subscriptions_are_recalled_as_they_are_now():
     table.subscribe("a", Constraint("size", "=", 1), key="k")
     table.subscribe("a", Constraint("size", "=", 2), key="k", replace=True)
     assert str(recalled(table, "k")) == "size = 2"
-
-
-def test_equal_regions_keep_their_relations():
-    table = ct.ForwardingTable()
-    for key, relation in enumerate(Relation):
-        table.subscribe(key, Constraint("area", relation, BOX), key=key)
-    table.pack()
-    for key, relation in enumerate(Relation):
-        (constraint,) = recalled(table, key).filters[0]
-        assert constraint.relations == RelationSet(relation)
 
 
 def test_the_crs_is_recalled():

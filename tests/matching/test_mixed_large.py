@@ -8,58 +8,36 @@ from shapely.affinity import translate
 import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
 from generators.messy import messy_regions
-from oracles.plain import filter_holds
+from oracles.subscriptions import check_answers
 
 FILTERS, MESSAGES = 3000, 60
 OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 
 
-class Scan:
-    """Filters in columns, matched one by one: a region or point at `area`, and at most three scalars."""
-
-    def __init__(self, rng):
-        made = messy_regions(rng, 600)
-        shapes = [ct.Region.from_shapely(shape) for shape in made[shapely.is_valid(made)]]
-        moves = rng.integers(0, 40, (FILTERS, 2)).astype(float)
-        self.regions = [moved(shapes[k], moves[n]) for n, k in enumerate(rng.integers(0, len(shapes), FILTERS))]
-        self.column = ct.RegionArray.from_regions(self.regions)
-        self.masks = rng.integers(1, 256, FILTERS).astype(np.uint8)
-        self.masks[rng.random(FILTERS) < 0.8] &= 0b11111110  # disjoint is another matter
-        self.masks[self.masks == 0] = 254
-        self.asked = [self.scalars(rng) for _ in range(FILTERS)]
-        self.further = rng.random(FILTERS) < 0.1
-
-    def scalars(self, rng):
-        found = []
+def filters(rng):
+    """A relation to a region at `area`, at most three scalars, and for some filters a second region."""
+    made = messy_regions(rng, 600)
+    shapes = made[shapely.is_valid(made)]
+    masks = rng.integers(1, 256, FILTERS)
+    masks[rng.random(FILTERS) < 0.8] &= 0b11111110  # disjoint is another matter
+    masks[masks == 0] = 254
+    for mask, shape in zip(masks.tolist(), rng.choice(shapes, FILTERS), strict=True):
+        asked = [ct.Constraint("area", ct.RelationSet.from_mask(mask), moved(rng, shape))]
+        if rng.random() < 0.1:
+            asked.append(ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Region.box(0, 0, 30, 30)))
         for name in rng.permutation(["name", "size", "rank"])[: rng.integers(0, 4)]:
             if name == "name":
-                found.append(ct.Constraint("name", "=", f"n{rng.integers(0, 12)}"))
+                asked.append(ct.Constraint("name", "=", f"n{rng.integers(0, 12)}"))
             else:
-                found.append(ct.Constraint(str(name), OPERATORS[rng.integers(0, 6)], int(rng.integers(0, 8))))
-        return found
-
-    def filters(self):
-        for region, mask, asked, further in zip(self.regions, self.masks, self.asked, self.further, strict=True):
-            spatial = [ct.Constraint("area", ct.RelationSet.from_mask(int(mask)), region)]
-            if further:
-                spatial.append(ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Region.box(0, 0, 30, 30)))
-            yield ct.Filter([*spatial, *asked])
-
-    def match(self, message):
-        value = message.get("area")
-        if value is None:
-            return []
-        codes = np.asarray(ct.relate(value, self.column))
-        is_near = ct.relate(value, ct.Region.box(0, 0, 30, 30)) in ct.RelationSet.S_INTERSECTS
-        wanted = (self.masks >> codes & 1).astype(bool) & (~self.further | is_near)
-        return [int(k) for k in np.flatnonzero(wanted) if filter_holds(self.asked[k], message)]
+                asked.append(ct.Constraint(str(name), OPERATORS[rng.integers(0, 6)], int(rng.integers(0, 8))))
+        yield ct.Filter(asked)
 
 
-def moved(region, by):
-    return ct.Region.from_shapely(translate(region.to_shapely(), *by))
+def moved(rng, shape):
+    return ct.Region.from_shapely(translate(shape, *rng.integers(0, 40, 2)))
 
 
-def message(rng, shapes, k):
+def message(rng, asked, k):
     found = {"name": f"n{rng.integers(0, 14)}", "size": int(rng.integers(0, 8)), "rank": int(rng.integers(0, 8))}
     for name in ("name", "size", "rank"):
         if rng.random() < 0.1:
@@ -68,7 +46,7 @@ def message(rng, shapes, k):
         low = rng.integers(0, 40, 2)
         found["area"] = ct.Region.box(*low, *(low + rng.integers(1, 25, 2)))
     elif k % 3 == 1:
-        found["area"] = moved(shapes[k % len(shapes)], rng.integers(0, 40, 2))
+        found["area"] = moved(rng, asked[k].constraints[0].value.to_shapely())
     elif k % 9 < 8:
         found["area"] = ct.Point(*rng.integers(0, 45, 2).astype(float))
     return found
@@ -77,21 +55,17 @@ def message(rng, shapes, k):
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_are_those_of_a_scan(seed):
     rng = np.random.default_rng(seed)
-    scan = Scan(rng)
-    table = ct.ForwardingTable()
-    for key, one in enumerate(scan.filters()):
+    asked = list(filters(rng))
+    table, model = ct.ForwardingTable(), {key: ("someone", ct.Predicate([one])) for key, one in enumerate(asked)}
+    for key, one in enumerate(asked):
         table.subscribe("someone", one, key=key)
-    messages = [message(rng, scan.regions, k) for k in range(MESSAGES)]
-    wanted = [scan.match(one) for one in messages]
-    assert sum(map(len, wanted)) > MESSAGES  # or nothing is tested
-    assert [table.match_keys(one).rows.tolist() for one in messages] == wanted  # partly in the buffer
+    messages = [message(rng, asked, k) for k in range(MESSAGES)]
+    check_answers(table, model, messages)  # partly in the buffer
     table.pack()  # now with what was learnt from these messages
-    assert [table.match_keys(one).rows.tolist() for one in messages] == wanted
-    found = table.match_many(messages, by="subscription")
-    assert [rows.tolist() for rows in np.split(found.rows, found.offsets[1:-1])] == wanted
-    counting = CountingMatcher(table)
-    assert [counting.match_keys(one).rows.tolist() for one in messages] == wanted
-    table.check()
+    check_answers(table, model, messages)
+    counting, answers = CountingMatcher(table), [table.match_keys(one).rows.tolist() for one in messages]
+    assert [counting.match_keys(one).rows.tolist() for one in messages] == answers
+    assert sum(map(len, answers)) > MESSAGES  # or nothing is tested
 
 
 def test_filters_are_reached_in_another_way_when_messages_change():

@@ -1,4 +1,4 @@
-"""Tables are pickled and copied whole: the same answers, and no update of one shows in the other."""
+"""Tables are pickled and copied whole: no update of one shows in the other."""
 
 import copy
 import pickle
@@ -6,37 +6,20 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import ForwardingTable
-from effort import examples
-from generators.scalars import messages, predicates
-from oracles.subscriptions import check_answers, subscribed, unsubscribe
-
-WAYS = {"pickle": lambda table: pickle.loads(pickle.dumps(table)), "copy": copy.copy, "deepcopy": copy.deepcopy}
 
 
-@settings(deadline=None, max_examples=examples(80))
-@given(
-    asked=st.lists(predicates(), max_size=8), sent=st.lists(messages(), min_size=1, max_size=4), gone=st.integers(0, 7)
-)
-def test_copies_give_the_same_answers(asked, sent, gone):
-    table = ForwardingTable()
-    model = subscribed(table, asked)
-    unsubscribe(table, model, [gone])
-    for way in WAYS.values():
-        other = way(table)
-        assert list(other) == list(table)
-        check_answers(other, model, sent)
+def pickled(table):
+    return pickle.loads(pickle.dumps(table))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pickled, copy.copy, copy.deepcopy])
 def test_copies_are_independent(way):
     table = ForwardingTable()
     table.subscribe("ann", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND size > 1", key="k")
-    other = WAYS[way](table)
+    other = way(table)
     other.subscribe("bob", "size > 0")
     table.unsubscribe("k")
     message = {"size": 2, "area": ct.Region.box(1, 1, 2, 2)}
@@ -51,7 +34,7 @@ def test_a_table_by_subscriber_is_copied_with_its_report():
     table.subscribe("ann", "size > 1")
     table.subscribe("ann", "size > 3")
     shorter = table.simplified()
-    other = pickle.loads(pickle.dumps(shorter))
+    other = pickled(shorter)
     assert isinstance(other, ct.SubscriberTable)
     assert other.match({"size": 2}) == {"ann"}
     assert other.report == shorter.report

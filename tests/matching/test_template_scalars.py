@@ -26,6 +26,7 @@ COLUMNS = {
     "day": pa.array([moment.date() for moment in MOMENTS]),
     "list": pa.array([[1, 2], [3], [4, 4]]),
 }
+SOME = {name: COLUMNS[name] for name in ("whole", "double", "text", "large")}
 ORDERED = ["=", "!=", "<", "<=", ">", ">="]
 VALUES = [
     *("a", "A", "ab", "", 0, 0.5, 1, -5, 2**53, 2**60, 2**60 + 1, Decimal("0.1"), True, False, float("inf")),
@@ -57,18 +58,16 @@ def test_text_is_folded(operator):
 
 
 def test_ends_of_intervals_and_constants():
-    columns = {name: COLUMNS[name] for name in ("whole", "double", "text", "large")}
-    agree(columns, Filter([Constraint("x", "between", (Column("whole"), Column("double")))]))
-    agree(columns, Filter([Constraint("x", "not between", (Column("text"), Column("large")))]))
-    agree(columns, Filter([Constraint("x", "between", (Column("whole"), 3)), Constraint("x", "!=", 2)]))
-    agree(columns, Filter([Constraint("x", "in", (Column("whole"), 7)), Constraint("y", "is null")]))
+    agree(SOME, Filter([Constraint("x", "between", (Column("whole"), Column("double")))]))
+    agree(SOME, Filter([Constraint("x", "not between", (Column("text"), Column("large")))]))
+    agree(SOME, Filter([Constraint("x", "between", (Column("whole"), 3)), Constraint("x", "!=", 2)]))
+    agree(SOME, Filter([Constraint("x", "in", (Column("whole"), 7)), Constraint("y", "is null")]))
 
 
 @pytest.mark.parametrize("operator", ["in", "not in"])
 @pytest.mark.parametrize("casei", [False, True])
 def test_sets_of_columns_that_share_values(operator, casei):
-    backwards = {f"{name}_backwards": COLUMNS[name][::-1] for name in ("whole", "double", "text", "large")}
-    columns = {name: COLUMNS[name] for name in ("whole", "double", "text", "large")} | backwards
+    columns = SOME | {f"{name}_backwards": column[::-1] for name, column in SOME.items()}
     texts = (Column("text"), Column("text_backwards"), "é", Column("text"), "E")
     agree(columns, Filter([Constraint("x", operator, texts, casei=casei)]))
     if not casei:
@@ -90,15 +89,3 @@ def test_bad_rows_are_named_and_nothing_is_added():
         with pytest.raises(ct.FilterError, match=message):
             table.subscribe_many(pa.table({"c": column}), template)
     assert len(table) == 0
-
-
-def test_with_regions():
-    rows = pa.table({
-        "geometry": [ct.Region.box(k, 0, k + 2, 2).to_wkb() for k in range(50)],
-        "least": list(range(50)),
-        "key": [f"k{number}" for number in range(50)],
-    })  # fmt: skip
-    table = ct.ForwardingTable()
-    table.subscribe_many(rows, "S_INTERSECTS(area, $geometry) AND level >= $least")
-    assert set(table.match_keys({"area": ct.Region.box(9, 0, 12, 1), "level": 10})) == {"k7", "k8", "k9", "k10"}
-    assert set(table.match_keys({"area": ct.Region.box(9, 0, 12, 1)})) == set()

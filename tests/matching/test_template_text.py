@@ -1,14 +1,12 @@
 """Templates in CQL2: bound to columns they ask what each row's own text asks, also with several filters for a row."""
 
-import io
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
+from console import write_lines
 from contrada.cql2 import parse, to_json
 from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching import template as template_module
@@ -17,6 +15,7 @@ from oracles.plain import predicate_holds
 from oracles.subscriptions import bound, check_answers, unsubscribe
 
 ROWS = 40
+LONG = "%a" * 40_000
 TEMPLATES = [
     "overlaps(area, $geometry) AND severity >= $least",
     "severity >= $least OR severity < $below",
@@ -73,7 +72,8 @@ def test_a_template_asks_what_its_rows_ask(template, tmp_path):
     check_answers(table, model, asked)
     unsubscribe(table, model, ("first", "k3", "k4", "k39"))
     check_answers(table, model, asked)
-    assert (table.explain(asked[0], "k5").truth is True) == predicate_holds(model["k5"][1], asked[0])
+    explained, (subscriber, predicate) = table.explain(asked[0], "k5"), model["k5"]
+    assert (explained.subscriber, explained.truth is True) == (subscriber, predicate_holds(predicate, asked[0]))
     table.save(tmp_path / "table")
     check_answers(ct.ForwardingTable.open(tmp_path / "table"), model, asked)
 
@@ -117,9 +117,6 @@ def test_templates_fail_with_their_reason():
     assert len(table) == 0
 
 
-LONG = "%a" * 40_000
-
-
 def test_a_long_pattern_of_a_column_names_its_row():
     table = ct.ForwardingTable()
     with pytest.raises(ct.LimitError, match=r"row 2: .*'kind'.*CONTRADA_MAX_PATTERN_BYTES"):
@@ -138,8 +135,8 @@ def test_rows_with_long_patterns_are_rejected_and_the_rest_go_on(asked, tmp_path
     assert "CONTRADA_MAX_PATTERN_BYTES" in bad.reason
     assert len(builder.table) == 2
     pq.write_table(rows, tmp_path / "s.parquet")
-    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
-    for source, number in ((tmp_path / "s.parquet", 1), (io.BytesIO(lines.encode()), 2)):  # rows from 0, lines from 1
+    lines = write_lines(tmp_path / "s.ndjson", rows.to_pylist())
+    for source, number in ((tmp_path / "s.parquet", 1), (lines, 2)):  # rows from 0, lines from 1
         found = read_subscription_table(source, parse(asked))
         (bad,) = found.rejected
         assert (bad.number, "CONTRADA_MAX_PATTERN_BYTES" in bad.reason) == (number, True)
