@@ -42,10 +42,6 @@ def test_other_faults_get_none(text):
     assert not any(hint in str(caught.value).splitlines()[0] for hint in HINTS.values())
 
 
-def test_unequal_may_be_written_in_two_ways():
-    assert ct.parse("a != 5") == ct.parse("a <> 5")
-
-
 @pytest.mark.parametrize(
     "word", ["S_DISJOINT", "S_TOUCHES", "S_OVERLAPS", "S_EQUALS", "S_WITHIN", "S_CONTAINS", "S_INTERSECTS", "inside"]
 )

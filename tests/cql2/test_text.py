@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
+from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation
+from contrada import RelationSet as R
 from contrada.cql2 import LanguageError, parse, parse_text
 from contrada.model.filter import as_predicate
 
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
 REGION = Region.box(0, 0, 4, 4)
-R = RelationSet
 
 
 def both(*constraints):
@@ -235,19 +235,19 @@ def test_texts_mean_what_they_say(text, meaning):
         assert parse_text(text) == as_predicate(meaning)
 
 
-@pytest.mark.parametrize("name", [relation.name for relation in Relation])
-def test_the_eight_relations_are_functions(name):
-    asked = Constraint("area", Relation[name], REGION)
-    assert parse(f"{name}(area, {SQUARE})") == parse(f"{name.lower()}(area,{SQUARE})") == as_predicate(asked)
+OGC = ("S_INTERSECTS", "S_DISJOINT", "S_EQUALS", "S_TOUCHES", "S_OVERLAPS", "S_WITHIN", "S_CONTAINS")
+FUNCTIONS = {name: getattr(R, name) for name in OGC} | {relation.name: R(relation) for relation in Relation}
 
 
-@pytest.mark.parametrize("name", ["S_INTERSECTS", "S_DISJOINT", "S_EQUALS", "S_TOUCHES", "S_OVERLAPS", "S_WITHIN",
-                                  "S_CONTAINS"])  # fmt: skip
-def test_ogc_functions_are_sets_of_relations(name):
-    relations = getattr(RelationSet, name)
-    assert parse(f"{name}(area, {SQUARE})") == as_predicate(Constraint("area", relations, REGION))
-    assert parse(f"NOT {name.lower()}(area, {SQUARE})") == as_predicate(Constraint("area", ~relations, REGION))
-    assert parse(f"{name}({SQUARE}, area)") == as_predicate(Constraint("area", relations.inverse, REGION))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_sets_of_relations(name):
+    relations = FUNCTIONS[name]
+    asked, negated, turned = (
+        as_predicate(Constraint("area", mask, REGION)) for mask in (relations, ~relations, relations.inverse)
+    )
+    assert parse(f"{name}(area, {SQUARE})") == parse(f"{name.lower()}(area,{SQUARE})") == asked
+    assert parse(f"NOT {name.lower()}(area, {SQUARE})") == negated
+    assert parse(f"{name}({SQUARE}, area)") == turned
 
 
 @pytest.mark.parametrize(("text", "line", "column", "message"), FAULTS, ids=lambda case: str(case)[:40])

@@ -1,6 +1,8 @@
 """RegionArray: batches in, good rows and reasons out; slices, Arrow, files."""
 
+import io
 import pickle
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -144,8 +146,6 @@ def test_one_column_has_one_crs():
     rows = [shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, 1, 1), srid), include_srid=True) for srid in (4326, 3857)]
     with pytest.raises(ct.CrsError, match=r"row 1: .* differ: EPSG:3857 and EPSG:4326 \(the column's\)"):
         ct.RegionArray.from_wkb(rows)
-    with pytest.raises(ct.CrsError, match="EPSG:4326 and EPSG:25832"):
-        ct.RegionArray.from_wkb(rows[:1], crs="EPSG:25832")
 
 
 def test_memory_per_vertex_and_region():
@@ -161,35 +161,34 @@ def test_save_and_open_map_the_same_column(column, tmp_path):
     assert opened.crs == column.crs
     assert isinstance(opened.arrays.xy.base, np.memmap)
     assert ct.relate(opened, column[1:]).tolist() == [3, 3, 3]
-    with pytest.raises(ct.RegionError, match="already exists"):
-        column.save(tmp_path / "column")
-    with pytest.raises(ct.RegionError, match="not a saved column"):
-        ct.RegionArray.open(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["xy", "ring_offsets", "region_offsets", "ring_flags", "bounds"])
 def test_damaged_files_are_errors(column, tmp_path, name):
     column.save(tmp_path / "column")
     file = tmp_path / "column" / f"{name}.npy"
-    whole = file.read_bytes()
-    np.save(file, np.load(file)[:-1])
-    with pytest.raises(ct.RegionError, match=f"{name}.npy (has|is no)"):
-        ct.RegionArray.open(tmp_path / "column")
-    file.write_bytes(whole[:-7])
-    with pytest.raises(ct.RegionError, match=f"{name}.npy has {len(whole) - 7} bytes"):
-        ct.RegionArray.open(tmp_path / "column")
-    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ct.RegionError, match=f"{name}.npy is damaged: the checksum does not match"):
-        ct.RegionArray.open(tmp_path / "column")
+    whole, shorter = file.read_bytes(), io.BytesIO()
+    np.save(shorter, np.load(file)[:-1])
+    for data, reason in (
+        (shorter.getvalue(), "(has|is no)"),
+        (whole[:-7], f"has {len(whole) - 7} bytes"),
+        (whole[:-1] + bytes([whole[-1] ^ 1]), "is damaged: the checksum does not match"),
+    ):
+        file.write_bytes(data)
+        with pytest.raises(ct.RegionError, match=f"{name}.npy {reason}"):
+            ct.RegionArray.open(tmp_path / "column")
 
 
 def test_a_saved_column_is_replaced_only_by_request(column, tmp_path):
     column.save(tmp_path / "column")
     old = ct.RegionArray.open(tmp_path / "column")
+    with pytest.raises(ct.RegionError, match="already exists"):
+        column.save(tmp_path / "column")
     column[1:].save(tmp_path / "column", replace=True)
     assert ct.RegionArray.open(tmp_path / "column") == column[1:]
     assert old == column
     (tmp_path / "notes").mkdir()
-    with pytest.raises(ct.RegionError, match="not a saved column"):
-        column.save(tmp_path / "notes", replace=True)
+    for call in (ct.RegionArray.open, partial(column.save, replace=True)):
+        with pytest.raises(ct.RegionError, match="not a saved column"):
+            call(tmp_path / "notes")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["column", "notes"]

@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import contrada as ct
-from generators.families.curves import PITCH, comb_outlines, spiral_path
+from generators.families.curves import comb_outlines, spiral_path
 from generators.families.large import coastline_radii, coastlines, outline
 from oracles.relations import INVERSE, NAMES, shapely_codes
 
@@ -62,7 +62,7 @@ def test_coastlines(other, relation):
 
 def test_a_hole_in_the_shape_of_the_coast():
     coast = coastline(3)
-    sea = shapely.Polygon(shapely.box(-9, -9, 9, 9).exterior, [coast.exterior])
+    sea = sea_around(coast)
     assert_related(coast, sea, "meets")
     assert_related(coastline(3, factor=0.99), sea, "disjoint")
     assert_related(coast, shapely.Polygon(sea.exterior), "inside")
@@ -131,15 +131,23 @@ def test_spirals(other, relation):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", ["overlaps", "contains", "covers", "meets", "disjoint"])
-def test_time_grows_little_faster_than_the_regions(relation):
+@pytest.mark.parametrize(
+    ("other", "relation"),
+    [
+        (lambda vertices: coastline(6, vertices), "overlaps"),
+        (lambda vertices: coastline(5, vertices, 0.999), "contains"),
+        (lambda vertices: dented(coastline(5, vertices)), "covers"),
+        (lambda vertices: sea_around(coastline(5, vertices)), "meets"),
+        (lambda vertices: sea_around(coastline(5, vertices, 1.001)), "disjoint"),
+    ],
+)
+def test_time_grows_little_faster_than_the_regions(other, relation):
     """Eight times the vertices may take twenty-four times as long, not sixty-four; best of three each."""
     times = []
     for vertices in (25_000, 200_000):
-        a, b = related_coastlines(relation, vertices)
-        best = np.inf
+        shapes, best = np.array([coastline(5, vertices), other(vertices)], dtype=object), np.inf
         for _ in range(3):
-            regions = ct.RegionArray.from_shapely(np.array([a, b], dtype=object))
+            regions = ct.RegionArray.from_shapely(shapes)
             start = time.perf_counter()
             code = ct.relate(regions[0], regions[1])
             best = min(best, time.perf_counter() - start)
@@ -148,27 +156,13 @@ def test_time_grows_little_faster_than_the_regions(relation):
     assert times[1] < 24 * max(times[0], 1e-3)
 
 
-def related_coastlines(relation, vertices):
-    coast = coastline(5, vertices)
-    if relation == "covers":
-        return coast, shapely.Polygon(np.delete(np.asarray(coastline_cut(coast)), 0, axis=0))
-    if relation == "meets":
-        return coast, shapely.Polygon(shapely.box(-9, -9, 9, 9).exterior, [coast.exterior])
-    if relation == "disjoint":
-        return coast, shapely.Polygon(
-            shapely.box(-9, -9, 9, 9).exterior, [coastline(5, vertices, factor=1.001).exterior]
-        )
-    return coast, coastline(6 if relation == "overlaps" else 5, vertices, 1 if relation == "overlaps" else 0.999)
-
-
-def coastline_cut(coast):
-    """The ring with one vertex pulled halfway to the centre."""
+def dented(coast):
+    """The region with one vertex pulled halfway to the centre."""
     ring = shapely.get_coordinates(coast)[:-1]
     ring[1] *= 0.5
-    return np.concatenate([ring[:1], ring])
+    return shapely.Polygon(ring)
 
 
-def test_the_large_regions_are_large():
-    assert shapely.get_num_coordinates(coastline(1)) > VERTICES
-    assert shapely.get_num_coordinates(comb(TEETH)) > VERTICES
-    assert PITCH == 16
+def sea_around(coast):
+    """A square with a hole in the shape of a coast."""
+    return shapely.Polygon(shapely.box(-9, -9, 9, 9).exterior, [coast.exterior])

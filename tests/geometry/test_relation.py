@@ -8,6 +8,7 @@ from hypothesis import given
 import contrada as ct
 from contrada.geometry.relation import relation_set
 from generators.strategies import relation_sets, relations
+from oracles.relations import INVERSE
 
 Relation, RelationSet = ct.Relation, ct.RelationSet
 
@@ -17,6 +18,7 @@ def test_codes_and_names_are_fixed():
         "DISJOINT", "MEETS", "OVERLAPS", "EQUALS", "INSIDE", "CONTAINS", "COVERS", "COVERED_BY",
     ]  # fmt: skip
     assert [int(relation) for relation in Relation] == list(range(8))
+    assert [int(relation.inverse) for relation in Relation] == INVERSE.tolist()
     assert f"{Relation.COVERED_BY}" == "covered-by"
 
 
