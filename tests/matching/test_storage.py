@@ -1,6 +1,8 @@
-"""Saved tables: same answers, shared pages, further updates; damage is an error and never a crash."""
+"""Saved, pickled and copied tables: same answers, shared pages, further updates; damage is an error."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -83,9 +85,11 @@ def test_owners_are_as_many_as_subscriptions(tmp_path):
     assert shapes["filter_subscription"]["shape"] == [6]
 
 
-def test_another_process_reads_it(saved):
+@pytest.mark.parametrize("read", ["ct.ForwardingTable.open(path)", "pickle.loads((path / 'pickle').read_bytes())"])
+def test_another_process_reads_it(table, saved, read):
+    (saved / "pickle").write_bytes(pickle.dumps(table))
     code = (
-        "import sys, contrada as ct; table = ct.ForwardingTable.open(sys.argv[1]); "
+        f"import pathlib, pickle, sys, contrada as ct; path = pathlib.Path(sys.argv[1]); table = {read}; "
         "print(sorted(map(str, table.match_keys({'area': ct.Region.box(3, 3, 12, 12)}))))"
     )
     ran = subprocess.run([sys.executable, "-c", code, saved], capture_output=True, text=True, check=True)
@@ -272,3 +276,32 @@ def test_a_save_that_is_under_way_is_not_removed_by_another(table, tmp_path):
     with FileLock(going_on / "lock"):
         table.save(tmp_path / "saved")
         assert going_on.exists()
+
+
+def pickled(table):
+    return pickle.loads(pickle.dumps(table))
+
+
+@pytest.mark.parametrize("way", [pickled, copy.copy, copy.deepcopy])
+def test_copies_are_independent(way):
+    table = ct.ForwardingTable()
+    table.subscribe("ann", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND size > 1", key="k")
+    other = way(table)
+    other.subscribe("bob", "size > 0")
+    table.unsubscribe("k")
+    message = {"size": 2, "area": ct.Region.box(1, 1, 2, 2)}
+    assert other.match(message) == {"ann", "bob"}
+    assert table.match(message) == set()
+    other.pack()
+    assert other.match(message) == {"ann", "bob"}
+
+
+def test_a_table_by_subscriber_is_copied_with_its_report():
+    table = ct.ForwardingTable()
+    table.subscribe("ann", "size > 1")
+    table.subscribe("ann", "size > 3")
+    shorter = table.simplified()
+    other = pickled(shorter)
+    assert isinstance(other, ct.SubscriberTable)
+    assert other.match({"size": 2}) == {"ann"}
+    assert other.report == shorter.report
