@@ -10,6 +10,7 @@ import pytest
 import shapely
 
 import contrada as ct
+from console import collection, feature
 from contrada.errors import FormatError
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
@@ -20,10 +21,7 @@ from generators.columnar import parquet_bytes
 from oracles.subscriptions import bound
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
-TEMPLATE = ct.Filter([
-    ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
-    ct.Constraint("severity", ">=", ct.Column("least")),
-])  # fmt: skip
+TEMPLATE = ct.parse("overlaps(area, $geometry) AND severity >= $least")
 
 
 def read(*lines, **options):
@@ -31,10 +29,7 @@ def read(*lines, **options):
 
 
 def features(*rows):
-    found = [
-        {"type": "Feature", "properties": properties, "geometry": shape.to_geojson()} for shape, properties in rows
-    ]
-    return io.BytesIO(json.dumps({"type": "FeatureCollection", "features": found}).encode())
+    return io.BytesIO(collection(feature(shape.to_geojson(), **properties) for shape, properties in rows).encode())
 
 
 def test_newline_json():
@@ -71,11 +66,6 @@ def test_parquet_and_csv(tmp_path):
         assert [item[3:] for item in found[:2]] == [(1, "a", "x = 1"), (2, 2, "y = 2")]
         assert found[2].reason == "no filter"
         assert found[2].source.endswith(name)
-
-
-def test_alerts_are_no_subscriptions():
-    with pytest.raises(FormatError, match="CAP"):
-        read(b"<alert/>")
 
 
 def test_geojson_with_a_template():
@@ -134,7 +124,7 @@ def test_numbers_that_do_not_stand_together():
 
 
 def test_times_and_other_names():
-    template = ct.Constraint("onset", ">", ct.Column("since"))
+    template = ct.parse("onset > $since")
     lines = b'{"id": 1, "since": "2024-05-01"}\n{"id": 2, "since": "2024-05-01T00:00:00.000000001Z"}\n'
     found = read_subscription_table(io.BytesIO(lines), template, key="id", times=["since"])
     table = ct.ForwardingTable()
@@ -156,7 +146,7 @@ def rows():
 def test_geoparquet_with_a_template(tmp_path, rows):
     path = tmp_path / "a.parquet"
     pq.write_table(rows, path)
-    template = ct.Filter([TEMPLATE.constraints[0], ct.Constraint("severity", ">=", ct.Column("about.least"))])
+    template = ct.parse("overlaps(area, $geometry) AND severity >= $about.least")
     found = read_subscription_table(path, template)
     assert found.table.column("key").to_pylist() == ["a"]
     assert ct.RegionArray.from_arrow(found.table.column("geometry")).crs == "OGC:CRS84"
@@ -167,14 +157,13 @@ def test_geoparquet_with_a_template(tmp_path, rows):
     assert [item.number for item in streamed.rejected] == [1, 2, 3, 4, 5, 6]
     assert streamed.table.to_pylist() == found.table.to_pylist()
     with pytest.raises(FormatError, match="'nothing'"):
-        read_subscription_table(path, ct.Constraint("a", "=", ct.Column("nothing")))
+        read_subscription_table(path, ct.parse("a = $nothing"))
+    with pytest.raises(FormatError, match="CAP"):
+        read(b"<alert/>")
 
 
-def test_truncated_parquet_with_a_template(tmp_path, rows):
-    path = tmp_path / "a.parquet"
-    pq.write_table(rows, path)
-    path.write_bytes(path.read_bytes()[:-20])
-    found = read_subscription_table(path, TEMPLATE)
+def test_truncated_parquet_with_a_template(rows):
+    found = read_subscription_table(io.BytesIO(parquet_bytes(rows)[:-20]), TEMPLATE, format="parquet")
     assert found.table.num_rows == 0
     assert len(found.rejected) == 1
 
@@ -187,10 +176,10 @@ def test_points_are_buffered_for_a_template():
 
 
 def test_decimals():
-    data = parquet_bytes(pa.table({"least": pa.array([Decimal("0.1"), Decimal("2.5")])}))
-    template = ct.Constraint("severity", ">=", ct.Column("least"))
-    found = read_subscription_table(io.BytesIO(data), template, format="parquet")
-    assert found.table.column("least").to_pylist() == [Decimal("0.1"), Decimal("2.5")]
+    decimals = [Decimal("0.1"), Decimal("2.5")]
+    data = parquet_bytes(pa.table({"least": pa.array(decimals)}))
+    found = read_subscription_table(io.BytesIO(data), ct.parse("severity >= $least"), format="parquet")
+    assert found.table.column("least").to_pylist() == decimals
 
 
 BOXES = [shapely.to_wkb(shapely.box(0, 0, k, 2)) for k in (1, 2, 3)]

@@ -161,15 +161,6 @@ def test_segments_share_the_samples_by_length(lengths, count):
     assert placed == pytest.approx(count, abs=1)
 
 
-@pytest.mark.parametrize("halo", [False, True])
-def test_one_region_stands_for_every_row(halo):
-    inner, apart = closed((2.0, 2.0), (4.0, 2.0), (4.0, 4.0)), closed((20.0, 0.0), (30.0, 0.0), (25.0, 9.0))
-    others = [SQUARE, inner, apart]
-    assert compiled([SQUARE], others, 1.0, halo) == [EQUALS, CONTAINS, DISJOINT]
-    assert compiled(others, [SQUARE], 1.0, halo) == [EQUALS, INSIDE, DISJOINT]
-    assert compiled(others, others, 1.0, halo=True) == [EQUALS] * 3
-
-
 def test_without_halo_a_region_with_slanted_edges_overlaps_itself():
     # Samples of a slanted segment are rounded off it, to either side.
     triangle = closed((20.0, 0.0), (30.0, 0.0), (25.0, 9.0))
@@ -183,18 +174,6 @@ def test_boxes_first_changes_only_what_is_apart():
     near = closed((10.2, 3.0), (30.0, 3.0), (30.0, 6.0))  # within the halo, boxes apart
     assert compiled([SQUARE], [near], 1.0, halo=True) == [MEETS]
     assert compiled([SQUARE], [near], 1.0, halo=True, boxes_first=True) == [DISJOINT]
-
-
-def test_no_rows():
-    out = np.empty(0, np.uint8)
-    empty = (np.empty((0, 2)), np.zeros(1, np.int64), np.zeros(1, np.int32), np.empty((0, 4)))
-    assert kernels.relate_sampled_pairs(*column([SQUARE]), *empty, 1.0, False, False, False, out)
-
-
-def test_too_many_samples_are_refused():
-    out = np.full(1, 99, np.uint8)
-    assert not kernels.relate_sampled_pairs(*column([SQUARE]), *column([SQUARE]), 1e9, False, False, False, out)
-    assert out.tolist() == [99]
 
 
 @pytest.mark.parametrize(("gap", "relation"), [(0.49, MEETS), (0.5, DISJOINT), (0.51, DISJOINT)])
