@@ -8,7 +8,6 @@ from hypothesis import given
 import contrada as ct
 from generators.families import family
 from generators.messy import KINDS, disturbed, messy_regions
-from generators.rings import redescribe
 from generators.strategies import any_polygons
 from oracles.relations import judge_validity, wkt
 
@@ -80,16 +79,9 @@ def assert_place_exists(shape, rejection):
         assert rejection.part is not None
         assert 0 <= rejection.ring <= len(parts[rejection.part].interiors)
     if rejection.place is not None:
-        xmin, ymin, xmax, ymax = ring_bounds(shape)
-        x, y = rejection.place
-        assert xmin <= x <= xmax
-        assert ymin <= y <= ymax
-
-
-def ring_bounds(shape):
-    """Bounds with the holes, which may lie outside the shell."""
-    xy = shapely.get_coordinates(shape)
-    return (*xy.min(axis=0), *xy.max(axis=0))
+        xy = shapely.get_coordinates(shape)  # of the holes too, which may lie outside the shell
+        assert (xy.min(axis=0) <= rejection.place).all()
+        assert (rejection.place <= xy.max(axis=0)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -98,14 +90,6 @@ def test_messy_regions_are_judged_right(kind):
     shapes = np.array([kind(rng) for _ in range(COUNT)], dtype=object)
     accepted = assert_judged_right(shapes)
     assert 0.02 * COUNT < accepted.sum() < 0.98 * COUNT
-
-
-def test_messy_regions_are_judged_alike_in_any_order_of_rings():
-    rng = np.random.default_rng(2)
-    shapes = messy_regions(rng, 1000)
-    long_enough = shapely.get_num_coordinates(shapes) > 0
-    first, second = sift(shapes[long_enough]), sift(redescribe(rng, shapes[long_enough]))
-    assert first.rows.tolist() == second.rows.tolist()
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-9, 0.1, 1e6, 1e100])

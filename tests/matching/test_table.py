@@ -125,20 +125,6 @@ def test_keys_given_and_given_by_default_do_not_clash():
     assert table.subscribe("b", overlapping()) == 32
 
 
-def test_only_columns_that_someone_asks_for_are_read():
-    """A payload that is no geometry is no fault, whether filters have further constraints or not."""
-    table = ct.ForwardingTable(tuning=SMALL)
-    table.subscribe("x", overlapping())
-    message = pa.table({"area": [OTHER.to_wkb()], "payload": [b"rubbish"]})
-    assert table.match_many(message, by="subscription").offsets.tolist() == [0, 1]
-    table.subscribe("y", ct.Filter([*overlapping(), ct.Constraint("area", ct.Relation.OVERLAPS, AREA)]))
-    assert table.match_many(message, by="subscription").offsets.tolist() == [0, 2]
-    table.subscribe("z", ct.Constraint("payload", ct.Relation.DISJOINT, AREA))
-    found = table.match_many(message, by="subscription")
-    assert found.offsets.tolist() == [0, 0]
-    assert found.rejected[0].reason.startswith("attribute 'payload'")
-
-
 @pytest.mark.parametrize(
     ("column", "counts"),
     [
