@@ -1,5 +1,6 @@
 """Whole files and streams: nothing is lost, nothing is counted twice."""
 
+import csv
 import io
 import json
 import os
@@ -17,8 +18,9 @@ import contrada as ct
 from console import feature
 from contrada.errors import FormatError
 from contrada.formats import records
+from contrada.formats.csv import _cells
 from contrada.formats.reading import read_messages
-from contrada.formats.records import Read, Rejected, guess_format
+from contrada.formats.records import Read, Record, Rejected, guess_format
 from generators.columnar import arrow_bytes, parquet_bytes
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
@@ -278,3 +280,19 @@ def test_bad_lines_of_csv():
     assert [item.number for item in found] == list(range(2, 11))
     assert [item.message["id"] for item in found if isinstance(item, Read)] == [1, 8]
     assert found[7].message["geometry"].crs == "EPSG:3857"
+
+
+texts = st.text(st.sampled_from("ab1,,\"' \t;\\\r\u00e9\u2028\0"), min_size=1, max_size=30)
+
+
+@given(texts)
+def test_cells_are_those_of_a_reader(text):
+    try:
+        expected = next(csv.reader([text], strict=True))
+    except (csv.Error, StopIteration):
+        expected = None
+    try:
+        found = _cells(Record("line", 1, text.encode()))
+    except (FormatError, StopIteration):
+        found = None
+    assert found == expected

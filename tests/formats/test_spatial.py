@@ -1,7 +1,9 @@
-"""Reprojection and buffers."""
+"""Reprojection and buffers of single values, and of whole columns: the same regions, the same reasons."""
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pyproj
 import pytest
 import shapely
@@ -10,6 +12,10 @@ import contrada as ct
 from console import feature
 from contrada.errors import FormatError
 from contrada.formats.messages import message_of
+from contrada.formats.sifting import sift_column
+from contrada.formats.spatial import Spatial
+from contrada.geometry import Crs, Rejection
+from contrada.geometry.arrow.geoarrow import with_crs
 
 POINT = {"type": "Point", "coordinates": [11.33, 43.32]}
 POLE = {"type": "Point", "coordinates": [0, -90]}
@@ -96,3 +102,63 @@ def test_what_becomes_a_region_by_a_buffer(geometry):
 def test_polygons_are_not_buffered():
     assert message_of({"area": SQUARE}, buffer=1)["area"] == REGION
     assert message_of(feature(SQUARE), buffer=500)["geometry"] == REGION
+
+
+SHAPES = [
+    shapely.box(1, 1, 2, 2),
+    shapely.Point(3, 4),
+    shapely.Point(200, 0),
+    shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]),
+    shapely.LineString([(0, 0), (1, 1)]),
+    shapely.box(98, 0, 99, 1),  # has no place in a system of Central Europe
+    shapely.MultiPolygon([shapely.box(10, 0, 11, 1), shapely.box(13, 0, 14, 1)]),
+    None,
+    shapely.MultiPoint([(7, 7), (9, 9)]),
+    shapely.Polygon(),
+]
+WAYS = [{}, {"to_crs": "EPSG:32632"}, {"to_crs": "EPSG:32632", "buffer": 100.0}]
+
+
+def column_of(shapes):
+    return pa.chunked_array([pa.array(shapely.to_wkb(np.array(shapes, dtype=object)), pa.binary())])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_columns_and_single_values_agree(way):
+    column, crs, spatial = column_of(SHAPES), "EPSG:4326", Spatial("EPSG:4326", **way)
+    singly = dict(spatial.of_column(with_crs(column, crs)))
+    kept = sift_column(column, spatial, crs)
+    good = {row: value.to_wkb() for row, value in singly.items() if not isinstance(value, Rejection)}
+    assert dict(zip(kept.rows.tolist(), kept.wkb.to_pylist(), strict=True)) == good
+    assert kept.rows.tolist() == sorted(good)
+    assert {bad.row for bad in kept.rejected} == set(range(len(SHAPES))) - good.keys()
+    for bad in kept.rejected:
+        assert bad.reason.startswith(singly[bad.row].reason)
+
+
+def test_repaired_rows_are_told():
+    kept = sift_column(column_of(SHAPES), Spatial(), repair=True)
+    assert kept.repaired.tolist() == [3]
+    assert 3 in kept.rows
+
+
+def test_a_row_that_is_lost_later_was_not_repaired():
+    torn = shapely.Polygon([(98, 0), (99, 1), (99, 0), (98, 1)])
+    kept = sift_column(column_of([torn]), Spatial(to_crs="EPSG:32632"), "EPSG:4326", repair=True)
+    assert (len(kept.rows), kept.repaired.size, len(kept.rejected)) == (0, 0, 1)
+    assert "cannot be reprojected to EPSG:32632" in kept.rejected[0].reason
+
+
+def test_a_row_in_another_crs_is_rejected_unless_all_are_reprojected():
+    column = pa.chunked_array([[shapely.to_wkb(shapely.set_srid(SHAPES[0], 3857), include_srid=True)]])
+    kept = sift_column(column, Spatial(), Crs.of("EPSG:4326"))
+    assert kept.rows.tolist() == []
+    assert "EPSG:3857 and EPSG:4326" in kept.rejected[0].reason
+    assert sift_column(column, Spatial(to_crs=4326), Crs.of("EPSG:3857")).rows.tolist() == [0]
+    assert sift_column(column, Spatial(), "EPSG:3857").rows.tolist() == [0]
+
+
+def test_an_empty_column():
+    kept = sift_column(pa.chunked_array([], pa.binary()), Spatial(buffer=1.0))
+    assert (len(kept.wkb), kept.rows.size, kept.rejected) == (0, 0, ())
+    assert kept.repaired.dtype == np.int64

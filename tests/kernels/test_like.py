@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contrada.kernels.match.like import like_matches
-from contrada.model.text import ANY_ONE, ANY_RUN, WILDCARD_BYTES, Like, encode_like, encode_text, parse_like
+from contrada.model.text import ANY_ONE, ANY_RUN, Like, encode_like, encode_text, parse_like
 from oracles.plain import like_regex
 
 pytestmark = pytest.mark.jitless
@@ -70,13 +70,6 @@ def test_texts_match_patterns_made_of_them(text, data):
     like = Like.of(data.draw(st.sampled_from([letter, letter, ANY_ONE, ANY_RUN])) for letter in text)
     assert like.matches(text)
     assert matches(encode_like(like), text)
-
-
-@pytest.mark.parametrize("text", list(LETTERS))
-def test_any_one_takes_one_code_point(text):
-    assert matches(WILDCARD_BYTES[ANY_ONE], text)
-    assert not matches(WILDCARD_BYTES[ANY_ONE] * 2, text)
-    assert matches(WILDCARD_BYTES[ANY_ONE] * 2, text + text)
 
 
 def test_matching_does_not_blow_up():

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import shapely
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from contrada import kernels
@@ -126,7 +126,6 @@ def rings(draw):
 
 
 @given(rings(), rings(), st.sampled_from([0.0, 0.25, 1.0, 2.0, 7.5]), st.booleans(), st.booleans())
-@settings(deadline=None)
 @example(a=SQUARE, b=SQUARE, density=1.0, halo=False, extra=False)
 def test_agrees_with_the_paper_line_by_line(a, b, density, halo, extra):
     assert compiled([a], [b], density, halo, extra) == [literal(a, b, density, halo, extra)]

@@ -6,6 +6,7 @@ import pytest
 
 import contrada as ct
 from contrada.matching.store.tuning import Tuning
+from oracles.subscriptions import saved_and_opened
 from threads import repeating
 
 AREA, OTHER = ct.Region.box(0, 0, 4, 4), ct.Region.box(2, 2, 6, 6)
@@ -121,6 +122,9 @@ def test_keys_given_and_given_by_default_do_not_clash():
     assert set(table) == {4, 5, 6, 7, "1", "2", "3", "4", 9}
     assert table.match({"area": OTHER}) == {4, 5, 6, 7, "1", "2", "3", "4", "b"}
     subscribe_four(key=pa.array([2**64 - 1, 2**63, 30, 31], pa.uint64()))
+    opened = saved_and_opened(table)
+    assert list(opened) == list(table)
+    assert set(opened.match({"area": OTHER})) == set(table.match({"area": OTHER})) >= {2**64 - 1, 2**63, 30, 31}
     assert table.subscribe("b", overlapping(), key=2**70) == 2**70
     assert table.subscribe("b", overlapping()) == 32
 
@@ -170,6 +174,7 @@ def test_rows_have_names():
         (lambda t: t.subscribe(1.5, overlapping()), ct.FilterError, "subscriber: need a str or int"),
         (lambda t: t.subscribe("a", overlapping(), key=True), ct.FilterError, "key: need a str or int"),
         (lambda t: t.subscribe("a", overlapping(ct.Column("x"))), ct.FilterError, "use subscribe_many"),
+        (lambda t: t.subscribe("\ud800", overlapping()), ct.ContradaError, "UTF-8"),
         (lambda t: t.unsubscribe("nobody"), ct.UnknownKeyError, "no subscription has the key 'nobody'"),
         (lambda t: t.match_many([], by="key"), ValueError, 'by: need "subscriber" or "subscription"'),
         (subscribing(x=[1]), ct.FilterError, "needs column 'g'"),
