@@ -27,11 +27,8 @@ REGIONS = 10 if WITHOUT_COMPILATION else examples(200)  # of each kind
 
 
 @numba.njit
-def swept_relations(a_xy, a_rings, a_regions, a_flags, b_xy, b_rings, b_regions, b_flags, out):
+def swept_relations(a, a_regions, b, b_regions, out):
     """Relate row k of one column to row k of another by the sweep alone; only compiled code can call it."""
-    boxes = np.empty((0, 4))
-    a = RegionColumn(a_xy, a_rings, a_flags, boxes)
-    b = RegionColumn(b_xy, b_rings, b_flags, boxes)
     for k in range(len(out)):
         bits = sweep_bits(
             a, np.int64(a_regions[k]), np.int64(a_regions[k + 1]), b, np.int64(b_regions[k]),
@@ -46,9 +43,11 @@ def swept_result(xy, offsets, part_rings, flags):
     return sweep_parts(xy, offsets, part_rings, flags)[0]
 
 
-def relate_swept(a, b):
-    out = np.empty(len(a), np.uint8)
-    swept_relations(*a._kernel_arrays()[:4], *b._kernel_arrays()[:4], out)
+def relate_swept(*columns):
+    out, given = np.empty(len(columns[0]), np.uint8), []
+    for xy, ring_offsets, region_offsets, ring_flags, *_ in (column.arrays for column in columns):
+        given += RegionColumn(xy, ring_offsets, ring_flags, np.empty((0, 4))), region_offsets
+    swept_relations(*given, out)
     return out
 
 

@@ -140,9 +140,8 @@ def message(rng, asked, k):
 def test_answers_of_thousands_are_those_of_plain_evaluation(seed):
     rng = np.random.default_rng(seed)
     asked = list(filters(rng))
-    table, model = ct.ForwardingTable(), {key: ("someone", ct.Predicate([one])) for key, one in enumerate(asked)}
-    for key, one in enumerate(asked):
-        table.subscribe("someone", one, key=key)
+    table = ct.ForwardingTable()
+    model = subscribed(table, (ct.Predicate([one]) for one in asked))
     messages = [message(rng, asked, k) for k in range(MESSAGES)]
     check_answers(table, model, messages)  # partly in the buffer
     table.pack()  # now with what was learnt from these messages

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import Constraint, FilterError, Point, Region, Relation
 from contrada.model.evaluate import asked_kind, comparable, relation_to, truth
-from contrada.model.restore import constraint_of
-from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
+from contrada.model.values import NUMBER, TEXT, scalar_of
 from effort import examples
 from generators.scalars import ATTRIBUTES, constraints, messages, values
 from oracles.plain import holds
@@ -129,19 +128,6 @@ def test_kinds_that_are_asked_for():
     assert asked_kind(Constraint("x", "like", "a%")) == TEXT
     assert asked_kind(Constraint("x", "is null")) is None
     assert asked_kind(Constraint("x", Relation.INSIDE, Point(0, 0))) is None
-
-
-@settings(deadline=None, max_examples=examples(200))
-@given(constraint=constraints().filter(lambda constraint: constraint.kind is None))
-def test_tests_lead_back_to_equal_constraints(constraint):
-    operands = constraint.value if isinstance(constraint.value, tuple) else (constraint.value,)
-    scalars = {value: scalar_of(value) for value in operands if not isinstance(value, str)}
-    long = [value for value, scalar in scalars.items() if scalar and scalar.rest & 7 == INEXACT]
-    exact = {scalars[value][1:]: exact_number(value) for value in long}
-    restored = constraint_of(constraint.attribute, constraint._test, lambda key, rest: exact[key, rest])
-    assert restored._test == constraint._test
-    if len(exact) == len({exact_number(value) for value in long}):  # a table refuses those that share their bits
-        assert restored == constraint
 
 
 @pytest.mark.parametrize("value", [10**1001, -(10**5000), np.longdouble("1e-4000"), Decimal("1E+2000")], ids=type)
