@@ -218,23 +218,6 @@ def test_a_long_number_hides_nothing_else_that_is_said_of_its_attribute(step):
     assert set(index.subscribe("more", Filter([*both, Constraint("y", "=", 1)])).covered_by) <= {"both", "tenth"}
 
 
-def test_disjunctions():
-    index = CoveringIndex()
-    index.subscribe("either", "x > 5 OR kind = 'flood'")
-    assert index.subscribe("both", "x > 6 AND y = 1 OR kind = 'flood' AND x < 3").covered_by == ("either",)
-    assert index.subscribe("more", "x > 6 OR kind = 'fire'").forward
-
-
-def test_withdrawing():
-    index = CoveringIndex(withdraw=True)
-    for n in range(3):
-        index.subscribe(n, f"x > {n + 5}" if n == 0 else f"x > 5 AND y = {n}")
-    answer = index.subscribe("all", "x > 1")
-    assert answer == (True, (), (0,))
-    assert index.forwarded == {"all"}
-    assert index.unsubscribe("all") == ((0,), True)
-
-
 @pytest.mark.parametrize("joined", [" AND ", " OR "])
 def test_very_many_parts_are_covered_by_equal_ones(joined):
     """Comparing each with each would take minutes; what differs in one part is forwarded too."""

@@ -66,6 +66,7 @@ def test_attributes():
     region = message.pop("area")
     assert region == ct.Region([(-120.14, 38.47), (-119.95, 38.34), (-119.74, 38.52), (-119.89, 38.62)])
     assert region.crs == "OGC:CRS84"
+    assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
     assert message == {
         "identifier": "KSTO1055887203", "sender": "KSTO@NWS.NOAA.GOV",
         "sent": datetime(2003, 6, 17, 21, 57, tzinfo=UTC), "status": "Actual",
@@ -80,7 +81,6 @@ def test_attributes():
 def test_each_block_is_a_message_and_so_is_an_alert_without_any():
     assert len(read(alert(area(POLYGON), infos=3))) == 3
     assert only((HEAD + "</alert>").encode())["status"] == "Actual"
-    assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
 
 
 def test_version_1_1_and_prefixes():

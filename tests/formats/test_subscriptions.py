@@ -68,6 +68,11 @@ def test_parquet_and_csv(tmp_path):
         assert found[2].source.endswith(name)
 
 
+def test_alerts_are_no_subscriptions():
+    with pytest.raises(FormatError, match="CAP"):
+        read(b"<alert/>")
+
+
 def test_geojson_with_a_template():
     found = read_subscription_table(
         features((SQUARE, {"key": "a", "least": 3}), (ct.Region.box(8, 8, 9, 9), {"key": "b", "least": 2.5})), TEMPLATE
@@ -158,8 +163,6 @@ def test_geoparquet_with_a_template(tmp_path, rows):
     assert streamed.table.to_pylist() == found.table.to_pylist()
     with pytest.raises(FormatError, match="'nothing'"):
         read_subscription_table(path, ct.parse("a = $nothing"))
-    with pytest.raises(FormatError, match="CAP"):
-        read(b"<alert/>")
 
 
 def test_truncated_parquet_with_a_template(rows):

@@ -1,6 +1,5 @@
 """Regions made to be slow are read and related as Shapely and the rationals say, and large ones are done in seconds."""
 
-import os
 import subprocess
 import sys
 
@@ -9,12 +8,11 @@ import pytest
 import shapely
 
 import contrada as ct
-from effort import examples
+from effort import COMPILED, examples
 from generators.families.shapes import HOSTILE, RADIUS, circle, sectors, slivers, square
 from generators.messy import disturbed
 from oracles.relations import judge_validity, wkt
 
-WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 LARGE = """
 import sys, shapely, contrada as ct
 from generators.families.shapes import HOSTILE
@@ -64,7 +62,7 @@ def test_comparisons_run_out_between_two_passes():
     rim = circle(144).reshape(18, 8, 2)[::2]
     holes = [np.concatenate([[(0.0, 0.0)], points]) for points in rim]
     shape = shapely.Polygon(square(2 * RADIUS), holes)
-    for _ in range(5 if WITHOUT_COMPILATION else 100):
+    for _ in range(100 if COMPILED else 5):
         for size in range(3, 6_000, 3):
             np.full(size, 1e300)
         assert len(ct.RegionArray.from_shapely([shape])) == 1

@@ -1,6 +1,5 @@
 """The sweep line gives the relation and the validity that rational arithmetic gives, and its work grows as n log n."""
 
-import os
 import sys
 
 import numba
@@ -14,16 +13,15 @@ from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.regions import RELATION
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
-from effort import examples
+from effort import COMPILED, examples
 from generators.families import FAMILIES, family
 from generators.families.shapes import HOSTILE
 from generators.messy import KINDS, disturbed, messy_regions
 from generators.rings import polygons
 from oracles.relations import INVERSE, check_codes, judge_validity, wkt
 
-WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-PAIRS = 4 if WITHOUT_COMPILATION else examples(800)
-REGIONS = 10 if WITHOUT_COMPILATION else examples(200)  # of each kind
+PAIRS = examples(800) if COMPILED else 4
+REGIONS = examples(200) if COMPILED else 10  # of each kind
 
 
 @numba.njit
@@ -71,7 +69,7 @@ def is_valid_swept(region):
 @pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
 def test_relations(name):
     a, b = family(name).pairs(np.random.default_rng(11), PAIRS if name != "hundreds" else max(PAIRS // 10, 4))
-    if WITHOUT_COMPILATION:
+    if not COMPILED:
         small = shapely.get_num_coordinates(a) + shapely.get_num_coordinates(b) < 200
         a, b = a[small], b[small]
     columns = [ct.RegionArray.from_shapely(regions) for regions in (a, b)]
@@ -95,7 +93,7 @@ def test_validity():
     ]
     seen = {True: 0, False: 0}
     for region in regions:
-        if WITHOUT_COMPILATION and shapely.get_num_coordinates(region) > 120:
+        if not COMPILED and shapely.get_num_coordinates(region) > 120:
             continue
         found = is_valid_swept(region)
         if found is None:
@@ -106,7 +104,7 @@ def test_validity():
 
 
 @pytest.mark.jitless
-@pytest.mark.skipif(not WITHOUT_COMPILATION, reason="compiled code cannot be counted in")
+@pytest.mark.skipif(COMPILED, reason="compiled code cannot be counted in")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work(name, monkeypatch):
     """Orientation tests per vertex stay few: comparing all pairs would take hundreds of times as many."""

@@ -49,23 +49,15 @@ def test_subscribers_stay_across_subscriptions(given_predicates, asked):
     check_answers(table, model, asked)
 
 
-def shorter_table():
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
     table = ForwardingTable()
     table.subscribe("a", Constraint("area", Relation.INSIDE, BOX), key="wide")
     table.subscribe("a", Filter([Constraint("area", Relation.INSIDE, INNER), Constraint("x", ">", 3)]), key="narrow")
     table.subscribe("b", Constraint("x", ">", 3), key="other")
-    shorter = table.simplified(by="subscriber")
-    report = shorter.report
+    table = table.simplified(by="subscriber")
+    report = table.report
     assert (report.filters_before, report.filters_after, report.rules["covered"]) == (3, 2, 1)
-    return shorter
-
-
-MESSAGE = {"area": Region.box(2.5, 2.5, 3, 3), "x": 5}
-
-
-@pytest.mark.parametrize("is_saved", [False, True])
-def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
-    table = shorter_table()
     if is_saved:
         table.save(tmp_path / "table")
         ForwardingTable().save(tmp_path / "with keys")
@@ -74,13 +66,14 @@ def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
             ForwardingTable.open(tmp_path / "table")
         with pytest.raises(ct.TableError, match=r"ForwardingTable\.open"):
             ct.SubscriberTable.open(tmp_path / "with keys")
-    assert set(table.match(MESSAGE)) == {"a", "b"}
+    message = {"area": Region.box(2.5, 2.5, 3, 3), "x": 5}
+    assert set(table.match(message)) == {"a", "b"}
     assert len(table) == 2
-    answer = table.match_many([MESSAGE, {}])
+    answer = table.match_many([message, {}])
     assert answer.to_arrow().to_pydict() == {"message": [0, 0], "subscriber": ["a", "b"]}
     for ask in (
-        lambda: table.match(MESSAGE, by="subscription"),
-        lambda: table.match_many([MESSAGE], by="subscription"),
+        lambda: table.match(message, by="subscription"),
+        lambda: table.match_many([message], by="subscription"),
         lambda: answer.keys(0),
     ):
         with pytest.raises(ct.ArgumentError, match="no keys"):

@@ -137,6 +137,7 @@ def held(constraint):
     return {x for x in HALVES if holds(constraint, {"x": x})}
 
 
+@settings(max_examples=examples(1500))
 @given(comparisons, comparisons)
 def test_nothing_is_missed_among_comparisons_of_numbers(first, second):
     one, other = held(first), held(second)

@@ -1,10 +1,14 @@
-"""How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make verify`."""
+"""How much a run of the tests tries: a quarter of all examples in `make test`, all of them in `make verify`.
+
+Without compilation, where kernels run in Python, tests try less.
+"""
 
 import os
 from typing import Any
 
 import pytest
 
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 FULL = os.environ.get("CONTRADA_EFFORT") == "full"
 SHARE = 4
 
