@@ -3,7 +3,6 @@
 import io
 import math
 import re
-import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -19,7 +18,7 @@ from contrada.errors import FormatError
 from contrada.formats.cap.areas import circle_of, polygon_of, united
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Read, Rejected
-from effort import examples
+from effort import examples, within
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
@@ -276,12 +275,11 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTIT
     ],
 )
 def test_bad_alerts_are_rejected(data, reason):
-    begun = time.process_time()
-    (found,) = read(data, format="cap")
+    with within(2):
+        (found,) = read(data, format="cap")
     assert isinstance(found, Rejected)
     assert reason in found.reason
     assert not found.is_part
-    assert time.process_time() - begun < 2
 
 
 def test_alerts_one_after_another_and_bad_ones_between():
@@ -294,10 +292,9 @@ def test_alerts_one_after_another_and_bad_ones_between():
 
 
 def test_many_alerts_take_linear_time():
-    begun = time.process_time()
     short = alert(area(POLYGON)).replace(b"  ", b"")
-    assert len(read(short * 3000)) == 3000
-    assert time.process_time() - begun < 5
+    with within(5):
+        assert len(read(short * 3000)) == 3000
 
 
 def test_a_directory(tmp_path):
@@ -312,6 +309,5 @@ def test_a_directory(tmp_path):
 
 @pytest.mark.parametrize("piece", [b"<alert>", b"<?xml ", b"<alert><!--", b"<a/>x", b"<a b='", b"<![CDATA[<alert>"])
 def test_broken_documents_take_linear_time(piece):
-    begun = time.process_time()
-    assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))
-    assert time.process_time() - begun < 10
+    with within(10):
+        assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))

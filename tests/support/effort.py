@@ -4,6 +4,9 @@ Without compilation, where kernels run in Python, tests try less.
 """
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,3 +24,11 @@ def examples(count: int) -> int:
 def slow(*values: Any) -> Any:
     """Values of a parametrized test with which only `make test-all` runs it."""
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@contextmanager
+def within(seconds: float, about: object = "") -> Iterator[None]:
+    """Fail if the block takes this process longer, whatever else the machine does."""
+    begun = time.process_time()
+    yield
+    assert time.process_time() - begun < seconds, about
