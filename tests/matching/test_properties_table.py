@@ -198,10 +198,11 @@ class TableMachine(RuleBasedStateMachine):
         rubbish = pa.table({name: pa.array([b"rubbish" if name == attribute else None], pa.binary()) for name in "ab"})
         asked = pa.concat_tables([as_arrow(batch), rubbish])
         wanted = {item.attribute for _, predicate in self.model.values() for part in predicate for item in part}
-        rejected = {bad.row for bad in self.table.match_many(asked, by="subscription").rejected}
-        assert rejected == ({len(batch)} if attribute in self.table.asked_kinds() else set())
+        rejected = {bad.row: bad.reason for bad in self.table.match_many(asked, by="subscription").rejected}
+        reason = f"attribute '{attribute}': malformed or truncated geometry"
+        assert rejected == ({len(batch): reason} if attribute in self.table.asked_kinds() else {})
         assert wanted <= self.table.asked_kinds().keys()
-        self._check_many(asked, rejected, [*batch, {}], 1)
+        self._check_many(asked, set(rejected), [*batch, {}], 1)
 
     def _check_many(self, asked, rejected, batch, threads):
         """Each message's rows are those that it has alone."""
