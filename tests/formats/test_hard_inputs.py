@@ -26,19 +26,14 @@ PIECES = [*"()'\"$,.;:+-*/%^<>=!\\ \n\t\0{}[]", "AND", "OR", "NOT", "IN", "BETWE
 
 
 def mutated(rng, text):
+    """The text with one to three pieces put in, taken out or replaced."""
     for _ in range(rng.randint(1, 3)):
-        start = rng.randrange(len(text) + 1)
-        way = rng.randrange(4)
-        if way == 0:
-            text = text[:start] + rng.choice(PIECES) + text[start:]
-        elif way == 1:
-            text = text[:start] + text[start + rng.randint(1, 6) :]
-        elif way == 2:
-            other = rng.choice(SEEDS)
-            cut = rng.randrange(len(other))
-            text = text[:start] + other[cut : cut + rng.randint(1, 40)] + text[start:]
-        else:
-            text = text[:start] + rng.choice(PIECES) + text[start + 1 :]
+        other, start = rng.choice(SEEDS), rng.randrange(len(text) + 1)
+        cut = rng.randrange(len(other))
+        part = other[cut : cut + rng.randint(1, 40)]
+        ways = [(rng.choice(PIECES), 0), ("", rng.randint(1, 6)), (part, 0), (rng.choice(PIECES), 1)]
+        new, gone = rng.choice(ways)
+        text = text[:start] + new + text[start + gone :]
     return text
 
 
