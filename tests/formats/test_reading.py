@@ -25,7 +25,7 @@ from contrada.formats.records import Read, Record, Rejected, guess_format
 from generators.columnar import arrow_bytes, parquet_bytes
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
-FEATURES = [feature(shapely.Point(n, n), n=n) for n in range(3)]
+FEATURES = [feature({"type": "Point", "coordinates": [n, n]}, n=n) for n in range(3)]
 COLLECTION = {"type": "FeatureCollection", "features": FEATURES}
 LINES = b"".join(json.dumps(one).encode() + b"\n" for one in FEATURES)
 SEQUENCE = b"".join(b"\x1e" + json.dumps(one, indent=1).encode() + b"\n" for one in FEATURES)
