@@ -33,6 +33,13 @@ def orderly_ring(rng: np.random.Generator) -> Any:
     return shapely.Polygon(ring)
 
 
+def turning_ring(rng: np.random.Generator) -> Any:
+    """Return a polygon of grid points around the origin that turns once or twice."""
+    count = int(rng.integers(3, 12))
+    angles = np.sort(rng.uniform(0, 2 * np.pi * rng.integers(1, 3), count))
+    return shapely.Polygon(np.round(np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(1, 6, (count, 1))))
+
+
 def small_ring(rng: np.random.Generator, size: int) -> list[tuple[float, float]]:
     """Return a diamond, square or triangle somewhere on the grid."""
     outline = [
@@ -92,5 +99,5 @@ def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
 
 
 KINDS: tuple[Maker, ...] = (
-    any_ring, orderly_ring, shell_with_holes, ring_with_holes, several_parts, part_in_hole, mixed_parts,
+    any_ring, orderly_ring, turning_ring, shell_with_holes, ring_with_holes, several_parts, part_in_hole, mixed_parts,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Splits: two groups, large enough, the same every time, and the textbooks' choices on boxes small enough to follow."""
+"""Boxes in trees: where a new one goes, how a node is split, and how many become few, by rules in NumPy."""
 
 from itertools import combinations
 
@@ -8,9 +8,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import kernels
-from oracles.boxes import NUMBERS, WILD, area, around, common, draw_boxes, margin
+from oracles.boxes import NUMBERS, WILD, area, around, common, covers, draw_boxes, margin
 
 pytestmark = pytest.mark.jitless
+
+
+@st.composite
+def choices(draw, numbers=NUMBERS):
+    boxes = draw_boxes(draw, draw(st.integers(2, 7)), draw(st.integers(1, 3)), numbers)
+    return boxes[:-1].copy(), boxes[-1].copy()
+
+
+@given(case=choices())
+def test_rules_of_choice(case):
+    """The least enlargement, or growth of overlaps, goes first, the smallest area decides among equals."""
+    boxes, box = case
+    grown = [around(one, box) for one in boxes]
+    gains = [(area(large) - area(one), area(one)) for one, large in zip(boxes, grown, strict=True)]
+    assert kernels.choose_enlargement(boxes, box) == gains.index(min(gains))
+    overlaps = [
+        sum(common(grown[i], other) - common(one, other) for j, other in enumerate(boxes) if j != i)
+        for i, one in enumerate(boxes)
+    ]
+    keys = [(overlap, *gain) for overlap, gain in zip(overlaps, gains, strict=True)]
+    assert kernels.choose_overlap(boxes, box) == keys.index(min(keys))
+
+
+@given(case=choices())
+def test_orders_of_boxes(case):
+    """The largest by area and then by margin, and all by the distance from their common centre."""
+    boxes, _ = case
+    d, whole = boxes.shape[1] // 2, around(*boxes)
+    sizes = [(area(one), margin(one)) for one in boxes]
+    assert kernels.largest_box(boxes) == sizes.index(max(sizes))
+    distances = [((one[:d] + one[d:] - whole[:d] - whole[d:]) ** 2).sum() for one in boxes]
+    assert kernels.order_by_distance(boxes).tolist() == np.argsort(distances, kind="stable").tolist()
+
+
+@given(case=choices(numbers=WILD))
+def test_unbounded_and_huge_boxes_have_an_answer(case):
+    boxes, box = case
+    for name in ("choose_enlargement", "choose_overlap"):
+        assert 0 <= getattr(kernels, name)(boxes, box) < len(boxes)
+    assert 0 <= kernels.largest_box(boxes) < len(boxes)
+    assert sorted(kernels.order_by_distance(boxes)) == list(range(len(boxes)))
+
 
 SPLITS = ["split_quadratic", "split_linear", "split_rstar"]
 every_split = pytest.mark.parametrize("name", SPLITS)
@@ -29,10 +71,6 @@ def box_sets(draw, numbers=NUMBERS):
     return draw_boxes(draw, count, draw(st.integers(1, 4)), numbers), minimum
 
 
-def bounds(boxes):
-    return around(*boxes)
-
-
 @every_split
 @given(case=box_sets() | box_sets(numbers=WILD))
 def test_every_box_gets_one_of_two_large_enough_groups(name, case):
@@ -41,8 +79,8 @@ def test_every_box_gets_one_of_two_large_enough_groups(name, case):
     assert groups.dtype == np.uint8
     assert set(groups.tolist()) == {0, 1}
     assert np.bincount(groups).min() >= minimum
-    whole = bounds(np.array([bounds(boxes[groups == group]) for group in (0, 1)]))
-    assert (whole == bounds(boxes)).all()
+    whole = around(*(around(*boxes[groups == group]) for group in (0, 1)))
+    assert (whole == around(*boxes)).all()
     assert (split(name, boxes, minimum) == groups).all()
 
 
@@ -73,7 +111,7 @@ def test_equal_and_boundless_boxes_are_split_too(name):
 
 def quadratic_seeds(boxes):
     waste = {
-        (i, j): area(bounds(boxes[[i, j]])) - area(boxes[i]) - area(boxes[j])
+        (i, j): area(around(boxes[i], boxes[j])) - area(boxes[i]) - area(boxes[j])
         for i, j in combinations(range(len(boxes)), 2)
     }
     return max(waste, key=waste.__getitem__)
@@ -98,7 +136,7 @@ def guttman(boxes, minimum, is_linear):
     left = [i for i in range(len(boxes)) if [i] not in groups]
 
     def gain(group, i):
-        return area(bounds(boxes[[*groups[group], i]])) - area(bounds(boxes[groups[group]]))
+        return area(around(*boxes[[*groups[group], i]])) - area(around(*boxes[groups[group]]))
 
     while left:
         short = [group for group in groups if len(group) + len(left) == minimum]
@@ -106,7 +144,7 @@ def guttman(boxes, minimum, is_linear):
             short[0] += left
             break
         i = left[0] if is_linear else max(left, key=lambda i: abs(gain(0, i) - gain(1, i)))
-        group = min((0, 1), key=lambda g: (gain(g, i), area(bounds(boxes[groups[g]])), len(groups[g])))
+        group = min((0, 1), key=lambda g: (gain(g, i), area(around(*boxes[groups[g]])), len(groups[g])))
         groups[group].append(i)
         left.remove(i)
     return [int(i in groups[1]) for i in range(len(boxes))]
@@ -127,14 +165,57 @@ def test_rstar_takes_the_best_distribution_of_the_best_axis(case):
         orders = [np.lexsort((boxes[:, axis + d], boxes[:, axis])), np.lexsort((boxes[:, axis], boxes[:, axis + d]))]
         cuts = range(minimum, len(boxes) - minimum + 1)
         pairs = [(order[:k], order[k:]) for order in orders for k in cuts]
-        margins = sum(margin(bounds(boxes[part])) for pair in pairs for part in pair)
+        margins = sum(margin(around(*boxes[part])) for pair in pairs for part in pair)
         axes.append((margins, pairs))
     _, pairs = min(axes, key=lambda axis: axis[0])
 
     def cost(pair):
-        first, second = (bounds(boxes[part]) for part in pair)
+        first, second = (around(*boxes[part]) for part in pair)
         return common(first, second), area(first) + area(second)
 
     expected = np.ones(len(boxes), int)
     expected[min(pairs, key=cost)[0]] = 0
     assert split("split_rstar", boxes, minimum).tolist() == expected.tolist()
+
+
+@st.composite
+def boxes_and_most(draw, numbers=NUMBERS):
+    return draw_boxes(draw, draw(st.integers(1, 9)), draw(st.integers(1, 3)), numbers), draw(st.integers(1, 9))
+
+
+@given(case=boxes_and_most() | boxes_and_most(numbers=WILD))
+def test_all_is_covered_by_few(case):
+    boxes, most = case
+    found = kernels.merged_boxes(boxes, most)
+    assert 1 <= len(found) <= most
+    assert all(any(covers(one, box) for one in found) for box in boxes)
+    for column in range(boxes.shape[1]):
+        assert set(found[:, column]) <= set(boxes[:, column]), "no side is made up"
+
+
+@given(case=boxes_and_most())
+def test_without_need_only_what_lies_in_another_goes(case):
+    boxes, _ = case
+    found = kernels.merged_boxes(boxes, len(boxes))
+
+    def lies_in_another(row, box):
+        others = [(at, other) for at, other in enumerate(boxes) if at != row and covers(other, box)]
+        return any(not covers(box, other) or at < row for at, other in others)
+
+    kept = [box.tolist() for row, box in enumerate(boxes) if not lies_in_another(row, box)]
+    assert found.tolist() == kept
+
+
+@given(case=boxes_and_most())
+def test_the_first_pair_wastes_least(case):
+    outer = kernels.merged_boxes(case[0], len(case[0]))
+    if len(outer) < 2:
+        return
+    pairs = list(combinations(range(len(outer)), 2))
+    keys = []
+    for i, j in pairs:
+        joint = around(outer[i], outer[j])
+        keys.append((area(joint) - area(outer[i]) - area(outer[j]) + common(outer[i], outer[j]), margin(joint)))
+    i, j = pairs[keys.index(min(keys))]
+    expected = [around(outer[i], outer[j]) if k == i else box for k, box in enumerate(outer) if k != j]
+    assert kernels.merged_boxes(outer, len(outer) - 1).tolist() == [box.tolist() for box in expected]

@@ -1,6 +1,8 @@
-"""RegionArray: batches in, good rows and reasons out; slices, Arrow, files."""
+"""Columns of regions and points: batches in, good rows and reasons out; slices, Arrow, files."""
 
+import io
 import pickle
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -144,8 +146,6 @@ def test_one_column_has_one_crs():
     rows = [shapely.to_wkb(shapely.set_srid(shapely.box(0, 0, 1, 1), srid), include_srid=True) for srid in (4326, 3857)]
     with pytest.raises(ct.CrsError, match=r"row 1: .* differ: EPSG:3857 and EPSG:4326 \(the column's\)"):
         ct.RegionArray.from_wkb(rows)
-    with pytest.raises(ct.CrsError, match="EPSG:4326 and EPSG:25832"):
-        ct.RegionArray.from_wkb(rows[:1], crs="EPSG:25832")
 
 
 def test_memory_per_vertex_and_region():
@@ -161,35 +161,112 @@ def test_save_and_open_map_the_same_column(column, tmp_path):
     assert opened.crs == column.crs
     assert isinstance(opened.arrays.xy.base, np.memmap)
     assert ct.relate(opened, column[1:]).tolist() == [3, 3, 3]
-    with pytest.raises(ct.RegionError, match="already exists"):
-        column.save(tmp_path / "column")
-    with pytest.raises(ct.RegionError, match="not a saved column"):
-        ct.RegionArray.open(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["xy", "ring_offsets", "region_offsets", "ring_flags", "bounds"])
 def test_damaged_files_are_errors(column, tmp_path, name):
     column.save(tmp_path / "column")
     file = tmp_path / "column" / f"{name}.npy"
-    whole = file.read_bytes()
-    np.save(file, np.load(file)[:-1])
-    with pytest.raises(ct.RegionError, match=f"{name}.npy (has|is no)"):
-        ct.RegionArray.open(tmp_path / "column")
-    file.write_bytes(whole[:-7])
-    with pytest.raises(ct.RegionError, match=f"{name}.npy has {len(whole) - 7} bytes"):
-        ct.RegionArray.open(tmp_path / "column")
-    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ct.RegionError, match=f"{name}.npy is damaged: the checksum does not match"):
-        ct.RegionArray.open(tmp_path / "column")
+    whole, shorter = file.read_bytes(), io.BytesIO()
+    np.save(shorter, np.load(file)[:-1])
+    for data, reason in (
+        (shorter.getvalue(), "(has|is no)"),
+        (whole[:-7], f"has {len(whole) - 7} bytes"),
+        (whole[:-1] + bytes([whole[-1] ^ 1]), "is damaged: the checksum does not match"),
+    ):
+        file.write_bytes(data)
+        with pytest.raises(ct.RegionError, match=f"{name}.npy {reason}"):
+            ct.RegionArray.open(tmp_path / "column")
 
 
 def test_a_saved_column_is_replaced_only_by_request(column, tmp_path):
     column.save(tmp_path / "column")
     old = ct.RegionArray.open(tmp_path / "column")
+    with pytest.raises(ct.RegionError, match="already exists"):
+        column.save(tmp_path / "column")
     column[1:].save(tmp_path / "column", replace=True)
     assert ct.RegionArray.open(tmp_path / "column") == column[1:]
     assert old == column
     (tmp_path / "notes").mkdir()
-    with pytest.raises(ct.RegionError, match="not a saved column"):
-        column.save(tmp_path / "notes", replace=True)
+    for call in (ct.RegionArray.open, partial(column.save, replace=True)):
+        with pytest.raises(ct.RegionError, match="not a saved column"):
+            call(tmp_path / "notes")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["column", "notes"]
+
+
+POINTS = [(1.0, 2.0), (0.1, -7e99), (0.0, 3.0)]
+
+
+def test_every_way_out_of_points_leads_back():
+    column = ct.PointArray(POINTS, crs="EPSG:25832")
+    for copy in (
+        ct.PointArray.from_wkb(column.to_wkb()),
+        ct.PointArray.from_shapely(column.to_shapely()),
+        ct.PointArray.from_arrow(column.to_arrow()),
+        ct.PointArray.from_arrow(column.to_wkb()),
+        pickle.loads(pickle.dumps(column)),
+    ):
+        assert copy == column
+    assert ct.PointArray.from_arrow(column.to_arrow()[1:]) == column[1:]
+    assert column.xy.tolist() == [list(point) for point in POINTS]
+    point, ways = column[1], ("wkt", "wkb", "geojson", "shapely")
+    copies = [getattr(ct.Point, f"from_{way}")(getattr(point, f"to_{way}")()) for way in ways]
+    for copy in [*copies, pickle.loads(pickle.dumps(point))]:
+        assert copy == point
+        assert hash(copy) == hash(point)
+    assert shapely.geometry.shape(point) == point.to_shapely()
+
+
+def test_separated_geoarrow_with_nulls():
+    made = ct.read_points(pa.array([{"x": 1.0, "y": 2.0}, None, {"x": float("inf"), "y": 0.0}]))
+    assert made.points.xy.tolist() == [[1.0, 2.0]]
+    assert [bad.row for bad in made.rejected] == [1, 2]
+
+
+def test_bad_rows_are_set_aside_with_reasons():
+    rows = [b"\x01", None, *shapely.to_wkb([shapely.Point(1, 2), shapely.Point(), shapely.box(0, 0, 1, 1)])]
+    rows.append(shapely.to_wkb(shapely.Point(1e200, 0)))
+    made = ct.read_points(rows)
+    assert made.rows.tolist() == [2]
+    assert made.points[0] == ct.Point(1, 2)
+    assert [(bad.row, bad.reason.split(";")[0]) for bad in made.rejected] == [
+        (0, "malformed or truncated geometry"),
+        (1, "no geometry (null)"),
+        (3, "empty geometry"),
+        (4, "wrong geometry type Polygon"),
+        (5, "[1e+200, 0.0]: need finite coordinates within 1e-120..1e120 in magnitude"),
+    ]
+    with pytest.raises(ct.RegionError, match="row 0: malformed") as caught:
+        ct.PointArray.from_wkb(rows)
+    assert caught.value.row == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ct.Point(float("nan"), 0), r"point 0 is \[nan, 0.0\]"),
+        (lambda: ct.Point(1e-200, 0), "need finite coordinates within"),
+        (lambda: ct.PointArray([(1, 2, 3)]), r"shape \(n, 2\), got \(1, 3\)"),
+        (lambda: ct.Point.from_wkt("nonsense"), "malformed or truncated geometry"),
+        (lambda: ct.Point.from_geojson({"type": "Polygon"}), "need a GeoJSON Point, got Polygon"),
+        (lambda: ct.PointArray.from_arrow(pa.array([1.0])), "need GeoArrow points or WKB"),
+    ],
+)
+def test_bad_points_are_region_errors(make, message):
+    with pytest.raises(ct.RegionError, match=message):
+        make()
+
+
+def test_points_are_values():
+    column = ct.PointArray(POINTS)
+    assert column == ct.PointArray(np.array(POINTS))
+    assert hash(column) == hash(ct.PointArray(POINTS))
+    assert [point.x for point in column] == [1.0, 0.1, 0.0]
+    assert column[[2, 0]][0] == ct.Point(0, 3)
+    assert column[np.array([True, False, False])] == ct.PointArray(POINTS[:1])
+    assert len(ct.PointArray([])) == 0
+    assert repr(ct.Point(-0.0, 1)) == "Point(0.0, 1.0)"
+    assert repr(column) == "<PointArray of 3 points>"
+    for frozen in (column, column[0]):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            frozen.crs = None
