@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,14 @@ def relative(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Full names of all modules that a file imports, at the top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -79,9 +85,8 @@ def test_folders_import_inward(folder):
 def test_the_bottom_imports_nothing_of_ours():
     for name in ("amounts.py", "codes.py", "errors.py", "forking.py", "installation.py"):
         assert imported_folders(PACKAGE / name) == set()
-    assert imported_folders(PACKAGE / "jit.py") <= {"errors"}
-    assert imported_folders(PACKAGE / "limits.py") <= {"errors"}
-    assert imported_folders(PACKAGE / "doors.py") <= {"errors"}
+    for name in ("jit.py", "limits.py", "doors.py"):
+        assert imported_folders(PACKAGE / name) <= {"errors"}
 
 
 def test_allowed_imports_have_no_cycle():
@@ -99,7 +104,7 @@ def module_name(path: Path) -> str:
 def imported_at_the_top(path: Path) -> Iterator[str]:
     """Modules of ours that a file imports when it is imported itself."""
     known = {module_name(other) for other in MODULES}
-    waiting: list[ast.stmt] = list(ast.parse(path.read_text()).body)
+    waiting: list[ast.stmt] = list(tree_of(path).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
@@ -128,15 +133,10 @@ def test_no_module_imports_itself_through_others():
 def test_no_two_classes_share_a_name():
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(relative(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
-
-
-def test_folders_are_small():
-    for folder in {path.parent for path in MODULES}:
-        assert len(list(folder.glob("*.py"))) <= FOLDER_FILES, relative(folder)
 
 
 def test_kernels_import_only_numpy_and_numba():
@@ -165,22 +165,20 @@ def test_every_public_name_exists_and_is_documented():
         assert getattr(contrada, name).__doc__ or name.startswith("__"), name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_modules_fit_in_the_head(path):
-    assert path.stem not in {"utils", "helpers", "common"}, "name it after what it does"
-    text = path.read_text()
-    assert len(text.splitlines()) < MODULE_LINES
-    if "kernels" in path.relative_to(PACKAGE).parts:
-        return  # a compiled loop that shares many locals may be longer, with its reason beside it
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert length <= FUNCTION_LINES, f"{node.name} has {length} lines"
-
-
-def test_benchmarks_and_examples_fit_in_the_head():
-    paths = [*ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("examples/*.py")]
+def test_modules_and_folders_fit_in_the_head():
+    paths = [*MODULES, *ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("examples/*.py")]
     for path in paths:
+        assert path.stem not in {"utils", "helpers", "common"}, f"{path}: name it after what it does"
         assert len(path.read_text().splitlines()) < MODULE_LINES, path
     for folder in {path.parent for path in paths}:
         assert len(list(folder.glob("*.py"))) <= FOLDER_FILES, folder
+
+
+def test_functions_fit_on_a_screen():
+    for path in MODULES:
+        if "kernels" in path.relative_to(PACKAGE).parts:
+            continue  # a compiled loop that shares many locals may be longer, with its reason beside it
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert length <= FUNCTION_LINES, f"{relative(path)}: {node.name} has {length} lines"

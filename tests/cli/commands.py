@@ -1,4 +1,8 @@
-"""All commands of the command line, and arguments with which each runs."""
+"""All commands of the command line, arguments with which each runs, and processes that run them."""
+
+import signal
+import subprocess
+import sys
 
 import typer
 
@@ -17,6 +21,13 @@ def leaves(command, path=()):
 
 COMMANDS = sorted(leaves(typer.main.get_command(app)))
 GROUPS = sorted({"", *(command.rpartition(" ")[0] for command in COMMANDS)})
+
+
+def start(*arguments, **options):
+    """Python in a process as a shell starts it in the foreground: a suite in the background ignores SIGINT."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options = {**pipes, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
+    return subprocess.Popen([sys.executable, *map(str, arguments)], **options)
 
 
 def messages(folder):

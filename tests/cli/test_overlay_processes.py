@@ -76,8 +76,17 @@ def publish(folder, to, messages):
     return run.stdout.split()
 
 
-def started(folder, count, rng, period):
-    peers = []
+@pytest.fixture
+def peers(tmp_path):
+    """Peers that a test starts; all share a secret, and end after it."""
+    (tmp_path / "secret").write_text("a secret of this test\n")
+    started = []
+    yield started
+    for peer in started:
+        peer.end()
+
+
+def start_peers(folder, peers, count, rng, period):
     for number in range(count):
         low = rng.randrange(20)
         asked = f"price BETWEEN {low} AND {low + rng.randrange(1, 6)} OR size = {number}"
@@ -86,7 +95,6 @@ def started(folder, count, rng, period):
         if number % 5 == 0:  # as many at a time as there is room for
             wait_for(lambda: all(peer.address() for peer in peers), 120)
     wait_for(lambda: all(peer.address() for peer in peers), 120)
-    return peers
 
 
 def wanted_by(peers, message):
@@ -112,77 +120,53 @@ def all_hear(folder, peers, rng):
     return expected <= got
 
 
-def run_overlay(folder, count, killed, period):
-    rng = random.Random(1)
-    (folder / "secret").write_text("a secret of this test\n")
-    peers = []
-    try:
-        peers += started(folder, count, rng, period)
-        wait_for(lambda: all_hear(folder, peers, rng), 120)
-        victims = rng.sample(peers, killed)
-        for victim in victims:
-            victim.process.kill()
-        alive = [peer for peer in peers if peer not in victims]
-        wait_for(lambda: all(all_hear(folder, alive, rng) for _ in range(3)), 240)  # it is whole, and stays so
-        alive[0].process.terminate()
-        assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
-    finally:
-        for peer in peers:
-            peer.end()
-
-
-@pytest.mark.slow
-def test_six_processes_of_which_two_are_killed(tmp_path):
-    run_overlay(tmp_path, 6, 2, "0.3")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="fifty processes need more than one core")
-def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
-    run_overlay(tmp_path, 50, 17, "1.5")
+@pytest.mark.parametrize(("count", "killed", "period"), [(6, 2, "0.3"), (50, 17, "1.5")])
+def test_processes_of_which_a_third_is_killed(tmp_path, peers, count, killed, period):
+    rng = random.Random(1)
+    start_peers(tmp_path, peers, count, rng, period)
+    wait_for(lambda: all_hear(tmp_path, peers, rng), 120)
+    victims = rng.sample(peers, killed)
+    for victim in victims:
+        victim.process.kill()
+    alive = [peer for peer in peers if peer not in victims]
+    wait_for(lambda: all(all_hear(tmp_path, alive, rng) for _ in range(3)), 240)  # it is whole, and stays so
+    alive[0].process.terminate()
+    assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
 
 
 @pytest.mark.slow
-def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
+def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path, peers):
     # A neighbour that is silent is given up after 3.5 heartbeats, 70 seconds: what is heard sooner was said in order.
-    (tmp_path / "secret").write_text("open sesame")
-    peers = [Process(tmp_path, "first", "price > 0", [], "20")]
-    first = peers[0]
-    try:
-        wait_for(first.address, 60)
-        with piped(tmp_path, "--join", first.address()) as (closing, address):
-            peers.append(Process(tmp_path, "third", "price > 0", [address], "20"))
-            third = peers[1]
-            wait_for(third.address, 60)
+    first = Process(tmp_path, "first", "price > 0", [], "20")
+    peers.append(first)
+    wait_for(first.address, 60)
+    keys = []
 
-            def reaches_all():
-                publish(tmp_path, first.address(), [{"price": 1}])
-                time.sleep(1)
-                return third.delivered()
+    def published(price):
+        keys.extend(publish(tmp_path, first.address(), [{"price": price}]))
+        time.sleep(1)
+        return True
 
-            wait_for(reaches_all, 240)  # notes of the joining may be lost, and are said again a heartbeat later
-            closing.stdout.close()
-            keys = []
-
-            def has_left():
-                keys.extend(publish(tmp_path, first.address(), [{"price": 2}]))
-                time.sleep(1)
-                return closing.poll() is not None
-
-            wait_for(has_left, 60)
-            assert closing.returncode == 141
-            assert "Traceback" not in closing.stderr.read()
-        wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
-        (key,) = publish(tmp_path, third.address(), [{"price": 3}])
-        wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
-    finally:
-        for peer in peers:
-            peer.end()
+    with piped(tmp_path, "--join", first.address()) as (closing, address):
+        third = Process(tmp_path, "third", "price > 0", [address], "20")
+        peers.append(third)
+        wait_for(third.address, 60)
+        # Notes of the joining may be lost, and are said again a heartbeat later.
+        wait_for(lambda: published(1) and third.delivered(), 240)
+        closing.stdout.close()
+        wait_for(lambda: published(2) and closing.poll() is not None, 60)
+        assert closing.returncode == 141
+        assert "Traceback" not in closing.stderr.read()
+    wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
+    (key,) = publish(tmp_path, third.address(), [{"price": 3}])
+    wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("peers")
 def test_a_slow_reader_does_not_keep_a_peer_silent(tmp_path):
-    (tmp_path / "secret").write_text("open sesame")
     with piped(tmp_path, *SHARED) as (peer, address):
         messages = [{"price": 1, "size": 1, "text": "x" * 50_000}] * 6  # more than a pipe holds
         keys = publish(tmp_path, address, messages)

@@ -23,8 +23,7 @@ def demo(command):
 
 @pytest.mark.slow
 def test_the_district(demo, tmp_path):
-    found = demo("--scale", 0.03, "--output", tmp_path / "out")
-    assert found.exit_code == 0, found.output
+    found = demo("--scale", 0.03, "--output", tmp_path / "out", code=0)
     lines = found.stdout.splitlines()
     assert len(lines) == 10
     out = tmp_path / "out"
@@ -106,8 +105,7 @@ def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
     filters = [("hail", "kind = 'hail'"), ("bad", "kind ="), ("hail", "kind = 'storm'"), ("no", "kind IS NULL")]
     rows = [{"key": key, "subscriber": "farm", "filter": text} for key, text in filters]
     write_lines(data / "subscriptions.ndjson", rows)
-    found = demo("--data", data, "--output", tmp_path / "out")
-    assert found.exit_code == 0, found.output
+    found = demo("--data", data, "--output", tmp_path / "out", code=0)
     told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
     assert told["regions"] == [7, 4]
     assert told["quarantined"][0] == 3
@@ -129,8 +127,7 @@ def test_data_of_ones_own(demo, tmp_path):
     (data / "messages.geojson").write_text(collection(storms))
     (data / "places.geojson").write_text(collection(places))
     (data / "README.md").write_text("where this is from")
-    found = demo("--data", data, "--output", tmp_path / "out")
-    assert found.exit_code == 0, found.output
+    found = demo("--data", data, "--output", tmp_path / "out", code=0)
     matches = pq.read_table(tmp_path / "out" / "matches").to_pylist()
     assert sorted(row["key"] for row in matches) == ["corner", "hail 0", "inner", "storm 1", "storm 2"]
     told = check_same_numbers(found.stdout, tmp_path / "out" / "report.html")
@@ -140,8 +137,7 @@ def test_data_of_ones_own(demo, tmp_path):
 def test_a_directory_of_something_else_is_left_alone(demo, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "mine.txt").write_text("years of work")
-    found = demo("--output", tmp_path)
-    assert found.exit_code == 2
+    found = demo("--output", tmp_path, code=2)
     assert "has other files" in found.stderr
     assert (tmp_path / "data" / "mine.txt").read_text() == "years of work"
 

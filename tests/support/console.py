@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 from contrada.cli.main import app
 
 
-def contrada(*arguments: object, input: str | bytes | None = None) -> Any:
-    """Run a command; arguments may be paths and numbers."""
-    return CliRunner().invoke(app, list(map(str, arguments)), input=input)
+def contrada(*arguments: object, input: str | bytes | None = None, code: int | None = None) -> Any:
+    """Run a command; arguments may be paths and numbers. It must end with `code`, where one is given."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), input=input)
+    assert code in (None, result.exit_code), f"{arguments}: exit code {result.exit_code}\n{result.output}"
+    return result
 
 
 def without_compiling(text: str) -> str:

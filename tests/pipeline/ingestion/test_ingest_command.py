@@ -22,8 +22,7 @@ def write(path, *geometries):
 def test_rows_quarantine_and_summary(spark, tmp_path):
     one = write(tmp_path / "one.geojsonl", SQUARE, BOW_TIE, None, BOW_TIE)
     two = write(tmp_path / "two.geojsonl", SQUARE)
-    result = run(one, two, tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = run(one, two, tmp_path / "out", code=0)
     assert result.stdout == ""
     told = result.stderr.splitlines()
     assert told[0] == "read:          5 from 2 files"
@@ -35,8 +34,7 @@ def test_rows_quarantine_and_summary(spark, tmp_path):
         f"  all of them: {tmp_path / 'out' / 'quarantine'}",
     ]
     assert read_dataset(spark, tmp_path / "out").counts() == (5, 2, 3, 0)
-    again = run(one, tmp_path / "out")
-    assert again.exit_code == 2
+    again = run(one, tmp_path / "out", code=2)
     assert "not empty" in again.stderr
 
 
@@ -46,27 +44,23 @@ def test_exit_codes(spark, tmp_path):
     assert run(bad, tmp_path / "a", "--quiet").exit_code == 1
     strict = run(both, tmp_path / "b", "--strict", "--quiet")
     assert (strict.exit_code, strict.stderr) == (1, "")
-    mended = run(bad, tmp_path / "c", "--repair", "--strict")
-    assert mended.exit_code == 0
+    mended = run(bad, tmp_path / "c", "--repair", "--strict", code=0)
     assert "kept:          1, 1 of them repaired" in mended.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"]])
 def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, arguments):
-    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out", *arguments)
-    assert result.exit_code == 2
+    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out", *arguments, code=2)
     assert result.stderr.startswith("error: ")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_java(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "find_java", lambda: java.Java(None, None, None))
-    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out")
-    assert result.exit_code == 2
+    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out", code=2)
     assert "needs Java 17 or newer for Spark and no Java was found; to install it:" in result.stderr
 
 
 def test_help_has_examples_and_starts_nothing():
-    result = run("--help")
-    assert result.exit_code == 0
+    result = run("--help", code=0)
     assert "contrada ingest downloads/ places" in result.stdout

@@ -175,7 +175,9 @@ GREEDY = "from contrada.pipeline.stream.apart import limit_memory\nlimit_memory(
         (GREEDY, {"reader_memory": 2 << 30}, ["MemoryError", "CONTRADA_MAX_READER_MEMORY"]),
     ],
 )
-def test_a_process_that_ends_badly_is_a_rejection_and_what_it_read_is_kept(tmp_path, monkeypatch, limited, code, limits, told):
+def test_a_process_that_ends_badly_is_a_rejection_and_what_it_read_is_kept(
+    tmp_path, monkeypatch, limited, code, limits, told
+):
     limited(**limits)
     reason = read_by(monkeypatch, tmp_path, code)
     assert all(part in reason for part in told)
