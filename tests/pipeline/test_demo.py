@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from report_cards import cards
 
 import contrada as ct
 from console import collection, feature, write_lines
@@ -61,24 +62,18 @@ def test_the_district(demo, tmp_path):
     assert sorted(row["message_id"] for row in bad) == sorted(ids[item.row] for item in answer.rejected)
 
 
-def cards_of(page):
-    """The headline of a report: numbers by their names."""
-    found = re.findall(r'<div class="card"><dt>([^<]*)</dt><dd>([^<]*)</dd>', page.read_text())
-    return {name: int(value.replace(",", "")) for name, value in found if "%" not in value}
-
-
-def numbers_in(lines):
-    """The numbers of what the command printed, by the first word of their line."""
-    return {line.split()[0]: [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\b", line)] for line in lines}
+def numbers_in(text):
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\b", text)]
 
 
 def check_same_numbers(output, page):
-    """The console and the report say the same of everything that both tell."""
-    told, shown = numbers_in(output.splitlines()), cards_of(page)
-    assert told["subscriptions"] == [shown["Subscriptions"], shown["Set aside"]]
-    assert told["messages"] == [shown["Messages"], shown["Rejected"]]
-    assert told["quarantined"][0] == shown["Quarantined"]
-    assert told["matches"][0] == shown["Matches"]
+    """The console and the report say the same of everything that both tell; the numbers by the first words of lines."""
+    told = {line.split()[0]: numbers_in(line) for line in output.splitlines()}
+    shown = {name: numbers_in(value) for name, value in cards(page.read_text()).items()}
+    assert told["subscriptions"] == shown["Subscriptions"] + shown["Set aside"]
+    assert told["messages"] == shown["Messages"] + shown["Rejected"]
+    assert told["quarantined"][:1] == shown["Quarantined"]
+    assert told["matches"][:1] == shown["Matches"]
     return told
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
+from one_table import every_operator
 from pyspark.sql import functions as F
 
 import contrada as ct
@@ -13,7 +14,7 @@ from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline.partitioned.matching import task_counts
 from effort import slow
-from generators.filters_of_every_kind import FILTERS, expected, random_messages, rows_of, subscription_rows, table_of
+from generators.filters_of_every_kind import expected, random_messages, rows_of, subscription_rows, table_of
 
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 
@@ -61,11 +62,13 @@ def table_over(rows, template=TEMPLATE):
     return table
 
 
+def compiled_parts(frame, place, partitions, template=TEMPLATE, **options):
+    return pipeline.compile(frame, place, template=template, plan="partitioned", partitions=partitions, **options)
+
+
 def check(spark, messages, rows, table, place, by, partitions=4, template=None):
     """The answer of the partitioned plan is that of a single process."""
-    compiled = pipeline.compile(
-        spark.createDataFrame(rows).repartition(2), place, template=template, plan="partitioned", partitions=partitions
-    )
+    compiled = compiled_parts(spark.createDataFrame(rows).repartition(2), place, partitions, template)
     matched = pipeline.match(spark.createDataFrame(messages).repartition(3), compiled, by=by)
     assert matched.plan == "partitioned"
     right = expected(table, messages, by)
@@ -77,10 +80,9 @@ SUBSCRIPTIONS = pytest.mark.parametrize("by", ["subscription", slow("subscriber"
 SUBSCRIBERS = pytest.mark.parametrize("by", [slow("subscription"), "subscriber"])
 
 
-@pytest.mark.parametrize("by", ["subscription", "subscriber"])
+@SUBSCRIBERS
 def test_every_operator(spark, place, by):
-    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
-    matched, right = check(spark, random_messages(300), rows, table_of(rows)[0], place, by)
+    matched, right = check(spark, random_messages(300), *every_operator(), place, by)
     assert len(right[0]) > 1000
     assert right[1]
     assert {part.is_wide for part in matched.artifact.partitions} == {True, False}
@@ -147,14 +149,6 @@ def test_no_spatial_attribute_at_all(spark, place, by):
     assert matched.routed.replication == 3
 
 
-def test_no_subscriptions_match_nothing(spark, place):
-    rows = spark.createDataFrame(town(50)).limit(0)
-    options = {"template": TEMPLATE, "artifacts": place, "partitions": 3}
-    matched = pipeline.match(spark.createDataFrame(news(20)), rows, "partitioned", **options)
-    assert matched.compiled.count == matched.compiled.rejected.count() == 0
-    assert rows_of(matched) == ([], [])
-
-
 def check_both_plans(messages, rows, place, partitions, count, bad, template=None):
     """Both plans give the same rows, and set aside the same rows; what the partitioned plan gave."""
     broadcast, partitioned = (
@@ -197,7 +191,7 @@ def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_
     rows = pa.table({"geometry": wkb})
     table = table_over(rows)
     messages = news(3000, spread=20)
-    compiled = pipeline.compile(spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=8)
+    compiled = compiled_parts(spark.createDataFrame(rows), place, 8)
     filters = [part.artifact.filters for part in compiled.artifact.partitions]
     assert sum(filters) == 801
     assert max(filters) <= 2 * 801 / 8
@@ -215,9 +209,7 @@ def test_expected_messages_move_the_cuts(spark, place):
     crowd = pa.table({"message_id": range(500), "area": [box(1 + k / 1000, 1, 0.1) for k in range(500)]})
     sizes = []
     for messages in (None, spark.createDataFrame(crowd)):
-        compiled = pipeline.compile(
-            spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=4, messages=messages
-        )
+        compiled = compiled_parts(spark.createDataFrame(rows), place, 4, messages=messages)
         sizes.append(sorted(part.artifact.filters for part in compiled.artifact.partitions))
     assert sizes[0] == [400] * 4
     assert sizes[1][0] < 200
@@ -226,7 +218,7 @@ def test_expected_messages_move_the_cuts(spark, place):
 @pytest.mark.slow
 def test_partitions_are_read_again_and_messages_once_and_plans_are_not_mixed_up(spark, place):
     rows, messages = town(300), news(50)
-    compiled = pipeline.compile(spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=3)
+    compiled = compiled_parts(spark.createDataFrame(rows), place, 3)
     again = pipeline.PartitionedArtifact.read(compiled.artifact.path)
     assert again == compiled.artifact
     assert json.loads((place / again.digest / "partitions.json").read_text())["subscriptions"] == 300

@@ -11,9 +11,6 @@ from streams import AVAILABLE, uncommit, written
 import contrada as ct
 from console import read_lines, write_lines
 from contrada import pipeline
-from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream.changes import DirectoryChanges
-from contrada.pipeline.stream.version_log import Versions
 
 SCHEMA = "message_id long, size long, area binary"
 
@@ -114,6 +111,7 @@ def test_a_batch_has_one_version_and_rows_name_it(spark, home):
     assert home.matches()[2:] == [(2, 3, "else", "b", 2)]
 
 
+@pytest.mark.slow
 def test_compaction_changes_no_answer_and_old_versions_go(spark, home):
     home.run()  # nothing to read: version 0 is written
     table = ct.ForwardingTable()
@@ -173,11 +171,8 @@ def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
 
 
 def test_a_change_of_what_messages_cannot_have_is_refused(spark, home):
-    frame = (
-        spark.readStream.format("rate")
-        .load()
-        .selectExpr("value AS message_id", "value AS size", "make_interval(1) AS span")
-    )
+    rate = spark.readStream.format("rate").load()
+    frame = rate.selectExpr("value AS message_id", "value AS size", "make_interval(1) AS span")
     write_lines(home.changes / "1.ndjson", [{"key": "a", "filter": "span = 3"}, {"key": "b", "filter": "size >= 0"}])
     rows = []
 
@@ -197,43 +192,23 @@ def test_a_change_of_what_messages_cannot_have_is_refused(spark, home):
 
 def test_changes_of_a_table_are_read_by_their_numbers(spark, home):
     spark.sql("CREATE TABLE stream_changes (sequence BIGINT, action STRING, key STRING, filter STRING) USING parquet")
+    rounds = ["(1, 'subscribe', 'a', 'size > 1'), (2, NULL, 'b', 'size > 1')", "(3, 'unsubscribe', 'a', NULL)"]
     try:
-        spark.sql("INSERT INTO stream_changes VALUES (1, 'subscribe', 'a', 'size > 1'), (2, NULL, 'b', 'size > 1')")
-        write_messages(home.messages, "1.parquet", [(1, 5, None)])
-        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
-        spark.sql("INSERT INTO stream_changes VALUES (3, 'unsubscribe', 'a', NULL)")
-        write_messages(home.messages, "2.parquet", [(2, 5, None)])
-        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
+        for number, rows in enumerate(rounds, 1):
+            spark.sql(f"INSERT INTO stream_changes VALUES {rows}")
+            write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+            home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
     finally:
         spark.sql("DROP TABLE stream_changes")
     assert [(row[0], row[3], row[4]) for row in home.matches()] == [(0, "a", 1), (0, "b", 1), (1, "b", 2)]
 
 
 def test_what_is_no_stream_is_refused(spark, home):
-    with pytest.raises(ct.ContradaError, match="needs a stream"):
-        pipeline.match_stream(spark.range(3), sink=home.output, checkpoint=home.checkpoint)
     rate = spark.readStream.format("rate").load()
-    with pytest.raises(ct.ContradaError, match="message_id"):
-        pipeline.match_stream(rate, sink=home.output, checkpoint=home.checkpoint)
     named = rate.selectExpr("value AS message_id")
-    for trigger in ({"realTime": "5 seconds"}, {"continuous": "1 second"}):
-        with pytest.raises(ct.ContradaError, match="foreachBatch"):
-            pipeline.match_stream(named, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)
-
-
-def test_the_version_of_a_batch_is_written_before_it_runs(tmp_path):
-    changes = tmp_path / "changes"
-    versions = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
-    versions.begin(lambda place: pipeline.publish(ct.ForwardingTable(), place))
-    write_lines(changes / "1.ndjson", [{"key": "a", "filter": "size > 1"}])
-    assert versions.of_batch(0).number == 1
-    write_lines(changes / "2.ndjson", [{"key": "b", "filter": "size > 1"}])
-    assert versions.of_batch(0).number == 1, "asked again, the batch has what it had"
-    again = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
-    again.begin(lambda place: pytest.fail("there is a version"))
-    assert again.of_batch(0).number == 1
-    assert again.of_batch(1).number == 2
-    again.committed(1)
-    assert os.listdir(tmp_path / "checkpoint" / "contrada" / "versions") == ["2.json"]
-    with pytest.raises(ct.ContradaError, match="no version 1"):
-        again.read(1)
+    for frame, trigger, reason in (
+        (spark.range(3), None, "needs a stream"), (rate, None, "message_id"),
+        (named, {"realTime": "5 seconds"}, "foreachBatch"), (named, {"continuous": "1 second"}, "foreachBatch"),
+    ):  # fmt: skip
+        with pytest.raises(ct.ContradaError, match=reason):
+            pipeline.match_stream(frame, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)
