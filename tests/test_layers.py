@@ -1,7 +1,6 @@
 """Folders import one way only, and stay small enough to read."""
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import contrada
+from console import python
 
 PACKAGE = Path(contrada.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -156,8 +156,7 @@ def test_only_kernels_and_jit_import_numba():
 
 def test_importing_the_package_and_region_free_use_are_light():
     code = "import sys, contrada as ct; ct.compose(ct.Relation.MEETS, ct.Relation.INSIDE); print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert HEAVY & set(run.stdout.split()) == set()
+    assert HEAVY & set(python("-c", code).stdout.split()) == set()
 
 
 def test_every_public_name_exists_and_is_documented():

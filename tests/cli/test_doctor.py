@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from importlib import metadata
@@ -15,7 +14,6 @@ import console
 import contrada
 from contrada.cli import doctor, java
 
-JAVA_FILE = Path(java.__file__)
 needs_installation = pytest.mark.skipif(
     doctor.installed_version("contrada") is None, reason="contrada runs from a folder and is not installed"
 )
@@ -136,8 +134,8 @@ def test_install_command_fits_the_platform(system, release, command, monkeypatch
 @pytest.mark.parametrize(("answer", "code"), [('openjdk version "11.0.2"', 1), ('openjdk version "17.0.15"', 0)])
 def test_the_makefile_check_says_one_sentence_if_it_fails(only_java, answer, code):
     put_java(only_java, answer)
-    run = subprocess.run([sys.executable, "-I", JAVA_FILE], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (code, "", code)
+    run = console.python("-I", java.__file__, code=code)
+    assert (run.stdout, run.stderr.count("\n")) == ("", code)
     assert (java.install_command() in run.stderr) == bool(code)
 
 
@@ -184,5 +182,4 @@ def test_version():
 
 def test_the_command_line_starts_without_the_heavy_libraries():
     code = "import sys, contrada.cli.main; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"numba", "pyspark", "rich.table"} & set(run.stdout.split()) == set()
+    assert {"numba", "pyspark", "rich.table"} & set(console.python("-c", code).stdout.split()) == set()

@@ -8,7 +8,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
 
@@ -18,7 +17,7 @@ import pytest
 import shapely
 from commands import start
 
-from console import collection, contrada, feature, ndjson, read_lines, without_compiling, write_lines
+from console import collection, contrada, feature, ndjson, python, read_lines, wait_for, without_compiling, write_lines
 from contrada.cli import message_reader as intake
 from contrada.cli import rejections
 
@@ -395,10 +394,8 @@ def test_answers_and_rejections_come_before_the_input_ends(live, tmp_path):
     assert json.loads(live.stdout.readline())["message"] == "y"
     for number, burst in enumerate(bursts):
         send(live, b"no JSON\n" * burst)
-        deadline = time.monotonic() + 60
-        while not bad.exists() or len(bad.read_bytes().splitlines()) < sum(bursts[: number + 1]):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        count = sum(bursts[: number + 1])
+        wait_for(lambda count=count: bad.exists() and len(bad.read_bytes().splitlines()) >= count, 60)
     live.stdin.close()
     assert live.wait(60) == 0
     assert b"messages:      2, and " in live.stderr.read()
@@ -443,7 +440,6 @@ def test_a_progress_bar_on_a_terminal(files, tmp_path):
 
 
 def test_completion():
-    command = [sys.executable, "-m", "contrada.cli.main", "--show-completion", "bash"]
     without_detection = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    shown = subprocess.run(command, capture_output=True, text=True, env=without_detection, check=True)
+    shown = python("-m", "contrada.cli.main", "--show-completion", "bash", env=without_detection)
     assert "complete" in shown.stdout

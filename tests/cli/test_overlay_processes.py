@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 import contrada as ct
-from console import read_lines
+from console import python, read_lines, wait_for
 from contrada.model.evaluate import truth
 
 COMMAND = [sys.executable, "-m", "contrada.cli.main", "overlay"]
@@ -59,21 +59,10 @@ def piped(folder, *further):
             process.kill()
 
 
-def wait_for(what, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.2)
-    pytest.fail(f"not within {seconds} seconds")
-
-
 def publish(folder, to, messages):
     secret = ["--secret-file", str(folder / "secret")]
-    command = [*COMMAND, "publish", "--to", to, *secret, *map(json.dumps, messages)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.split()
+    command = ["-m", "contrada.cli.main", "overlay", "publish", "--to", to]
+    return python(*command, *secret, *map(json.dumps, messages)).stdout.split()
 
 
 @pytest.fixture

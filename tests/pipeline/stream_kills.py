@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import cluster
-from console import read_lines, write_lines
+from console import python, read_lines, write_lines
 
 MESSAGES = 40  # in a file, or in a batch of Kafka
 START = 300  # seconds until a driver must have committed a batch
@@ -121,9 +121,7 @@ class Topics(Files):
 
     def _driver(self, action, path, topic):
         script = Path(__file__).with_name("kafka_driver.py")
-        command = [sys.executable, script, action, self._servers, self._jars, path, topic]
-        run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
-        assert run.returncode == 0, run.stdout + run.stderr
+        python(script, action, self._servers, self._jars, path, topic)
 
     @property
     def messages(self):

@@ -1,36 +1,29 @@
 """Parts of a stream are killed again and again; nothing is lost, and nothing is there twice without telling."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 import stream_kills
 
 import contrada as ct
+from console import python
 
 
-def killed(mode, place, rounds):
-    script = Path(__file__).with_name("stream_kills.py")
-    command = [sys.executable, str(script), mode, str(place), str(rounds), "11"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
-@pytest.fixture(autouse=True)
-def source(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
+def killed(mode, place):
+    environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parent.parent)}
+    python(stream_kills.__file__, mode, place, 3, 11, env=environment, timeout=1800)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["driver", "executor"])
 def test_no_message_is_lost_or_doubled(mode, tmp_path):
-    killed(mode, tmp_path / "place", 3)
+    killed(mode, tmp_path / "place")
 
 
 @pytest.mark.slow
 def test_in_kafka_none_is_lost_and_copies_are_equal(kafka_jars, tmp_path):
-    killed("kafka", tmp_path / "place", 3)
+    killed("kafka", tmp_path / "place")
 
 
 def test_what_is_wrong_is_found():

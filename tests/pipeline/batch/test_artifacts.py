@@ -1,35 +1,35 @@
 """Artifacts: published whole, fetched once per host, mended when damaged, removed when long unused."""
 
 import os
-import subprocess
-import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from one_table import matches, some_table
 from pyarrow.fs import FileSystemHandler, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
+from console import python
 from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline import artifacts
 
 
-def damage(path, at=-1):
-    """Change a byte of a file in place, as a bad disk would, under a later time."""
-    data = bytearray(path.read_bytes())
-    data[at] ^= 0xFF
+def rewrite(path, data):
     path.unlink()  # a copy may be a link to its source
     path.write_bytes(data)
 
 
+def damage(path):
+    """Change a byte of a file in place, as a bad disk would, under a later time."""
+    *kept, last = path.read_bytes()
+    rewrite(path, bytes([*kept, last ^ 0xFF]))
+
+
 def cut(path):
     """Leave a part of a file."""
-    data = path.read_bytes()
-    path.unlink()
-    path.write_bytes(data[:3])
+    rewrite(path, path.read_bytes()[:3])
 
 
 def test_an_artifact_says_what_it_holds(artifact):
@@ -130,12 +130,8 @@ def test_threads_that_open_at_once_fetch_once(artifact, root, monkeypatch):
         fetch(*arguments)
 
     monkeypatch.setattr(tables, "_fetch", slow)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(tables.open_copy(artifact, root))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: tables.open_copy(artifact, root), range(4)))
     assert [matches(opened) for opened in found] == [{"ops-team"}] * 4
     assert len(fetched) == 1
 
@@ -156,10 +152,9 @@ print(len(tables.open_copy(Artifact.read(sys.argv[1]), Path(sys.argv[2])).table)
 
 
 def test_processes_that_open_at_once_fetch_once(artifact, root):
-    command = [sys.executable, "-c", PROCESS, artifact.path, str(root)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0].split() for process in running]
-    assert sorted(map(tuple, said)) == [("1",), ("fetched", "1")]
+    with ThreadPoolExecutor(2) as pool:
+        said = [run.stdout.split() for run in pool.map(lambda _: python("-c", PROCESS, artifact.path, root), range(2))]
+    assert sorted(said) == [["1"], ["fetched", "1"]]
 
 
 @pytest.mark.parametrize("name", ["header.json", "keys-text.npy", "check0-xy.npy"])
@@ -235,6 +230,6 @@ def test_without_pyspark_there_is_one_clear_error():
         "try: p.match\n"
         "except contrada.ContradaError as error: print(error)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("the pipeline needs PySpark; to install it: ")
-    assert run.stdout.count("\n") == 1
+    told = python("-c", code).stdout
+    assert told.startswith("the pipeline needs PySpark; to install it: ")
+    assert told.count("\n") == 1

@@ -1,12 +1,15 @@
-"""Checkpoints, changes and drivers of streams without Spark."""
+"""Drivers of streams without Spark, and commands as processes of their own."""
 
 import os
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import contrada as ct
-from console import write_lines
+from console import wait_for, write_lines
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream import apart
@@ -14,6 +17,8 @@ from contrada.pipeline.stream import version_log as versions
 from contrada.pipeline.stream import worker as versioned
 from contrada.pipeline.stream.changes import DirectoryChanges, apply_segment
 from contrada.pipeline.stream.version_log import Versions, segment
+
+WAIT = 900  # seconds at most, against a hang: kernels may have to be compiled first
 
 
 class Home:
@@ -74,3 +79,33 @@ def read_with(monkeypatch, tmp_path):
         monkeypatch.setattr(apart.subprocess, "run", lambda _, **options: run(command, **options))
 
     return replace_reader
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Starts a command in a process group of its own, as a shell does, and ends it after the test."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
+    running = []
+
+    def begin(*arguments):
+        command = [sys.executable, "-m", "contrada.cli.main", *map(str, arguments)]
+        with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
+            running.append(subprocess.Popen(command, stdout=out, stderr=err, process_group=0, cwd=tmp_path))
+        return running[-1]
+
+    yield begin
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def until(tmp_path):
+    """Waits until something holds while a command runs."""
+
+    def wait(condition, process):
+        wait_for(lambda: condition() or process.poll() is not None, WAIT, (tmp_path / "stderr").read_text)
+        assert process.poll() is None, (tmp_path / "stderr").read_text()
+
+    return wait
