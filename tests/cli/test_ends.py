@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from commands import COMMANDS, SAMPLE, start
+from commands import COMMANDS, SAMPLE, start, words_of
 
 from effort import slow
 
@@ -95,7 +95,7 @@ QUICK = ("match",)
 
 @pytest.mark.parametrize("command", [name if name in QUICK else slow(name) for name in sorted(IMPORTED)])
 def test_an_interrupt_while_a_command_imports(command, tmp_path):
-    arguments = [*command.split(), *SAMPLE[command](tmp_path)]
+    arguments = words_of(f"{command} {SAMPLE[command]}", tmp_path)
     for module in IMPORTED[command]:
         code, _, errors = ended(INTERRUPT, module, *arguments, cwd=tmp_path)
         assert code == 130, (module, errors)
@@ -128,7 +128,7 @@ def test_a_swallowed_interrupt_comes_again():
 )  # fmt: skip
 def test_a_package_that_is_missing_is_one_line_with_the_command_that_installs_it(package, extra, command, tmp_path):
     spark = ["--spark", "--output", tmp_path / "out"] if command == "match" else []
-    arguments = [*command.split(), *SAMPLE[command](tmp_path), *spark]
+    arguments = [*words_of(f"{command} {SAMPLE[command]}", tmp_path), *spark]
     before = sorted(tmp_path.iterdir())
     uninstalled = f"import sys; sys.modules[{package!r}] = None; {START}"
     code, output, errors = ended(uninstalled, *arguments, cwd=tmp_path)

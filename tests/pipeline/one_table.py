@@ -1,4 +1,6 @@
-"""A table with one subscription, what an open copy of it matches, and a table with every operator."""
+"""A table with one subscription, what an open copy of it matches, a table with every operator; squares as WKB."""
+
+import shapely
 
 import contrada as ct
 from generators.filters_of_every_kind import FILTERS, subscription_rows, table_of
@@ -8,6 +10,10 @@ def some_table(least=3):
     table = ct.ForwardingTable()
     table.subscribe("ops-team", f"severity >= {least} AND S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 0)))", key="k")
     return table
+
+
+def square(x, y, width):
+    return shapely.to_wkb(shapely.box(x, y, x + width, y + width))
 
 
 def every_operator():

@@ -8,20 +8,14 @@ import pytest
 import contrada as ct
 from cluster import WORKERS, cluster, environment
 from console import python
+from generators.filters_of_every_kind import expected
 
 
-def expected():
-    """The same in a single process."""
+def rows_of_one_process():
     table = ct.ForwardingTable()
     for k in (0, 1, 3):  # 2 is bad
         table.subscribe(f"s{k // 2}", cluster_driver.FILTERS[k], f"k{k}")
-    rows = []
-    for number in range(400):
-        place = (0.0, 1.0, 4.0, 6.0)[number % 4]
-        size = None if number % 10 == 7 else number % 5
-        message = {"size": size, "name": f"m{number}", "area": ct.Point(place, place)}
-        rows += [[number, "s1" if key == "k3" else "s0", key] for key in table.match_keys(message)]
-    return sorted(rows)
+    return sorted(map(list, expected(table, cluster_driver.messages())[0]))
 
 
 @pytest.mark.slow
@@ -32,7 +26,7 @@ def test_artifacts_reach_executors_and_rows_are_equal(tmp_path):
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert "spark.contrada.artifacts" in answer["unset"]
     assert answer["rejected"] == [[2, "k2"]]
-    assert answer["matches"] == expected()
+    assert answer["matches"] == rows_of_one_process()
     assert (tmp_path / "failed").exists()
     assert (tmp_path / "artifacts" / answer["digest"]).is_dir()
     for name in WORKERS:

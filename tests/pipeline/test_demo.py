@@ -124,17 +124,11 @@ def test_data_of_ones_own(demo, tmp_path):
     assert (told["messages"], told["quarantined"][0], told["matches"][0]) == ([2, 0], 1, 5)  # then a path
 
 
-def test_a_directory_of_something_else_is_left_alone(demo, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "mine.txt").write_text("years of work")
-    found = demo("--output", tmp_path, code=2)
-    assert "has other files" in found.stderr
-    assert (tmp_path / "data" / "mine.txt").read_text() == "years of work"
-
-
-def test_what_is_missing_is_said(demo, tmp_path):
+def test_a_directory_of_something_else_is_left_alone_and_what_is_missing_is_said(demo, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     (data / "places.geojson").write_text("{}")
+    assert "has other files" in demo("--output", tmp_path, code=2).stderr
+    assert (data / "places.geojson").read_text() == "{}"
     assert "no file messages.*; files: places.geojson" in demo("--data", data, "-o", tmp_path / "o").stderr
     assert "is not a directory" in demo("--data", tmp_path / "nowhere", "-o", tmp_path / "o").stderr

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 import shapely
 from report_cards import cards
@@ -20,11 +21,16 @@ from contrada.report import report
 from contrada.report.numbers import Bin, Numbers
 from contrada.report.sample import DrawnSample
 from effort import slow
+from generators.filters_of_every_kind import expected
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' %%title {x}"
-MESSAGES = "message_id long, event string, onset timestamp, area binary"
-SUBSCRIPTIONS = "key string, subscriber string, filter string, geometry binary"
+SCHEMAS = {
+    "messages": "message_id long, event string, onset timestamp, area binary",
+    "subscriptions": "key string, subscriber string, filter string, geometry binary",
+    "matches": "message_id long, subscriber string, key string",
+    "rejected": "message_id long, reason string",
+}
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
 
@@ -76,23 +82,11 @@ def run(spark):
     table = ct.ForwardingTable()
     for key, subscriber, asked, _ in subscriptions:
         table.subscribe(subscriber, asked, key=key)
-    matches, rejected = [], []
-    for number, _, _, area in messages:
-        try:
-            found = table.match_keys({"area": ct.Region.from_wkb(area)})
-        except ct.RegionError as error:
-            rejected.append((number, str(error)))
-            continue
-        matches += [(number, f"team {int(key[1:]) % 4}", key) for key in found]
-    return SimpleNamespace(
-        rows=SimpleNamespace(messages=messages, subscriptions=subscriptions, matches=matches, rejected=rejected),
-        tables={
-            "messages": spark.createDataFrame(messages, MESSAGES),
-            "subscriptions": spark.createDataFrame(subscriptions, SUBSCRIPTIONS),
-            "matches": spark.createDataFrame(matches, "message_id long, subscriber string, key string"),
-            "rejected": spark.createDataFrame(rejected, "message_id long, reason string"),
-        },
-    )
+    areas = {"message_id": range(40), "area": [area for *_, area in messages]}
+    matches, rejected = expected(table, pa.table(areas))
+    rows = {"messages": messages, "subscriptions": subscriptions, "matches": matches, "rejected": rejected}
+    tables = {name: spark.createDataFrame(rows[name], schema) for name, schema in SCHEMAS.items()}
+    return SimpleNamespace(rows=SimpleNamespace(**rows), tables=tables)
 
 
 class Reported(NamedTuple):
@@ -201,15 +195,21 @@ def test_the_page_needs_nothing_else_and_is_for_everybody(walk):
 
 def test_hostile_text_stays_text_and_messages_may_share_an_id_or_have_none(spark, tmp_path):
     area, odd = box(0), "`e`` < vil`"
-    rows = [(HOSTILE, HOSTILE, START, area), (HOSTILE, "", START, area), (None, "", START, area), ("2", "", None, None)]
-    matches = [(HOSTILE, HOSTILE, HOSTILE)] * 2 + [(None, HOSTILE, HOSTILE)]
-    tables = {
-        "messages": spark.createDataFrame(rows, f"message_id string, {odd} string, onset timestamp, area binary"),
-        "subscriptions": spark.createDataFrame([(HOSTILE, HOSTILE, HOSTILE, area)], SUBSCRIPTIONS),
-        "matches": spark.createDataFrame(matches, "message_id string, subscriber string, key string"),
-        "rejected": spark.createDataFrame([(f"{HOSTILE}!", HOSTILE)], "message_id string, reason string"),
-        "quarantine": spark.createDataFrame([(HOSTILE, 1, HOSTILE)], "file string, row long, reason string"),
+    messages = [
+        (HOSTILE, HOSTILE, START, area),
+        (HOSTILE, "", START, area),
+        (None, "", START, area),
+        ("2", "", None, None),
+    ]
+    rows = {
+        "messages": messages,
+        "subscriptions": [(HOSTILE, HOSTILE, HOSTILE, area)],
+        "matches": [(HOSTILE, HOSTILE, HOSTILE)] * 2 + [(None, HOSTILE, HOSTILE)],
+        "rejected": [(f"{HOSTILE}!", HOSTILE)],
     }
+    schemas = {name: schema.replace("long", "string").replace("event", odd) for name, schema in SCHEMAS.items()}
+    tables = {name: spark.createDataFrame(rows[name], schema) for name, schema in schemas.items()}
+    tables["quarantine"] = spark.createDataFrame([(HOSTILE, 1, HOSTILE)], "file string, row long, reason string")
     told = {"title": HOSTILE, "attribution": [HOSTILE], "plan": HOSTILE}
     page, numbers, _ = reported(tmp_path / "report.html", tables, **told)
     parsed = Parsed(page)
@@ -274,7 +274,7 @@ def test_ids_of_any_type_find_their_matches_and_regions_come_from_filters_if_the
         if name != "subscriptions"
     }
     further = [("bad", "x", "severity >= ", None), ("plain", "x", "a = 1", None)]
-    both = run.tables["subscriptions"].union(spark.createDataFrame(further, SUBSCRIPTIONS))
+    both = run.tables["subscriptions"].union(spark.createDataFrame(further, SCHEMAS["subscriptions"]))
     sample = reported(tmp_path / "report.html", {**tables, "subscriptions": both.drop("geometry")}).sample
     assert sum(len(message.regions) for message in sample.messages) == len(run.rows.matches)
     assert {region.key for region in sample.regions} == {f"s{n}" for n in range(30)}

@@ -53,6 +53,10 @@ def test_what_is_no_artifact_is_an_error(tmp_path):
         pipeline.Artifact.read(tmp_path)
 
 
+def passed_on(name):
+    return lambda self, path, *further: getattr(self.inner, name)(path)
+
+
 class Elsewhere(FileSystemHandler):
     """A store on another machine, kept in a directory; nothing but what artifacts need."""
 
@@ -62,29 +66,14 @@ class Elsewhere(FileSystemHandler):
     def get_type_name(self):
         return self.kind
 
-    def get_file_info(self, paths):
-        return self.inner.get_file_info(paths)
-
-    def create_dir(self, path, recursive):
-        self.inner.create_dir(path, recursive=recursive)
-
     def open_output_stream(self, path, metadata):
         self.order.append(path.split("/")[-1])
         return self.inner.open_output_stream(path)
-
-    def open_input_stream(self, path):
-        return self.inner.open_input_stream(path)
-
-    def open_input_file(self, path):
-        return self.inner.open_input_file(path)
 
     def move(self, source, target):
         if "py::" + self.kind in artifacts.WITHOUT_RENAME:
             raise OSError("no rename here")
         self.inner.move(source, target)
-
-    def delete_dir(self, path):
-        self.inner.delete_dir(path)
 
     def normalize_path(self, path):
         return path
@@ -92,6 +81,9 @@ class Elsewhere(FileSystemHandler):
     def get_file_info_selector(self, selector):
         raise NotImplementedError
 
+    get_file_info, create_dir, open_input_stream, open_input_file, delete_dir = map(
+        passed_on, ("get_file_info", "create_dir", "open_input_stream", "open_input_file", "delete_dir")
+    )
     copy_file = delete_dir_contents = delete_file = delete_root_dir_contents = open_append_stream = (
         get_file_info_selector
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from one_table import every_operator
+from one_table import every_operator, square
 from pyspark.sql import functions as F
 
 import contrada as ct
@@ -19,10 +19,6 @@ from generators.filters_of_every_kind import expected, random_messages, rows_of,
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 
 
-def box(x, y, width, height=None):
-    return shapely.to_wkb(shapely.box(x, y, x + width, y + (width if height is None else height)))
-
-
 def town(count, seed=1, spread=100.0):
     """Regions of many sizes, most of them small, some in a crowd, as rows of a template."""
     rng = np.random.default_rng(seed)
@@ -33,7 +29,7 @@ def town(count, seed=1, spread=100.0):
         {
             "key": pa.array([f"k{k}" for k in range(count)]),
             "subscriber": pa.array((np.arange(count) % 11).astype(np.int32)),
-            "geometry": [box(*corner, size) for corner, size in zip(corners.tolist(), sizes.tolist(), strict=True)],
+            "geometry": [square(*corner, size) for corner, size in zip(corners.tolist(), sizes.tolist(), strict=True)],
             "least": rng.integers(0, 3, count),
         }
     )
@@ -43,7 +39,7 @@ def news(count, seed=2, spread=100.0):
     """Messages over the same ground: regions, points, nulls, and some that are bad; ids repeat."""
     rng = np.random.default_rng(seed)
     corners = rng.uniform(-5, spread, (count, 2)).tolist()
-    areas = [box(*corner, 10 ** rng.uniform(-1, 1.3)) for corner in corners]
+    areas = [square(*corner, 10 ** rng.uniform(-1, 1.3)) for corner in corners]
     for k in range(0, count, 9):
         areas[k] = [None, shapely.to_wkb(shapely.Point(corners[k])), b"no geometry"][k // 9 % 3]
     return pa.table(
@@ -130,7 +126,7 @@ def test_several_spatial_attributes(spark, place, by):
         ]
     rows = subscription_rows(asked)
     messages = news(200, spread=70)
-    homes = [box(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
+    homes = [square(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
     messages = messages.append_column("home", pa.array([b"bad", None, *homes[2:]], pa.binary()))
     matched, _ = check(spark, messages, rows, table_of(rows)[0], place, by, 5)
     assert {name for part in matched.artifact.partitions for name in part.boxes} == {"area", "home"}
@@ -187,7 +183,7 @@ def test_bad_geometry_points_and_other_systems_in_a_template(spark, place):
 
 @pytest.mark.slow
 def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_no_straggler(spark, place):
-    wkb = [box(5, 5, 1)] * 400 + [box(k % 20, k // 20, 0.5) for k in range(400)] + [box(-50, -50, 200)]
+    wkb = [square(5, 5, 1)] * 400 + [square(k % 20, k // 20, 0.5) for k in range(400)] + [square(-50, -50, 200)]
     rows = pa.table({"geometry": wkb})
     table = table_over(rows)
     messages = news(3000, spread=20)
@@ -205,8 +201,8 @@ def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_
 
 @pytest.mark.slow
 def test_expected_messages_move_the_cuts(spark, place):
-    rows = pa.table({"geometry": [box(k % 40, k // 40, 0.5) for k in range(1600)]})
-    crowd = pa.table({"message_id": range(500), "area": [box(1 + k / 1000, 1, 0.1) for k in range(500)]})
+    rows = pa.table({"geometry": [square(k % 40, k // 40, 0.5) for k in range(1600)]})
+    crowd = pa.table({"message_id": range(500), "area": [square(1 + k / 1000, 1, 0.1) for k in range(500)]})
     sizes = []
     for messages in (None, spark.createDataFrame(crowd)):
         compiled = compiled_parts(spark.createDataFrame(rows), place, 4, messages=messages)
