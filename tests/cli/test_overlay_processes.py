@@ -3,18 +3,17 @@
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
 import pytest
+from commands import start
 
 import contrada as ct
 from console import python, read_lines, wait_for
 from contrada.model.evaluate import truth
 
-COMMAND = [sys.executable, "-m", "contrada.cli.main", "overlay"]
+COMMAND = ["-m", "contrada.cli.main", "overlay"]
 SHARED = ["--dimensions", "price,size", "--degree", "2,5"]
 
 
@@ -25,12 +24,10 @@ class Process:
         self.asked = asked
         self.out, self.err = folder / f"{name}.out", folder / f"{name}.err"
         joined = [part for address in joins for part in ("--join", address)]
-        secret = ["--secret-file", str(folder / "secret")]
+        secret = ["--secret-file", folder / "secret"]
+        command = [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])]
         with self.out.open("w") as out, self.err.open("w") as err:
-            self.process = subprocess.Popen(
-                [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])],
-                stdout=out, stderr=err,
-            )  # fmt: skip
+            self.process = start(*command, stdout=out, stderr=err)
 
     def address(self):
         """Where it listens, once it does."""
@@ -51,8 +48,8 @@ class Process:
 @contextmanager
 def piped(folder, *further):
     """A peer that wants every price and writes to pipes of this process; it is ended after the block."""
-    command = [*COMMAND, "peer", "--subscribe", "price > 0", "--secret-file", str(folder / "secret"), *further]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [*COMMAND, "peer", "--subscribe", "price > 0", "--secret-file", folder / "secret", *further]
+    with start(*command) as process:
         try:
             yield process, process.stderr.readline().split()[-1]
         finally:
@@ -60,9 +57,8 @@ def piped(folder, *further):
 
 
 def publish(folder, to, messages):
-    secret = ["--secret-file", str(folder / "secret")]
-    command = ["-m", "contrada.cli.main", "overlay", "publish", "--to", to]
-    return python(*command, *secret, *map(json.dumps, messages)).stdout.split()
+    command = [*COMMAND, "publish", "--to", to, "--secret-file", folder / "secret"]
+    return python(*command, *map(json.dumps, messages)).stdout.split()
 
 
 @pytest.fixture

@@ -30,9 +30,11 @@ def test_what_is_wrong_is_found():
     """The judge of the runs above: lost messages, doubled ones, and batches of two versions."""
     good = [(0, "a", 0), (1, "a", 0), (2, "a", 1), (2, "b", 1)]
     keys = {}
-    stream_kills.check_all(stream_kills.check_rows(good, keys), keys, 3)
-    with pytest.raises(AssertionError, match=r"lost: \[3\]"):
-        stream_kills.check_all(stream_kills.check_rows(good, keys), keys, 4)
+    seen = stream_kills.check_rows(good, keys)
+    stream_kills.check_all(seen, keys, 3, {"a"})
+    for count, first, reason in ((4, {"a"}, r"lost: \[3\]"), (3, {"b"}, "a starting subscription is lost")):
+        with pytest.raises(AssertionError, match=reason):
+            stream_kills.check_all(seen, keys, count, first)
     for bad, reason in [
         ([*good, (0, "a", 0)], "twice"),
         ([*good, (0, "b", 1)], "versions 0 and 1"),

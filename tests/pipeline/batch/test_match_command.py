@@ -32,23 +32,20 @@ def reasons(path):
 
 @pytest.fixture
 def files(tmp_path):
-    square = {"type": "Polygon", "coordinates": [[[2, 2], [6, 2], [6, 6], [2, 6], [2, 2]]]}
-    bowtie = {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}
+    square, bow_tie = shapely.box(2, 2, 6, 6), shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)])
     rows = [
-        {"id": "a", "level": 4, "name": "blue", "area": square},
-        {"id": "b", "level": 1, "area": bowtie},
+        {"id": "a", "level": 4, "name": "blue", "area": square.__geo_interface__},
+        {"id": "b", "level": 1, "area": bow_tie.__geo_interface__},
         {"id": "c", "level": 1},
         {"level": 2, "name": "red"},
     ]
     write_lines(tmp_path / "messages" / "one.ndjson", rows)
     (tmp_path / "messages" / "two.ndjson").write_text('{"id": "d", "level": 3}\n{"id": \n')
-    region = ct.Region.box(2, 2, 6, 6).to_wkb()
-    crossed = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
     table = pa.table({
         "id": ["a", "b", None, "d"],
         "level": [4, 1, 2, None],
         "name": ["blue", None, "red", "black"],
-        "area": pa.array([region, crossed, None, region], pa.binary()),
+        "area": pa.array([square.wkb, bow_tie.wkb, None, square.wkb], pa.binary()),
     })  # fmt: skip
     pq.write_table(table, tmp_path / "messages.parquet", row_group_size=2)
     write_lines(tmp_path / "subscriptions.ndjson", SUBSCRIPTIONS)

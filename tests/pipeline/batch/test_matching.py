@@ -47,15 +47,6 @@ def test_rows_are_those_of_a_single_process_however_messages_are_spread(spark, e
     assert rows_of(pipeline.match(spark.createDataFrame(messages).repartition(partitions), compiled)) == right
 
 
-def test_by_subscriber_every_subscriber_comes_once(spark, every):
-    compiled, table = every
-    messages = random_messages(100, seed=3)
-    right = expected(table, messages, "subscriber")
-    matched = pipeline.match(spark.createDataFrame(messages), compiled.artifact, by="subscriber")
-    assert matched.matches.columns == ["message_id", "subscriber"]
-    assert rows_of(matched) == right
-
-
 @pytest.mark.parametrize("plan", ["broadcast", slow("partitioned")])
 @settings(max_examples=examples(8))
 @given(asked=st.lists(predicates().filter(plain_text), min_size=30, max_size=40))
@@ -66,8 +57,9 @@ def test_generated_filters(spark, place, plan, asked):
     table, bad = table_of(rows)
     assert sorted(row.row for row in compiled.rejected.collect()) == bad
     assert compiled.count == len(table)
-    for by in ("subscription", "subscriber"):
+    for by, names in (("subscription", ["subscriber", "key"]), ("subscriber", ["subscriber"])):
         matched = pipeline.match(spark.createDataFrame(messages), compiled, by=by)
+        assert matched.matches.columns == ["message_id", *names]
         assert rows_of(matched) == expected(table, messages, by)
 
 

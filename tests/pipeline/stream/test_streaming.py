@@ -105,10 +105,6 @@ def test_a_batch_has_one_version_and_rows_name_it(spark, home):
     assert [item["number"] for item in reasons] == [3, 4, 5, 6]
     assert "nobody" in reasons[1]["reason"]
     assert stream.versions.rejected == 4
-    write_messages(home.messages, "3.parquet", [(3, 5, None)])
-    write_lines(home.changes / "2.ndjson", [{"key": "b", "subscriber": "else", "filter": "size < 9"}])
-    home.run()
-    assert home.matches()[2:] == [(2, 3, "else", "b", 2)]
 
 
 @pytest.mark.slow
