@@ -92,9 +92,7 @@ def expected_pairs():
     move = Transformer.from_crs("OGC:CRS84", "EPSG:32632", always_xy=True).transform
     pairs = set()
     features = json.loads((ROOT / "examples/data/facilities.geojson").read_text())["features"]
-    discs = {
-        feature["id"]: shapely.Point(*move(*feature["geometry"]["coordinates"])).buffer(500) for feature in features
-    }
+    places = {feature["id"]: shapely.Point(move(*feature["geometry"]["coordinates"])) for feature in features}
     for path in (ROOT / "examples/data/alerts").glob("*.xml"):
         root = ElementTree.parse(path).getroot()
         space = {"cap": root.tag[1:].partition("}")[0]}
@@ -107,7 +105,7 @@ def expected_pairs():
                 centre, radius = node.text.split()
                 region = shapely.Point(*move(*map(float, centre.split(",")[::-1]))).buffer(1000 * float(radius))
             name = root.find("cap:identifier", space).text
-            pairs |= {(name, key) for key, disc in discs.items() if region.intersects(disc)}
+            pairs |= {(name, key) for key, place in places.items() if region.intersects(place.buffer(500))}
     assert pairs, "an example that matches nothing shows nothing"
     return pairs
 
