@@ -15,8 +15,6 @@ MODULE = re.compile(r"(?<![.\w])contrada(?:\.\w+)+")
 TARGET = re.compile(r"`make ([a-z-]+)")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-
 
 def python_lines(text: str) -> str:
     """The page with everything blanked but the examples, so that a failure names the line of the page."""
@@ -41,22 +39,14 @@ def test_examples_run(page, tmp_path, monkeypatch, own_types):
     assert not failures, "".join(failures)
 
 
-@pages
-def test_named_modules_exist(page):
-    for name in set(MODULE.findall(page.read_text())):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_modules_and_targets_exist_and_links_lead_somewhere(page):
+    text, makefile = page.read_text(), (ROOT / "Makefile").read_text()
+    for name in set(MODULE.findall(text)):
         resolve_name(name)
-
-
-@pages
-def test_named_targets_exist(page):
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(TARGET.findall(page.read_text())):
+    for target in set(TARGET.findall(text)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
-
-
-@pages
-def test_links_lead_somewhere(page):
-    for link in LINK.findall(page.read_text()):
+    for link in LINK.findall(text):
         assert (page.parent / link).exists(), link
 
 

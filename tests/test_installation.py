@@ -6,6 +6,7 @@ import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -79,9 +80,7 @@ def test_an_origin_that_says_nothing(origin, installed):
 
 
 def test_not_installed_at_all(monkeypatch):
-    def none(name):
-        raise metadata.PackageNotFoundError(name)
-
+    none = mock.Mock(side_effect=metadata.PackageNotFoundError("contrada"))
     monkeypatch.setattr(installation, "_clone", lambda: None)
     monkeypatch.setattr(metadata, "distribution", none)
     monkeypatch.setattr(metadata, "requires", none)

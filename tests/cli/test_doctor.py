@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from packaging.requirements import Requirement
@@ -149,11 +150,7 @@ def test_a_missing_core_package_fails_the_command(monkeypatch):
 def test_a_package_outside_its_bounds_or_that_does_not_import_is_not_ready(monkeypatch):
     fault = doctor.package_fault(Requirement("numpy<1"), import_it=False)
     assert fault == f"numpy {metadata.version('numpy')} is installed, <1 is needed"
-
-    def fail(name):
-        raise ImportError("needs NumPy 2.4 or less")
-
-    monkeypatch.setattr(doctor, "import_module", fail)
+    monkeypatch.setattr(doctor, "import_module", mock.Mock(side_effect=ImportError("needs NumPy 2.4 or less")))
     fault = doctor.package_fault(Requirement("numba"), import_it=True)
     assert fault.endswith("does not import (needs NumPy 2.4 or less)")
 

@@ -1,6 +1,7 @@
 """`contrada match` on compressed and GIS files, identifiers, suffixes of the output, CSV for spreadsheets."""
 
 import gzip
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -13,8 +14,7 @@ SUBSCRIPTIONS = '{"key": 1, "subscriber": "=ops", "filter": "severity >= 4"}\n'
 LINES = b'{"message_id": "=m", "severity": 5}\n{"message_id": "n", "severity": 1}\n'
 
 
-def zstd(data):
-    return pa.compress(data, "zstd", asbytes=True)
+zstd = partial(pa.compress, codec="zstd", asbytes=True)
 
 
 @pytest.fixture

@@ -13,18 +13,12 @@ import contrada as ct
 from console import python
 
 
-@pytest.fixture
-def servers(kafka_jars, tmp_path):
-    """A broker, ended after the test."""
-    with kafka_broker.broker(kafka_jars.broker, tmp_path) as address:
-        yield address
-
-
 @pytest.mark.slow
-def test_from_kafka_to_kafka_and_to_files(kafka_jars, servers, tmp_path):
+def test_from_kafka_to_kafka_and_to_files(kafka_jars, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parent.parent)}
     script = Path(__file__).with_name("kafka_driver.py")
-    python(script, "stream", servers, kafka_jars.spark, tmp_path, env=environment)
+    with kafka_broker.broker(kafka_jars.broker, tmp_path) as servers:
+        python(script, "stream", servers, kafka_jars.spark, tmp_path, env=environment)
     found = json.loads((tmp_path / "answer.json").read_text())
     matches = [(key, json.loads(text)) for key, text in found["matches"]]
     told = [(key, match["message_id"], match["key"], match["version"]) for key, match in matches]

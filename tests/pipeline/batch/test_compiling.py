@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 import shapely
+from one_table import BOX, POINT, TEMPLATE, template_rows
 
 import contrada as ct
 from contrada import pipeline
@@ -14,11 +15,6 @@ from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline.batch import building
 from contrada.pipeline.spark_types import ARTIFACTS, artifacts_place
 from effort import slow
-
-BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
-BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
-POINT = shapely.to_wkb(shapely.Point(1, 1))
-TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least"
 
 
 def rejections(compiled):
@@ -44,16 +40,10 @@ def test_bad_filters_are_set_aside_with_reasons(spark, tmp_path):
 
 
 def test_bad_rows_of_a_template_are_set_aside_and_the_rest_compile(spark, tmp_path):
-    rows = [
-        (1, BOX, 1.0), (2, BOW_TIE, 1.0), (None, BOX, 1.0), (4, None, 1.0), (5, BOX, float("nan")), (6, POINT, 1.0),
-        (1, BOX, 2.0), (8, b"odd", 1.0), (9, BOX, 2.0),
-    ]  # fmt: skip
-    frame = spark.createDataFrame(
-        [(k, g and bytearray(g), n) for k, g, n in rows], "key int, geometry binary, least double"
-    )
-    compiled = pipeline.compile(frame.coalesce(1), tmp_path, template=TEMPLATE)
+    frame, bad = template_rows(spark, 1)
+    compiled = pipeline.compile(frame, tmp_path, template=TEMPLATE)
     assert compiled.count == 2
-    assert [row for row, _, _ in rejections(compiled)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [(row, key) for row, key, _ in rejections(compiled)] == bad
     assert sorted(ct.ForwardingTable.open(compiled.artifact.path)) == [1, 9]
 
 

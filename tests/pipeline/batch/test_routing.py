@@ -1,5 +1,7 @@
 """What decides where filters and messages go, without Spark: skew, sizes of batches, splitting in memory."""
 
+from unittest import mock
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -177,10 +179,6 @@ def test_want_of_memory_is_told(tmp_path, monkeypatch, spark):
     told = str(too_large(RuntimeError("numpy._core._exceptions._ArrayMemoryError: Unable to allocate"), spark))
     assert 'use plan="partitioned"' in told
     made = split_grid(2, 1, tmp_path)
-
-    def refuse(path, **options):
-        raise OSError(12, "Cannot allocate memory")
-
-    monkeypatch.setattr(tables.ForwardingTable, "open", refuse)
+    monkeypatch.setattr(tables.ForwardingTable, "open", mock.Mock(side_effect=OSError(12, "Cannot allocate memory")))
     with pytest.raises(TableError, match="does not fit into the memory of the Python worker"):
         tables.opened_part(made.partitions[0].artifact)

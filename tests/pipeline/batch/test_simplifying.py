@@ -1,10 +1,10 @@
 """`pipeline.simplify`: the rows of a single process, however subscriptions are spread over partitions."""
 
-import pyarrow as pa
 import pytest
 import shapely
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from one_table import BOW_TIE, BOX, POINT, TEMPLATE, WIDE, template_rows
 
 import contrada as ct
 from contrada import pipeline
@@ -15,9 +15,6 @@ from generators.filters_of_every_kind import plain_text, rows_of
 from generators.scalars import OPERATORS, predicates
 
 ROWS = "key string, subscriber string, filter string"
-BOX, WIDE = (shapely.to_wkb(shapely.box(0, 0, size, size)) for size in (2, 5))
-BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
-POINT = shapely.to_wkb(shapely.Point(1, 1))
 ACROSS = pytest.mark.parametrize("across", [slow(False), True])
 SPREAD = pytest.mark.parametrize("partitions", [slow(1), 3])
 
@@ -46,10 +43,6 @@ def answer(simplified, read=ct.parse):
     named = {row[:-1]: read(row[-1]) for row in rows}
     assert len(named) == len(rows)
     return named, rejected, simplified.report
-
-
-def columns_of(rows, names):
-    return pa.table(list(map(pa.array, zip(*rows, strict=True))), names)
 
 
 def drawn(count):
@@ -115,7 +108,7 @@ def test_of_rows_with_one_key_the_first_good_one_is_taken(spark, across):
     assert named == {names[0]: ct.parse("size = 1"), names[1]: ct.parse("size = 5")}
     assert [(row, key) for row, key, _ in rejected] == [(0, "a"), (3, "a"), (4, "a"), (5, "a")]
     assert [reason for row, _, reason in rejected if row in (3, 5)] == ["duplicate key 'a'"] * 2
-    bad = TableBuilder().add(columns_of(rows, ("key", "subscriber", "filter")))
+    bad = TableBuilder().add(frame.toArrow())
     assert [item.row for item in bad] == [row for row, _, _ in rejected], "as compile has it"
 
 
@@ -158,23 +151,12 @@ def test_no_rows(spark, across):
     assert [len(part) for part in answer(bad)[:2]] == [0, 1]
 
 
-TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least AND size >= 1"
-
-
 @SPREAD
 @ACROSS
 def test_rows_of_a_template(spark, partitions, across):
-    rows = [
-        (1, "x", BOX, 1.0), (2, "x", BOW_TIE, 1.0), (None, "x", BOX, 1.0), (4, "x", None, 1.0),
-        (5, "x", BOX, float("nan")), (6, "x", POINT, 1.0), (1, "x", BOX, 2.0), (8, "y", b"odd", 1.0),
-        (9, "x", WIDE, 0.0), (10, None, BOX, 1.0),
-    ]  # fmt: skip
-    names = "key int, subscriber string, geometry binary, least double"
-    sent = [(k, s, g and bytearray(g), n) for k, s, g, n in rows]
-    frame = spark.createDataFrame(spark.sparkContext.parallelize(sent, partitions), names)
+    frame, bad = template_rows(spark, partitions)
     named, rejected, report = answer(pipeline.simplify(frame, across=across, template=TEMPLATE))
-    bad = TableBuilder(ct.parse(TEMPLATE)).add(columns_of(rows, ("key", "subscriber", "geometry", "least")))
-    assert [(row, key) for row, key, _ in rejected] == [(item.row, item.key) for item in bad]
+    assert [(row, key) for row, key, _ in rejected] == bad
     box, wide = (f"S_INTERSECTS(area, {shapely.from_wkb(one).wkt}) AND size >= 1" for one in (BOX, WIDE))
     if across:
         assert named == {("x",): ct.parse(wide)}

@@ -7,8 +7,8 @@ import random
 import signal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from streams import parquet_of
 
 from console import read_lines
 from contrada.matching import ForwardingTable
@@ -88,12 +88,6 @@ def rows(count=50):
     subscribers = [f"s{k // 4}" if k % 5 else None for k in range(count)]
     named = [{"key": f"k{k}", "subscriber": name, "filter": f"size > {k}"} for k, name in enumerate(subscribers)]
     return pa.Table.from_pylist(named)
-
-
-def parquet_of(table):
-    target = io.BytesIO()
-    pq.write_table(table, target)
-    return target.getvalue()
 
 
 def arrow_of(table):

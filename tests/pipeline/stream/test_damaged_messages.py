@@ -1,15 +1,13 @@
 """Damaged files of messages: each is one rejection that names it, and the rows of all others are matched."""
 
 import gzip
-import io
 import json
 import shutil
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from one_table import every_operator
-from streams import AVAILABLE, rows_in, uncommit, written
+from streams import AVAILABLE, parquet_of, rows_in, uncommit, written
 
 import contrada as ct
 from console import write_lines
@@ -48,12 +46,6 @@ def streamed(spark, folder, subscriptions, form):
     stream.wait(300)
     found = written(folder / "out" / "matches", ["message_id", "subscriber", "key"])
     return found, written(folder / "out" / "rejected", ["message_id", "reason"]), stream.progress()
-
-
-def parquet(table, **options):
-    target = io.BytesIO()
-    pq.write_table(table, target, **options)
-    return target.getvalue()
 
 
 def with_byte(data, at):
@@ -113,17 +105,17 @@ def test_damaged_parquet_through_the_command(command, folder):
     def table(first, count):
         return pa.table({"name": [f"m{k}" for k in range(first, first + count)], "level": [4] * count})
 
-    good = parquet(table(0, 50), compression="zstd", use_dictionary=False)
+    good = parquet_of(table(0, 50), compression="zstd", use_dictionary=False)
     page = good.index(b"\x28\xb5\x2f\xfd")
     typed = pa.table({"name": ["x"], "level": ["high"]})
     damaged = {
         "0.parquet": b"PAR1 and no more PAR1", "1.parquet": b"", "cut.parquet": good[: len(good) // 2],
         "page.parquet": good[: page + 4] + bytes(8) + good[page + 12 :], "tail.parquet": good[:-1],
-        "type.parquet": parquet(typed), "sum.parquet": b"",
+        "type.parquet": parquet_of(typed), "sum.parquet": b"",
     }  # fmt: skip
     readable = ("page.parquet", "sum.parquet", "type.parquet")
     # Page checksums find a changed value that decoding alone cannot.
-    plain = parquet(table(700, 9), compression="none", use_dictionary=False, write_page_checksum=True)
+    plain = parquet_of(table(700, 9), compression="none", use_dictionary=False, write_page_checksum=True)
     damaged["sum.parquet"] = plain.replace(b"m703", b"m999", 1)
     for name, data in damaged.items():
         (source / name).write_bytes(data)
@@ -138,7 +130,7 @@ def test_damaged_parquet_through_the_command(command, folder):
     assert {row["message_id"] for row in rows_in(output / "matches")} == {f"m{k}" for k in range(50) if k != 1}
     for name in readable:
         (folder / name).rename(source / name)
-    (source / "h.parquet").write_bytes(parquet(table(80, 2)))
+    (source / "h.parquet").write_bytes(parquet_of(table(80, 2)))
     second = command("stream", *asked, code=0)
     assert "5 messages" in second.stderr
     assert "3 rejected" in second.stderr
@@ -149,8 +141,8 @@ def test_damaged_parquet_through_the_command(command, folder):
     # The columns are those of the first start, although the directory now begins with another type.
     (source / "g.parquet").unlink()
     (source / "h.parquet").unlink()
-    (source / "0.parquet").write_bytes(parquet(typed))
-    (source / "z.parquet").write_bytes(parquet(table(90, 3)))
+    (source / "0.parquet").write_bytes(parquet_of(typed))
+    (source / "z.parquet").write_bytes(parquet_of(table(90, 3)))
     command("stream", *asked, code=0)
     assert len(rows_in(output / "matches")) == 54
 
@@ -162,8 +154,8 @@ def test_sound_files_give_the_answers_of_a_single_process(spark, folder):
     _, table = every_operator()
     messages = [random_messages(30, seed=k) for k in range(2)]
     for k, some in enumerate(messages):
-        (source / f"{k}.parquet").write_bytes(parquet(some))
-    (source / "0-cut.parquet").write_bytes(parquet(messages[0])[:-20])
+        (source / f"{k}.parquet").write_bytes(parquet_of(some))
+    (source / "0-cut.parquet").write_bytes(parquet_of(messages[0])[:-20])
     found, kept, progress = streamed(spark, folder, table, "parquet")
     right = [expected(table, some, "subscription") for some in messages]
     assert found == sorted((row for matches, _ in right for row in matches), key=repr)
@@ -237,7 +229,7 @@ def test_a_footer_that_ends_its_reader_is_damage(read_with):
 
 
 def test_footers_are_read_in_another_process(tmp_path):
-    (tmp_path / "good.parquet").write_bytes(parquet(pa.table({"a": [1]})))
+    (tmp_path / "good.parquet").write_bytes(parquet_of(pa.table({"a": [1]})))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no PAR1")
     assert footers.deadly_footers([(tmp_path / name).as_uri() for name in ("good.parquet", "bad.parquet")]) == {}
 

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM on commands that run Spark, as processes of their own: one line, and nothing is lost."""
 
 import os
+import shlex
 import signal
 import time
 from contextlib import suppress
@@ -93,23 +94,19 @@ def test_a_second_signal_stops_a_stream_at_once(tmp_path, start, until):
     assert 1 <= len(said(tmp_path)) <= 2
 
 
-def commands(tmp_path):
-    district = tmp_path / "data"
-    match = ["match", district / "messages.parquet", district / "parcels.parquet", "--spark", "--output", "matches",
-             "--template", "S_INTERSECTS(area, $geometry)", "--quiet"]  # fmt: skip
-    return {
-        "match": match,
-        "ingest": ["ingest", district / "parcels.parquet", "rows", "--quiet"],
-        "demo": ["demo", "--data", district, "--output", "demo"],
-    }
+COMMANDS = [
+    "match data/messages.parquet data/parcels.parquet --spark -o o --quiet --template 'S_INTERSECTS(area, $geometry)'",
+    "ingest data/parcels.parquet rows --quiet",
+    "demo --data data --output demo",
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["match", "ingest", "demo"])
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("delay", [0, 6])
-def test_other_commands_stop_with_one_line(tmp_path, start, until, name, delay):
+def test_other_commands_stop_with_one_line(tmp_path, start, until, command, delay):
     write_district(tmp_path / "data", scale=1)
-    process = start(*commands(tmp_path)[name])
+    process = start(*shlex.split(command))
     until(lambda: has_java(process), process)
     time.sleep(delay)  # somewhere in the run; where, no test can say
     assert process.poll() is None

@@ -15,40 +15,39 @@ from contrada import pipeline
 SCHEMA = "message_id long, size long, area binary"
 
 
-def write_messages(folder, name, rows):
-    """A file of messages, there whole or not at all."""
-    folder.mkdir(exist_ok=True)
-    kinds = pa.schema({"message_id": pa.int64(), "size": pa.int64(), "area": pa.binary()})
-    table = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
-    pq.write_table(table, folder / f".{name}")
-    os.rename(folder / f".{name}", folder / name)
+class Home:
+    """A directory with everything that a stream has."""
+
+    def __init__(self, place, spark):
+        self.spark, self.messages, self.changes = spark, place / "messages", place / "changes"
+        self.output, self.checkpoint = place / "output", place / "checkpoint"
+        self.messages.mkdir()
+        self.changes.mkdir()
+
+    def write(self, name, *rows):
+        """A file of messages."""
+        kinds = pa.schema({"message_id": pa.int64(), "size": pa.int64(), "area": pa.binary()})
+        table = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
+        pq.write_table(table, self.messages / name)
+
+    def stream(self, subscriptions=None, **options):
+        frame = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.messages))
+        given = {"sink": self.output, "checkpoint": self.checkpoint, "changes": self.changes, "trigger": AVAILABLE}
+        return pipeline.match_stream(frame, subscriptions, **{**given, **options})
+
+    def run(self, subscriptions=None, **options):
+        stream = self.stream(subscriptions, **options)
+        stream.wait(120)
+        stream.versions.wait()
+        return stream
+
+    def matches(self):
+        return written(self.output / "matches", ["batch", "message_id", "subscriber", "key", "version"])
 
 
 @pytest.fixture
 def home(tmp_path, spark):
-    """A directory with everything that a stream has, and functions on it."""
-
-    class Home:
-        messages, changes = tmp_path / "messages", tmp_path / "changes"
-        output, checkpoint = tmp_path / "output", tmp_path / "checkpoint"
-
-        def stream(self, subscriptions=None, **options):
-            self.messages.mkdir(exist_ok=True)
-            self.changes.mkdir(exist_ok=True)
-            frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.messages))
-            given = {"sink": self.output, "checkpoint": self.checkpoint, "changes": self.changes, "trigger": AVAILABLE}
-            return pipeline.match_stream(frame, subscriptions, **{**given, **options})
-
-        def run(self, subscriptions=None, **options):
-            stream = self.stream(subscriptions, **options)
-            stream.wait(120)
-            stream.versions.wait()
-            return stream
-
-        def matches(self):
-            return written(self.output / "matches", ["batch", "message_id", "subscriber", "key", "version"])
-
-    return Home()
+    return Home(tmp_path, spark)
 
 
 def rows_of(spark, filters):
@@ -61,7 +60,7 @@ SQUARE = ct.Region.box(0, 0, 4, 4).to_wkb()
 
 
 def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_path):
-    write_messages(home.messages, "1.parquet", [(1, 5, None), (2, 1, SQUARE), (3, 1, b"\0")])
+    home.write("1.parquet", (1, 5, None), (2, 1, SQUARE), (3, 1, b"\0"))
     filters = {"big": "size >= 3", "here": "S_INTERSECTS(area, POINT(1 1))"}
     stream = home.run(rows_of(spark, filters))
     before = home.matches()
@@ -77,7 +76,7 @@ def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_pat
     for name in (".new-0-abc", ".old-0-abc"):
         (home.output / "matches" / name).mkdir()
     write_lines(home.changes / "1.ndjson", [{"action": "unsubscribe", "key": key} for key in filters])
-    write_messages(home.messages, "2.parquet", [(4, 5, None)])
+    home.write("2.parquet", (4, 5, None))
     home.run()
     assert home.matches() == before, "batch 0 with its version, batch 1 without the subscriptions"
     assert files.isdisjoint(home.output.glob("matches/batch=0/*.parquet")), "it was written again"
@@ -91,9 +90,9 @@ def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_pat
 
 
 def test_a_batch_has_one_version_and_rows_name_it(spark, home):
-    write_messages(home.messages, "1.parquet", [(1, 5, None)])
+    home.write("1.parquet", (1, 5, None))
     home.run(rows_of(spark, {"a": "size >= 3"}))
-    write_messages(home.messages, "2.parquet", [(2, 5, None)])
+    home.write("2.parquet", (2, 5, None))
     write_lines(
         home.changes / "1.ndjson",
         [{"key": "b", "filter": "size = 5"}, {"action": "unsubscribe", "key": "a"}, {"key": "c", "filter": "size <"},
@@ -105,31 +104,6 @@ def test_a_batch_has_one_version_and_rows_name_it(spark, home):
     assert [item["number"] for item in reasons] == [3, 4, 5, 6]
     assert "nobody" in reasons[1]["reason"]
     assert stream.versions.rejected == 4
-
-
-@pytest.mark.slow
-def test_compaction_changes_no_answer_and_old_versions_go(spark, home):
-    home.run()  # nothing to read: version 0 is written
-    table = ct.ForwardingTable()
-    for number in range(4):
-        asked = {"key": f"k{number}", "subscriber": f"s{number // 2}", "filter": "size > 1"}
-        write_lines(home.changes / f"{number}.ndjson", [asked])
-        table.subscribe(asked["subscriber"], asked["filter"], asked["key"])
-        if number == 2:
-            write_lines(home.changes / "2b.ndjson", [{"action": "unsubscribe", "key": "k0"}])
-            table.unsubscribe("k0")
-        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
-        stream = home.run(compact_after=2)
-        found = {row[3] for row in home.matches() if row[1] == number}
-        assert found == set(table.match_keys({"size": 5}))
-    assert stream.versions.current.number == 4
-    write_messages(home.messages, "9.parquet", [(9, 5, None)])
-    stream = home.run(compact_after=2)
-    assert {row[3] for row in home.matches() if row[1] == 9} == set(table.match_keys({"size": 5}))
-    kept = home.checkpoint / "contrada"
-    assert os.listdir(kept / "versions") == ["4.json"]
-    current = stream.versions.current
-    assert sorted(os.listdir(kept / "segments")) == sorted(f"{number}.ndjson" for number in current.segments)
 
 
 @pytest.mark.slow
@@ -149,7 +123,7 @@ def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
 
     running = []
     for number in range(8):
-        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+        home.write(f"{number}.parquet", (number, 5, None))
     running.append(home.stream(compact_after=1, progress=change, trigger={"processingTime": "0 seconds"}))
     running[0].query.processAllAvailable()
     running[0].stop()
@@ -192,7 +166,7 @@ def test_changes_of_a_table_are_read_by_their_numbers(spark, home):
     try:
         for number, rows in enumerate(rounds, 1):
             spark.sql(f"INSERT INTO stream_changes VALUES {rows}")
-            write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+            home.write(f"{number}.parquet", (number, 5, None))
             home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
     finally:
         spark.sql("DROP TABLE stream_changes")

@@ -1,6 +1,7 @@
 """Versions of subscriptions without Spark: ends at any point, two drivers, very many changes, tables that fail."""
 
 import threading
+from unittest import mock
 
 import pytest
 
@@ -160,29 +161,18 @@ def test_batches_go_on_while_very_many_changes_are_applied(home, small_segments,
     assert driver.of_batch(3).number == 1
 
 
-def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, small_segments, monkeypatch):
+def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, small_segments):
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
     driver = home.driver()
-
-    def full(*arguments, **options):
-        raise OSError("no space left")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(versions, "publish", full)
-        with pytest.raises(OSError, match="no space"):
-            driver.of_batch(0)
+    full = mock.patch.object(versions, "publish", side_effect=OSError("no space left"))
+    with full, pytest.raises(OSError, match="no space"):
+        driver.of_batch(0)
     driver = home.driver()
     assert answer(driver, driver.of_batch(0)) == ["a", "b", "c", "d"]
 
 
 def test_a_compaction_that_fails_is_told_and_tried_again(home):
-    fails = [True]
-
-    def compact(version, artifacts):
-        if fails.pop() if fails else False:
-            raise OSError("no space left")
-        return home.compact(version, artifacts)
-
+    compact = mock.Mock(wraps=home.compact, side_effect=[OSError("no space left"), mock.DEFAULT])
     driver = home.driver(compact, compact_after=2)
     home.change("1.ndjson", *subscribed("a", "b"))
     driver.of_batch(0)
