@@ -51,10 +51,6 @@ def matches(result, *, code=0):
     return [tuple(row.values()) for row in read_lines(result.stdout)]
 
 
-def features_of(rows):
-    return [feature(row.get("area"), **{name: row[name] for name in row if name != "area"}) for row in rows]
-
-
 def wkb(geometry):
     return shapely.to_wkb(shapely.geometry.shape(geometry))
 
@@ -92,7 +88,9 @@ def write_messages(path, form):
     if form == "json":
         path.write_text(json.dumps(MESSAGES))
     elif form == "geojson":
-        path.write_text(collection(features_of(MESSAGES)))
+        path.write_text(
+            collection(feature(row.get("area"), id=row["id"], severity=row["severity"]) for row in MESSAGES)
+        )
     elif form == "geojsons":
         path.write_text("".join("\x1e" + json.dumps(message, indent=1) + "\n" for message in MESSAGES))
     elif form == "csv":

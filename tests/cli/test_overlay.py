@@ -12,7 +12,7 @@ from contrada.overlay.simulation.trace import TracedSimulator
 run = partial(contrada, "overlay")
 
 
-def test_simulate_prints_what_was_promised():
+def test_simulate_prints_what_was_promised_as_json_and_for_people():
     result = run(
         "simulate", "--subscriptions", 200, "--messages", 40, "--split", "rstar", "--degree", "2,5", "--json", code=0
     )
@@ -21,9 +21,6 @@ def test_simulate_prints_what_was_promised():
         assert name in row
     assert row["false_negatives"] == 0
     assert (row["choose"], row["least"], row["most"]) == ("rstar", 2, 5)
-
-
-def test_simulate_for_people():
     assert "false negatives   0" in run("simulate", "--subscriptions", 100, "--messages", 10, code=0).stdout
 
 

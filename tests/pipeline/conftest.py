@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from one_table import some_table
 from pyspark.sql import SparkSession
+from sample_tables import some_table
 
 from console import contrada
 from contrada import jit, pipeline

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from one_table import matches, some_table
 from pyarrow.fs import FileSystemHandler, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from sample_tables import matches, some_table
 
 from console import python
 from contrada import pipeline

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 import shapely
-from one_table import BOX, POINT, TEMPLATE, template_rows
+from sample_tables import BOX, POINT, TEMPLATE, template_rows
 
 import contrada as ct
 from contrada import pipeline

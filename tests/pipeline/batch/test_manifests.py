@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from one_table import matches
+from sample_tables import matches
 
 from contrada import pipeline
 from contrada.errors import TableError

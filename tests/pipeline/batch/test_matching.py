@@ -9,9 +9,9 @@ import shapely
 from failing import failing_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_table import every_operator
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from sample_tables import every_operator
 
 import contrada as ct
 from contrada import pipeline

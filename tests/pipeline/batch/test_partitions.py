@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from one_table import every_operator, square
 from pyspark.sql import functions as F
+from sample_tables import every_operator, square
 
 import contrada as ct
 from contrada import pipeline

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from one_table import square
+from sample_tables import square
 
 import contrada as ct
 from contrada.cql2 import parse

@@ -4,7 +4,7 @@ import pytest
 import shapely
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from one_table import BOW_TIE, BOX, POINT, TEMPLATE, WIDE, template_rows
+from sample_tables import BOW_TIE, BOX, POINT, TEMPLATE, WIDE, template_rows
 
 import contrada as ct
 from contrada import pipeline

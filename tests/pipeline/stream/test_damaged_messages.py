@@ -6,7 +6,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from one_table import every_operator
+from sample_tables import every_operator
 from streams import AVAILABLE, parquet_of, rows_in, uncommit, written
 
 import contrada as ct

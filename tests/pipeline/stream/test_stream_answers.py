@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from one_table import every_operator
+from sample_tables import every_operator
 from streams import AVAILABLE, written
 
 from console import write_lines
@@ -121,7 +121,6 @@ def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
             found = written(tmp_path / "output" / name, ("batch", *wanted))
             assert [row[1:] for row in found if row[0] == number] == expected_rows
         assert stream.progress().messages == count
-        return stream
 
     run(0, 60)
     write_lines(tmp_path / "changes" / "1.ndjson", CHANGES)
