@@ -1,7 +1,7 @@
 """`contrada simplify`: rows in and out, exactly, bad ones set aside; the report."""
 
 import json
-from functools import partial
+from functools import partial, reduce
 
 import pyarrow.parquet as pq
 import pytest
@@ -132,9 +132,8 @@ def test_an_empty_file(tmp_path, suffix):
 
 
 def test_the_report_as_json(file, tmp_path):
-    expected = Simplification()
-    for one in simplified_groups([ct.parse(row["filter"]).filters for row in ROWS]):
-        expected = expected.plus(one.report)
+    simplified = simplified_groups([ct.parse(row["filter"]).filters for row in ROWS])
+    expected = reduce(Simplification.plus, (one.report for one in simplified), Simplification())
     report = json.loads(run(file, "--json", "-o", tmp_path / "o.ndjson").stdout)
     assert (report["filters_before"], report["filters_after"]) == (expected.filters_before, expected.filters_after)
     assert report["rules"] == expected.rules

@@ -31,11 +31,10 @@ TEMPLATE_ROWS = [
 def template_rows(spark, partitions):
     """Those rows in Spark, and the row and key of each that a table of a single process refuses."""
     sent = [(key, who, area and bytearray(area), least) for key, who, area, least in TEMPLATE_ROWS]
-    names = {"key": "int", "subscriber": "string", "geometry": "binary", "least": "double"}
-    schema = ", ".join(map(" ".join, names.items()))
-    columns = pa.table(list(map(pa.array, zip(*TEMPLATE_ROWS, strict=True))), list(names))
-    bad = TableBuilder(ct.parse(TEMPLATE)).add(columns)
+    schema = "key int, subscriber string, geometry binary, least double"
     frame = spark.createDataFrame(spark.sparkContext.parallelize(sent, partitions), schema)
+    columns = pa.table(list(map(pa.array, zip(*TEMPLATE_ROWS, strict=True))), frame.columns)
+    bad = TableBuilder(ct.parse(TEMPLATE)).add(columns)
     return frame, [(item.row, item.key) for item in bad]
 
 

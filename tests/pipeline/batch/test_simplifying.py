@@ -1,5 +1,7 @@
 """`pipeline.simplify`: the rows of a single process, however subscriptions are spread over partitions."""
 
+from functools import reduce
+
 import pytest
 import shapely
 from hypothesis import HealthCheck, given, settings
@@ -29,9 +31,7 @@ def in_process(rows, across):
     else:
         names, groups = [row[:2] for row in rows], [ct.parse(str(row[2])).filters for row in rows]
     found = list(simplified_groups(groups))
-    report = Simplification()
-    for one in found:
-        report = report.plus(one.report)
+    report = reduce(Simplification.plus, (one.report for one in found), Simplification())
     return {name: ct.Predicate(one.filters) for name, one in zip(names, found, strict=True)}, report
 
 

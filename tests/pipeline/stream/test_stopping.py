@@ -55,10 +55,7 @@ MOMENTS = {
     "batch": lambda place, process: (place / "state" / "contrada" / "batches" / "0.json").exists(),
     "idle": lambda place, process: (place / "state" / "commits" / "3").exists(),
 }
-CASES = [
-    *((moment, signal.SIGINT) for moment in MOMENTS),
-    *((moment, signal.SIGTERM) for moment in ("batch", "idle")),
-]
+CASES = [*((moment, signal.SIGINT) for moment in MOMENTS), ("batch", signal.SIGTERM), ("idle", signal.SIGTERM)]
 
 
 @pytest.mark.slow
