@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import contrada
+from console import python
 from contrada import jit, kernels
 from effort import slow
 
@@ -25,11 +25,7 @@ USE_A_KERNEL = (
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("CONTRADA_", "NUMBA_"))}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**settings, "PYTHONPATH": str(SOURCE.parent), **environment},
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+    return python("-W", "error", "-c", code, env={**settings, "PYTHONPATH": str(SOURCE.parent), **environment})
 
 
 def compiled(directory: Path) -> list[Path]:
