@@ -22,10 +22,12 @@ def contrada(*arguments: object, input: str | bytes | None = None, code: int | N
     return result
 
 
-def python(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+def python(
+    *arguments: object, code: int = 0, env: dict[str, str] | None = None, timeout: float = 900
+) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own, which must end with `code`."""
     command = [sys.executable, *map(str, arguments)]
-    run = subprocess.run(command, **{"capture_output": True, "text": True, "timeout": 900, **options})
+    run = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout)
     assert run.returncode == code, f"{command}: exit code {run.returncode}\n{run.stdout}{run.stderr}"
     return run
 
