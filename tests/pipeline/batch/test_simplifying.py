@@ -49,7 +49,9 @@ def drawn(count):
     """Predicates of every operator and type that Spark's text can hold."""
     found = []
 
-    @settings(max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
+    )
     @given(st.lists(predicates(), min_size=3, max_size=3))
     def draw(those):
         found.extend(one for one in those if plain_text(one))
