@@ -24,16 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import contrada as ct
-from benchmarks.answers import ask_points, table_of
+from benchmarks import live
+from benchmarks.answers import INTERSECTS, ask_points, table_of
 from benchmarks.command import run_sections
-from benchmarks.match import live
 from benchmarks.mixed import matching, tables
 from benchmarks.polygons import synthetic_set
 from benchmarks.report import ROOT, Report, Row, SkippedError
 from benchmarks.simplify.work import ask, constraints_of, predicates_of, synthetic_messages
 from benchmarks.simplify.work import table_of as table_of_predicates
 from benchmarks.timing import measured, say
-from benchmarks.updates import beside, slowest
 from contrada import jit
 from contrada.index import hugepages
 from contrada.matching import shortcut
@@ -132,14 +131,13 @@ def few_subscribers(report: Report) -> Measure:
 
 def live_table(report: Report) -> Measure:
     """Measure a reader and a writer of one table, without a pause."""
-    polygons, messages, updates = live.prepared(report)
-    count = 2_000 if report.quick else 20_000
+    polygons, table = live.regions_table(report)
+    name = f"{len(polygons.shapes):,} subscriptions, "
 
     def measure() -> Found:
-        busy, done, seconds = beside(updates.change_one, lambda: slowest(updates.table, messages, count))
-        name = f"{len(polygons.shapes):,} subscriptions, "
+        busy, rate = table.beside(table.change_one, 2_000 if report.quick else 20_000)
         times = {f"{name}99.9th percentile of match_keys beside a writer": busy}
-        return times | {f"{name}time per update beside a reader": seconds / max(1, done)}, None
+        return times | {f"{name}time per update beside a reader": 1 / rate}, None
 
     return measure
 
@@ -156,7 +154,7 @@ def one_scan(report: Report) -> Measure:
 def single_points(report: Report) -> Measure:
     """Measure points one by one: calls so short that the way into a kernel counts."""
     polygons = synthetic_set(report.seed)
-    table = table_of(polygons, ct.RelationSet.S_INTERSECTS)
+    table = table_of(polygons, INTERSECTS)
     xmin, ymin, xmax, ymax = polygons.universe
     xy = np.random.default_rng(report.seed).uniform((xmin, ymin), (xmax, ymax), (1_000, 2))
     points = [ct.Point(x, y).to_wkb() for x, y in xy.tolist()]

@@ -19,7 +19,7 @@ import shapely
 import contrada as ct
 from benchmarks.answers import Answer, settle, with_answers
 from benchmarks.polygons import PolygonSet, small_messages
-from benchmarks.report import Settled
+from benchmarks.report import Settle
 from oracles.relations import judge
 
 SCALE = 1_000_000  # numbers of messages and bounds are in 0 .. SCALE - 1
@@ -182,12 +182,10 @@ def holds(filters: Filters, row: int, messages: Messages, number: int) -> bool:
     return ct.Relation(code) in ct.RelationSet.S_INTERSECTS
 
 
-def settle_filters(
-    filters: Filters, messages: Messages, work: tuple[str, str], ours: Sequence[Answer], theirs: Sequence[Answer]
-) -> Settled:
-    """Compare two contenders' rows for the first messages; where they differ, `holds` says who is right."""
+def settle_filters(filters: Filters, messages: Messages) -> Settle:
+    """Return a comparison of two contenders' rows for the first messages; `holds` says who is right."""
 
     def is_match(number: int, row: int) -> tuple[bool, str, str]:
         return holds(filters, row, messages, number), str(messages.scalars()[number]), "S_INTERSECTS"
 
-    return settle(is_match, len(filters), work, ours, theirs)
+    return partial(settle, is_match, len(filters))

@@ -1,16 +1,16 @@
 """Our side of benchmarks.mixed: tables of a set, and how messages are asked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import contrada as ct
-from benchmarks.answers import Answer
+from benchmarks.answers import INTERSECTS, Answer
 from benchmarks.mixed.sets import SCALE, Filters, Messages
 
-INTERSECTS = ct.RelationSet.S_INTERSECTS
 CHUNK = 10_000
 
 
@@ -79,7 +79,13 @@ def ask(matcher: Any, messages: Sequence[dict[str, Any]]) -> list[Answer]:
     return [matcher.match_keys(read(message)).rows for message in messages]
 
 
-def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]], threads: int | None = None) -> list[Answer]:
-    """Return the same rows, asked in one call."""
-    found = table.match_many([read(message) for message in messages], by="subscription", threads=threads)
+def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> list[Answer]:
+    """Return the same rows, asked in one call, on one thread."""
+    found = table.match_many([read(message) for message in messages], by="subscription", threads=1)
     return np.split(found.rows, found.offsets[1:-1])
+
+
+def both_ways(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> dict[str, Callable[[], list[Answer]]]:
+    """Return calls that ask all messages, by name."""
+    calls = {"match_keys, one by one": ask, "match_many, 1 thread": ask_many}
+    return {name: partial(call, table, messages) for name, call in calls.items()}
