@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path as Outline
 
 import contrada as ct
-from benchmarks.pictures.charts import FIRST, GREY, INK, SECOND
+from benchmarks.pictures.speed import FIRST, GREY, INK, SECOND
 
 FloatArray = npt.NDArray[np.float64]
 RCC8 = dict(zip(ct.Relation, ("DC", "EC", "PO", "EQ", "NTPP", "NTPPi", "TPPi", "TPP"), strict=True))
