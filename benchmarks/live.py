@@ -3,7 +3,6 @@
 Section `live` of benchmarks.match, with regions alone, and of benchmarks.mixed.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
@@ -17,7 +16,7 @@ from benchmarks.answers import INTERSECTS, table_of
 from benchmarks.mixed import matching, tables
 from benchmarks.polygons import PolygonSet, read_set, small_messages
 from benchmarks.report import Report, Row
-from benchmarks.timing import measured, time_each
+from benchmarks.timing import measured, repeated, time_each
 
 REGIONS = "Readers while the table is updated (99.9th percentile of match_keys)"
 REGIONS_RATE = 1000  # updates a second
@@ -58,22 +57,16 @@ class Live:
 
     def beside(self, update: Callable[[], None], count: int) -> tuple[float, float]:
         """Return the same while another thread updates without a pause, and the updates a second."""
-        stop, done = threading.Event(), 0
+        done = 0
 
         def write() -> None:
             nonlocal done
-            while not stop.is_set():
-                update()
-                done += 1
+            update()
+            done += 1
 
-        writer = threading.Thread(target=write)
         start = time.perf_counter()
-        writer.start()
-        try:
+        with repeated(write):
             busy = self.slowest(count)
-        finally:
-            stop.set()
-            writer.join()
         return busy, max(1, done) / (time.perf_counter() - start)
 
 

@@ -7,6 +7,7 @@ Every helper here leaves the first call out, which may compile a kernel or read 
 import gc
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -90,6 +91,24 @@ def time_cold(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+@contextmanager
+def repeated(action: Callable[[], Any], pause: float = 0.0) -> Iterator[None]:
+    """Call an action again and again in another thread while the block runs, each time after a pause in seconds."""
+    stop = threading.Event()
+
+    def repeat() -> None:
+        while not (stop.wait(pause) if pause else stop.is_set()):
+            action()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @contextmanager

@@ -105,12 +105,11 @@ def subscription_rows(polygons: PolygonSet) -> pa.Table:
 
 def stored(spark: SparkSession, table: pa.Table, path: Path, parts: int = 8) -> DataFrame:
     """Return a table as Parquet in several files, as jobs find their data; what is there already is taken as it is."""
-    if path.exists():
-        return spark.read.parquet(str(path))
-    path.mkdir(parents=True)
-    size = max(1, -(-table.num_rows // parts))
-    for k in range(0, max(1, table.num_rows), size):
-        pq.write_table(table.slice(k, size), path / f"part-{k:09d}.parquet")
+    if not path.exists():
+        path.mkdir(parents=True)
+        size = max(1, -(-table.num_rows // parts))
+        for k in range(0, max(1, table.num_rows), size):
+            pq.write_table(table.slice(k, size), path / f"part-{k:09d}.parquet")
     return spark.read.parquet(str(path))
 
 

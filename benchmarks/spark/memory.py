@@ -2,13 +2,13 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.report import Row
+from benchmarks.timing import repeated
 
 PERIOD = 0.25  # seconds
 SIZES = ("peak", "its share now", "its own now")
@@ -28,26 +28,19 @@ def watched() -> Iterator[Callable[[], dict[str, Peak]]]:
     Yields a function that tells the most that a Python worker of each host had.
     """
     peaks: dict[str, Peak] = {}
-    done = threading.Event()
 
     def look() -> None:
-        while not done.wait(PERIOD):
-            for entry in our_processes():
-                # One that has ended meanwhile has no files; one that waits for its parent has no sizes.
-                with suppress(OSError, KeyError):
-                    if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
-                        found = re.search(r"/work-(\w+)/", os.readlink(entry / "cwd") + "/")
-                        host, sizes = found[1] if found else "driver", read_sizes(entry / "status")
-                        now = Peak(sizes["VmHWM"], sizes["VmPeak"])
-                        peaks[host] = Peak(*map(max, now, peaks.get(host, now)))
+        for entry in our_processes():
+            # One that has ended meanwhile has no files; one that waits for its parent has no sizes.
+            with suppress(OSError, KeyError):
+                if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                    found = re.search(r"/work-(\w+)/", os.readlink(entry / "cwd") + "/")
+                    host, sizes = found[1] if found else "driver", read_sizes(entry / "status")
+                    now = Peak(sizes["VmHWM"], sizes["VmPeak"])
+                    peaks[host] = Peak(*map(max, now, peaks.get(host, now)))
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
+    with repeated(look, PERIOD):
         yield lambda: dict(sorted(peaks.items()))
-    finally:
-        done.set()
-        thread.join()
 
 
 def memory_rows(section: str, wanted: Sequence[str] = SIZES) -> Iterator[Row]:

@@ -4,6 +4,7 @@
 the tables into benchmarks/results. Starting the session and the first batches are not part of any number.
 """
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,8 +22,8 @@ from benchmarks.report import Report, Row
 from benchmarks.spark import jobs
 from benchmarks.spark.memory import memory_rows
 from benchmarks.stream import feeds
-from benchmarks.stream.feeds import Commits, Feeder, Files
-from benchmarks.timing import say
+from benchmarks.stream.feeds import Commits, Files
+from benchmarks.timing import repeated, say
 from contrada import pipeline
 from contrada.pipeline.stream.progress import StreamProgress
 
@@ -51,13 +52,13 @@ class Running(NamedTuple):
 
     def one_file(self) -> float:
         """Return the latency of one file."""
-        self.files.show(name := self.files.written(20))
-        return float(self.latencies([name])[0])
+        return float(self.latencies([self.files.put(20)])[0])
 
     def latencies(self, names: list[str]) -> npt.NDArray[np.float64]:
         """Return seconds from the appearance of each file to the commit of its batch, when all are committed."""
         self.query.processAllAvailable()
-        return self.commits().latencies(self.files, names)
+        commits = self.commits()
+        return np.array([commits.times[commits.batches[name]] - self.files.appeared[name] for name in names])
 
 
 @dataclass
@@ -68,7 +69,6 @@ class Bench:
     directory: Path
     report: Report
     held: dict[str, float] = field(default_factory=dict)  # the highest rates
-    runs: int = 0
 
     @cached_property
     def polygons(self) -> PolygonSet:
@@ -103,8 +103,7 @@ class Bench:
 
     def place(self) -> Path:
         """Return a new directory."""
-        self.runs += 1
-        return self.directory / f"run{self.runs}"
+        return Path(tempfile.mkdtemp(dir=self.directory))
 
     def start(self, who: str, files: Files, place: Path, most: int | None = None, once: bool = False) -> Running:
         """Begin a stream over files: ours, or that of a user of Shapely."""
@@ -136,7 +135,7 @@ def saturated(bench: Bench, who: str, count: int, files: int) -> tuple[float, Pa
     place = bench.place()
     made = Files(place, bench.messages)
     for _ in range(files):
-        made.show(made.written(count // files))
+        made.put(count // files)
     running = bench.start(who, made, place, max(1, files // 5), once=True)
     running.query.awaitTermination()
     times = running.commits().times
@@ -227,16 +226,15 @@ def changes(bench: Bench) -> Iterator[Row]:
 
 def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[StreamProgress], bool]) -> Iterator[Row]:
     """Yield the worst batch until something is done in the background and three batches more, and how long it took."""
-    feeder = Feeder(running.files, 20, 0.5)
+    names: list[str] = []
     begin = len(running.told)
-    for _ in range(1200):
-        if any(is_done(told) for told in running.told[begin:]) or running.query.awaitTermination(0.2):
-            break
-    names = feeder.stop()
+    with repeated(lambda: names.append(running.files.put(20)), 0.5):
+        for _ in range(1200):
+            if any(is_done(told) for told in running.told[begin:]) or running.query.awaitTermination(0.2):
+                break
     running.query.processAllAvailable()
-    names += [running.files.written(20) for _ in range(3)]
-    for name in names[-3:]:
-        running.files.show(name)
+    for _ in range(3):
+        names.append(running.files.put(20))
         running.query.processAllAvailable()
     commits = running.commits()
     if not any(is_done(told) for told in running.told[begin:]):

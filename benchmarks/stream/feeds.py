@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
@@ -64,6 +62,11 @@ class Files:
         self.appeared[name] = time.time()
         os.rename(self._hidden / name, self.directory / name)
 
+    def put(self, count: int) -> str:
+        """Let a file of so many messages appear; return its name."""
+        self.show(name := self.written(count))
+        return name
+
     def feed(self, rate: float, seconds: float) -> list[str]:
         """Let messages appear at a rate for so long, ten files a second; returns the names."""
         names = [self.written(max(1, round(rate / FILES_PER_SECOND))) for _ in range(int(seconds * FILES_PER_SECOND))]
@@ -97,10 +100,6 @@ class Commits(NamedTuple):
                     batches[os.path.basename(entry["path"])] = int(entry["batchId"])
         return cls({int(path.name): path.stat().st_mtime for path in logs}, batches)
 
-    def latencies(self, files: Files, names: list[str]) -> npt.NDArray[np.float64]:
-        """Return seconds from the appearance of each file to the commit of its batch."""
-        return np.array([self.times[self.batches[name]] - files.appeared[name] for name in names])
-
 
 def shapely_stream(
     matching: Callable[[Iterator[Any]], Iterator[Any]], messages: DataFrame, place: Path, once: bool
@@ -124,31 +123,8 @@ def change_lines(polygons: PolygonSet, first: int, count: int, rng: np.random.Ge
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def put(directory: Path, name: str, text: str) -> float:
-    """Let a file of text appear; returns when."""
+def put(directory: Path, name: str, text: str) -> None:
+    """Let a file of text appear."""
     directory.mkdir(exist_ok=True)
     (directory / f".{name}").write_text(text)
     os.rename(directory / f".{name}", directory / name)
-    return time.time()
-
-
-class Feeder:
-    """Files that appear one by one in the background, until it is told to stop."""
-
-    def __init__(self, files: Files, count: int, every: float) -> None:
-        self._files, self._count, self._every = files, count, every
-        self._end = threading.Event()
-        self.names: list[str] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._end.wait(self._every):
-            self.names.append(self._files.written(self._count))
-            self._files.show(self.names[-1])
-
-    def stop(self) -> list[str]:
-        """Stop, and return the names of the files."""
-        self._end.set()
-        self._thread.join()
-        return self.names
