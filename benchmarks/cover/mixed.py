@@ -18,7 +18,7 @@ import contrada as ct
 from benchmarks.mixed.sets import zipf
 from benchmarks.polygons import FILES, read_column
 from benchmarks.report import Report, Row, SkippedError
-from benchmarks.timing import say, take_turns, time_each
+from benchmarks.timing import race, say, time_each
 from contrada.covering.filter_index import FilterIndex
 from contrada.covering.slots import Profile
 
@@ -159,10 +159,8 @@ def against_scan(live: Sequence[ct.Filter], further: Sequence[ct.Filter]) -> Ite
     is_found = np.array(is_covered(tree, profiles))
     rows = []
     for name, chosen in {"something covers": is_found, "nothing covers": ~is_found}.items():
-        some = list(compress(profiles, chosen))
-        if some:
-            found = take_turns({"tree": partial(is_covered, tree, some), "scan": partial(is_covered, scan, some)}, 3)
-            ours, theirs = found["tree"], found["scan"]
+        if some := list(compress(profiles, chosen)):
+            ours, theirs = race(partial(is_covered, tree, some), partial(is_covered, scan, some), 3)
             different = sum(a != b for a, b in zip(ours.answer, theirs.answer, strict=True))
             rows.append((f"that {name}", len(some), different, ours.seconds, theirs.seconds))
     totals = np.array([row[1:] for row in rows]).sum(axis=0).tolist()
