@@ -7,11 +7,9 @@ into a cache of their own in build/bench/kernels, so the first run takes minutes
 Writes build/bench/devices.json; with --write the tables replace those of benchmarks/results.
 """
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -161,28 +159,27 @@ def single_points(report: Report) -> Measure:
     return answered("10,000 regions, a point, match_keys (time per message)", 1_000, partial(ask_points, table, points))
 
 
-COLD_ARGUMENTS: list[str] = []  # of the new process: as Numba does it, if there is one
-COLD = """
-import json, sys, time
-from benchmarks.match import devices
-if sys.argv[2:]:
-    devices.optimise_as_numba()
-start = time.perf_counter()
-measure = devices.one_scan(devices.Report(int(sys.argv[1]), True))
-numbers, answer = measure()
-print(json.dumps([time.perf_counter() - start, *numbers.values(), answer]))
-"""
+COLD_SWITCHES: list[Callable[[], None]] = []  # what a new process switches off
+new_process = partial(ProcessPoolExecutor, 1, get_context("spawn"))
+
+
+def scan_cold(seed: int, folder: str, switches: list[Callable[[], None]]) -> tuple[float, Found]:
+    """Compile the kernels of a relation into an empty cache, and use them: the seconds of all, and of their use."""
+    os.environ["CONTRADA_CACHE_DIR"] = folder
+    for switch_off in switches:
+        switch_off()
+    start = time.perf_counter()
+    found = one_scan(Report(seed, True))()
+    return time.perf_counter() - start, found
 
 
 def cold_compilation(report: Report) -> Measure:
-    """Measure a new process that compiles the kernels of a relation into an empty cache, and uses them."""
+    """Measure a new process that compiles."""
 
     def measure() -> Found:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-c", COLD, str(report.seed), *COLD_ARGUMENTS]
-            environment = os.environ | {"CONTRADA_CACHE_DIR": folder}
-            done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-        compiling, scanning, answer = json.loads(done.stdout.splitlines()[-1])
+        with tempfile.TemporaryDirectory() as folder, new_process() as process:
+            compiling, (numbers, answer) = process.submit(scan_cold, report.seed, folder, COLD_SWITCHES).result()
+        (scanning,) = numbers.values()
         times = {"reading and relating, compiled from nothing": compiling}
         return times | {"one message against 1,000 regions, so compiled": scanning}, answer
 
@@ -197,14 +194,12 @@ DEVICES = {
     "counting": Device(
         "no reference counting in kernels (jit.py)", partial(compile_helpers, allocates=True), one_scan, True
     ),
-    "inlining": Device(
-        "forced inlining (jit.py)", partial(compile_helpers, forceinline=False), one_scan, True
-    ),
+    "inlining": Device("forced inlining (jit.py)", partial(compile_helpers, forceinline=False), one_scan, True),
     "checks": Device("no checks of arguments (jit.py)", check_arguments, single_points, True),
     "passes": Device(
-        "optimising once, a patch of Numba (jit.py)", partial(COLD_ARGUMENTS.append, "as Numba"), cold_compilation
+        "optimising once, a patch of Numba (jit.py)", partial(COLD_SWITCHES.append, optimise_as_numba), cold_compilation
     ),
-}  # fmt: skip
+}
 
 
 PREPARED: list[Measure] = []  # in a process with or without a device: its work
@@ -232,8 +227,7 @@ def measure_prepared() -> Found:
 
 def run(name: str, report: Report) -> Iterator[Row]:
     """Yield the medians of the seconds with a device and without it, in two processes that take turns."""
-    process = partial(ProcessPoolExecutor, 1, get_context("spawn"))
-    with process() as on, process() as off:
+    with new_process() as on, new_process() as off:
         for is_on, side in ((True, on), (False, off)):
             side.submit(prepare, name, is_on, Report(report.seed, report.quick)).result()
             say(f"{name}: {'on' if is_on else 'off'}")

@@ -22,7 +22,7 @@ from benchmarks.report import Report, Row
 from benchmarks.spark import jobs
 from benchmarks.spark.memory import memory_rows
 from benchmarks.stream import feeds
-from benchmarks.stream.feeds import Commits, Files
+from benchmarks.stream.feeds import Files
 from benchmarks.timing import repeated, say
 from contrada import pipeline
 from contrada.pipeline.stream.progress import StreamProgress
@@ -42,9 +42,9 @@ class Running(NamedTuple):
     place: Path
     told: list[StreamProgress]  # of ours
 
-    def commits(self) -> Commits:
-        """Return what was committed until now."""
-        return Commits.read(self.place / "checkpoint")
+    def commits(self) -> tuple[dict[int, float], dict[str, int]]:
+        """Return when batches were committed until now, and the batch of each file."""
+        return feeds.read_commits(self.place / "checkpoint")
 
     def feed(self, rate: float, seconds: float) -> npt.NDArray[np.float64]:
         """Return the latency of each file that appears at a rate for so long."""
@@ -57,8 +57,8 @@ class Running(NamedTuple):
     def latencies(self, names: list[str]) -> npt.NDArray[np.float64]:
         """Return seconds from the appearance of each file to the commit of its batch, when all are committed."""
         self.query.processAllAvailable()
-        commits = self.commits()
-        return np.array([commits.times[commits.batches[name]] - self.files.appeared[name] for name in names])
+        times, batches = self.commits()
+        return np.array([times[batches[name]] - self.files.appeared[name] for name in names])
 
 
 @dataclass
@@ -138,7 +138,7 @@ def saturated(bench: Bench, who: str, count: int, files: int) -> tuple[float, Pa
         made.put(count // files)
     running = bench.start(who, made, place, max(1, files // 5), once=True)
     running.query.awaitTermination()
-    times = running.commits().times
+    times, _ = running.commits()
     first, last = min(times), max(times)
     each = count / len(times)
     return (last - first) * each / (times[last] - times[first]), place
@@ -236,11 +236,11 @@ def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[Stre
     for _ in range(3):
         names.append(running.files.put(20))
         running.query.processAllAvailable()
-    commits = running.commits()
+    times, _ = running.commits()
     if not any(is_done(told) for told in running.told[begin:]):
         raise SystemExit(f"{what}: not done in time")
     number = next(told.batch for told in running.told[begin:] if is_done(told))
-    taken = commits.times[number] - running.files.appeared[names[0]]
+    taken = times[number] - running.files.appeared[names[0]]
     # A file waits for the batch before its own, too: batches are compared by their own time.
     worst = max(told.seconds for told in running.told[begin:]) - plain
     yield Row.lasting(CHANGES, f"{what}: what the slowest batch takes more", worst, at_most=2)

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,23 +82,16 @@ class Files:
         return (reader if most is None else reader.option("maxFilesPerTrigger", most)).parquet(str(self.directory))
 
 
-class Commits(NamedTuple):
-    """When batches were committed, and of which batch each file is, as a checkpoint tells."""
-
-    times: dict[int, float]
-    batches: dict[str, int]
-
-    @classmethod
-    def read(cls, checkpoint: Path) -> Commits:
-        """Return what the logs of Spark say, in which nothing was removed yet."""
-        logs = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
-        batches = {}
-        for path in (checkpoint / "sources" / "0").iterdir():
-            if path.name.partition(".")[0].isdigit():
-                for line in path.read_text().splitlines()[1:]:
-                    entry = json.loads(line)
-                    batches[os.path.basename(entry["path"])] = int(entry["batchId"])
-        return cls({int(path.name): path.stat().st_mtime for path in logs}, batches)
+def read_commits(checkpoint: Path) -> tuple[dict[int, float], dict[str, int]]:
+    """Return when batches were committed, and the batch of each file, from Spark's logs; nothing is removed of them."""
+    logs = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
+    batches = {}
+    for path in (checkpoint / "sources" / "0").iterdir():
+        if path.name.partition(".")[0].isdigit():
+            for line in path.read_text().splitlines()[1:]:
+                entry = json.loads(line)
+                batches[os.path.basename(entry["path"])] = int(entry["batchId"])
+    return {int(path.name): path.stat().st_mtime for path in logs}, batches
 
 
 def shapely_stream(
